@@ -1,0 +1,62 @@
+PYTHON ?= python3
+VENV ?= .venv
+TEST_EXTRAS ?= demo,io,dask,docs,dev
+PYTEST_ARGS ?= -n 2 --dist worksteal
+SEGTRUST_TEST_DATA ?= $(abspath $(wildcard ../shared/data))
+export SEGTRUST_TEST_DATA
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
+CONSTRAINTS := tools/constraints-test.txt
+DEMO_READY := $(VENV)/.demo-ready
+TEST_READY := $(VENV)/.test-ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow lint format bench docs clean
+
+help:  ## list these commands
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+demo: $(DEMO_READY)  ## score a few example maps and print a table
+	@$(BIN)/segtrust demo
+
+test: lint  ## lint, types, doctests, tests and the code of the documentation
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-slow: $(TEST_READY)  ## the tests that take long
+	@$(BIN)/python -m pytest -m slow || [ $$? -eq 5 ]  # 5: there are none
+
+lint: $(TEST_READY)  ## ruff and mypy
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --quiet --check
+	@$(BIN)/mypy --no-error-summary
+
+format: $(TEST_READY)  ## put the code into its standard form
+	@$(BIN)/ruff check --quiet --fix --select I
+	@$(BIN)/ruff format --quiet
+
+bench: $(DEMO_READY)  ## time the kernels
+	@$(BIN)/segtrust bench kernels
+
+docs: $(TEST_READY)  ## build the documentation into site/
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+clean:  ## remove everything that can be made again
+	@rm -rf $(VENV) build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@find src tests tools -name __pycache__ -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit("segtrust needs Python 3.11 or later." if sys.version_info < (3, 11) else 0)'
+	@$(PYTHON) -m venv $(VENV)
+
+$(DEMO_READY): pyproject.toml | $(BIN)/python
+	@echo "Installing segtrust into $(VENV)"
+	@$(PIP) install -e '.[demo]'
+	@touch $@
+
+# torch comes first and alone: the packages that follow then find it in place.
+$(TEST_READY): pyproject.toml $(CONSTRAINTS) | $(BIN)/python
+	@echo "Installing the test environment into $(VENV)"
+	@$(PIP) install -c $(CONSTRAINTS) torch
+	@$(PIP) install -c $(CONSTRAINTS) -e '.[$(TEST_EXTRAS)]'
+	@touch $(DEMO_READY) $@

@@ -1,0 +1,47 @@
+"""segtrust: know which segmentations to trust.
+
+From the probability map of any segmentation model: one confidence an image, exactly and at memory speed.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from segtrust.confidence import *  # noqa: F403
+    from segtrust.kernels.bounds import DiceBounds, worst_relative_error
+    from segtrust.maps import Case, EmptyPolicy, Prediction
+    from segtrust.risks import RISKS, Risk, dice, f_beta, iou
+    from segtrust.settings import use_threads
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "segtrust.confidence": (
+        "AverageClassProbability AverageMaxProbability AverageNegativeEntropy ClassScores "
+        "ConfidenceEstimator IdealDice MedianMinMax PatchLevel SoftDice ThresholdLevel "
+        "average_class_probability average_max_probability average_negative_entropy dice_bounds "
+        "entropy_quantile expected_f_beta expected_iou expected_tversky full_posterior_dice get_estimator "
+        "ideal_dice_confidence median_min_max_confidence patch_level_confidence score score_batch "
+        "score_classes soft_dice_confidence threshold_level_confidence"
+    ),
+    "segtrust.kernels.bounds": "DiceBounds worst_relative_error",
+    "segtrust.maps": "Case EmptyPolicy Prediction",
+    "segtrust.risks": "RISKS Risk dice f_beta iou",
+    "segtrust.settings": "use_threads",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+__all__ = sorted([*_HOME_OF, "__version__"])  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used, so that importing segtrust costs next to nothing."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'segtrust' has no attribute {name!r}")
+    return getattr(import_module(_HOME_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

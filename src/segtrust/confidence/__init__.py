@@ -1,0 +1,64 @@
+"""Estimators of confidence: thin over the kernels, one idea a file."""
+
+from segtrust.confidence.base import ConfidenceEstimator
+from segtrust.confidence.entropy import (
+    AverageNegativeEntropy,
+    MedianMinMax,
+    PatchLevel,
+    average_negative_entropy,
+    median_min_max_confidence,
+    patch_level_confidence,
+)
+from segtrust.confidence.ideal_dice import (
+    IdealDice,
+    expected_f_beta,
+    expected_iou,
+    expected_tversky,
+    full_posterior_dice,
+    ideal_dice_confidence,
+)
+from segtrust.confidence.probability import (
+    AverageClassProbability,
+    AverageMaxProbability,
+    average_class_probability,
+    average_max_probability,
+)
+from segtrust.confidence.registry import get_estimator
+from segtrust.confidence.score import ClassScores, score, score_batch, score_classes
+from segtrust.confidence.soft_dice import SoftDice, dice_bounds, soft_dice_confidence
+from segtrust.confidence.threshold_level import (
+    ThresholdLevel,
+    entropy_quantile,
+    threshold_level_confidence,
+)
+
+__all__ = [
+    "AverageClassProbability",
+    "AverageMaxProbability",
+    "AverageNegativeEntropy",
+    "ClassScores",
+    "ConfidenceEstimator",
+    "IdealDice",
+    "MedianMinMax",
+    "PatchLevel",
+    "SoftDice",
+    "ThresholdLevel",
+    "average_class_probability",
+    "average_max_probability",
+    "average_negative_entropy",
+    "dice_bounds",
+    "entropy_quantile",
+    "expected_f_beta",
+    "expected_iou",
+    "expected_tversky",
+    "full_posterior_dice",
+    "get_estimator",
+    "ideal_dice_confidence",
+    "median_min_max_confidence",
+    "patch_level_confidence",
+    "score",
+    "score_batch",
+    "score_classes",
+    "soft_dice_confidence",
+    "threshold_level_confidence",
+]

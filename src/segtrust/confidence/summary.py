@@ -1,0 +1,96 @@
+"""One heavy pass, many light readers: what all estimators asked for need, gathered together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
+from segtrust.kernels.needs import UncertaintyNeeds
+from segtrust.kernels.opening import MapSource
+from segtrust.kernels.statistics import Counts, DiceStatistics, UncertaintyStatistics
+
+__all__ = ["Needs", "Summary", "summarise"]
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Which statistics an estimator reads.
+
+    Attributes
+    ----------
+    counts
+        Pixels and probability on both sides of the mask.
+    powers
+        The sums that exact expectations need.
+    uncertainty
+        Statistics of doubts and entropies, or ``None``.
+    """
+
+    counts: bool = False
+    powers: bool = False
+    uncertainty: UncertaintyNeeds | None = None
+
+
+class Summary:
+    """The statistics of one map, gathered when first read."""
+
+    def __init__(self, source: MapSource, plan: Needs) -> None:
+        self._source = source
+        self._plan = plan
+        self._measured: dict[UncertaintyNeeds, UncertaintyStatistics] = {}
+
+    @property
+    def n(self) -> int:
+        """Number of pixels."""
+        return self._source.n
+
+    @cached_property
+    def dice(self) -> DiceStatistics:
+        """Sums for exact expectations."""
+        return self._source.dice_statistics()
+
+    @cached_property
+    def counts(self) -> Counts:
+        """Counts, for free where the larger sums are wanted too."""
+        return self.dice.counts if self._plan.powers else self._source.count()
+
+    def uncertainty(self, needs: UncertaintyNeeds) -> UncertaintyStatistics:
+        """Statistics of the uncertainty: of the common pass if that covers them, else of a pass of their own."""
+        plan = self._plan.uncertainty
+        covering = plan if plan is not None and _covers(plan, needs) else needs
+        if covering not in self._measured:
+            self._measured[covering] = self._source.measure(covering)
+        return self._measured[covering]
+
+
+def _covers(plan: UncertaintyNeeds, needs: UncertaintyNeeds) -> bool:
+    return (
+        plan.entropies >= needs.entropies
+        and plan.median >= needs.median
+        and needs.doubt_limit in (math.inf, plan.doubt_limit)
+        and needs.side in (None, plan.side)
+    )
+
+
+def _both(one: UncertaintyNeeds, other: UncertaintyNeeds) -> UncertaintyNeeds:
+    """Needs of two together; of two different thresholds or sides the first is planned."""
+    return UncertaintyNeeds(
+        entropies=one.entropies or other.entropies,
+        doubt_limit=other.doubt_limit if one.doubt_limit == math.inf else one.doubt_limit,
+        side=other.side if one.side is None else one.side,
+        median=one.median or other.median,
+    )
+
+
+def summarise(source: MapSource, needs: Iterable[Needs]) -> Summary:
+    """Plan one pass for several estimators."""
+    wanted = list(needs)
+    uncertainties = [need.uncertainty for need in wanted if need.uncertainty is not None]
+    plan = Needs(
+        counts=any(need.counts for need in wanted),
+        powers=any(need.powers for need in wanted),
+        uncertainty=reduce(_both, uncertainties) if uncertainties else None,
+    )
+    return Summary(source, plan)

@@ -1,0 +1,178 @@
+"""Threshold-level aggregation (TLA): the mean entropy of the pixels above a threshold of the data set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import numpy as np
+
+from segtrust.confidence.base import ConfidenceEstimator, score_map
+from segtrust.confidence.summary import Needs, Summary
+from segtrust.errors import EmptyArrayError, NotFittedError, ParameterError
+from segtrust.kernels.bits import binary_entropy, doubt_at_entropy
+from segtrust.kernels.device import DeviceMap
+from segtrust.kernels.needs import UncertaintyNeeds
+from segtrust.kernels.opening import open_map
+from segtrust.maps import Case, Prediction
+
+if TYPE_CHECKING:  # what learns needs the compiled loops; what only scores does not
+    from segtrust.kernels.select import Selector
+    from segtrust.kernels.sources import HostMap
+    from segtrust.kernels.sweep import Ranks
+    from segtrust.kernels.uncertainty import Bracket
+
+__all__ = ["ThresholdLevel", "entropy_quantile", "threshold_level_confidence"]
+
+
+@dataclass(frozen=True)
+class ThresholdLevel(ConfidenceEstimator):
+    """Minus the mean entropy of the pixels whose entropy exceeds ``tau``.
+
+    Attributes
+    ----------
+    tau
+        Entropy threshold in bits, one for the data set; ``None`` until it is given or learned by `fit`.
+    doubt_limit
+        The same threshold as a doubt min(p, 1 - p); follows from ``tau``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from segtrust import Prediction
+    >>> maps = [Prediction(np.array([0.5, 0.9, 0.0, 0.0])), Prediction(np.array([0.8, 0.2, 0.0, 0.1]))]
+    >>> tla = ThresholdLevel().fit(maps)
+    >>> round(tla.tau, 4), round(tla.score(maps[0]), 4)
+    (0.6264, -1.0)
+    """
+
+    tau: float | None = None
+    doubt_limit: float | None = None
+
+    name = "tla"
+    label = "TLA"
+
+    def __post_init__(self) -> None:
+        """Refuse a threshold that no entropy can have; find the doubt that belongs to it."""
+        if self.tau is None:
+            return
+        if not 0.0 <= self.tau <= 1.0:
+            raise ParameterError(f"tau: expected an entropy in bits, in [0, 1], got {self.tau!r}.")
+        if self.doubt_limit is None:
+            object.__setattr__(self, "doubt_limit", doubt_at_entropy(self.tau))
+
+    @property
+    def _needed(self) -> UncertaintyNeeds:
+        if self.doubt_limit is None:
+            raise NotFittedError(
+                "tla: the threshold tau is not known yet. Call fit(cases) with unlabelled cases, "
+                "or give it: ThresholdLevel(tau=0.3)."
+            )
+        return UncertaintyNeeds(entropies=True, doubt_limit=self.doubt_limit)
+
+    @property
+    def needs(self) -> Needs:
+        """Sum and number of the entropies above the threshold."""
+        return Needs(uncertainty=self._needed)
+
+    def read(self, summary: Summary) -> Any:
+        """Confidence from sum and number; 0, full certainty, where no pixel exceeds the threshold."""
+        statistics = summary.uncertainty(self._needed)
+        if statistics.above_count == 0:
+            return statistics.above * 0.0
+        return -statistics.above / statistics.above_count
+
+    def fit(self, cases: Collection[Case | Prediction]) -> Self:  # type: ignore[override]
+        """Learn ``tau`` from unlabelled cases: the exact (1 - α) quantile of all their entropies.
+
+        α is the mean over the cases of the share of foreground in the mask. Cases are read several times, one
+        at a time; they are not held in memory together.
+        """
+        alpha = _mean_foreground(cases)
+        tau, doubt = _entropy_quantile(cases, 1.0 - alpha)
+        return type(self)(tau, doubt)
+
+
+def _source(case: Case | Prediction) -> HostMap:
+    prediction = case.prediction if isinstance(case, Case) else case
+    source = open_map(
+        prediction.probabilities, prediction.mask, threshold=prediction.threshold, source=prediction.source
+    )
+    if isinstance(source, DeviceMap):
+        p, mask = source.to_host()
+        source = open_map(p, mask, threshold=prediction.threshold, source=prediction.source)
+    return cast("HostMap", source)
+
+
+def _mean_foreground(cases: Collection[Case | Prediction]) -> float:
+    shares = [counts.k / counts.n for counts in (_source(case).count() for case in cases)]
+    if not shares:
+        raise EmptyArrayError("tla: expected at least one case to learn tau from, got none.")
+    return math.fsum(shares) / len(shares)
+
+
+def entropy_quantile(cases: Collection[Case | Prediction], fraction: float) -> float:
+    """Exact quantile, in bits, of the entropies of all pixels of all cases (linear interpolation).
+
+    Parameters
+    ----------
+    cases
+        Can be gone through more than once, and may load each map only when it is reached.
+    fraction
+        In [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from segtrust import Prediction
+    >>> entropy_quantile([Prediction(np.array([0.5, 0.0])), Prediction(np.array([1.0]))], 1.0)
+    1.0
+    """
+    return _entropy_quantile(cases, fraction)[0]
+
+
+def _entropy_quantile(cases: Collection[Case | Prediction], fraction: float) -> tuple[float, float]:
+    """Give the quantile and the doubt at or just below it."""
+    if not 0.0 <= fraction <= 1.0:
+        raise ParameterError(f"fraction: expected a number in [0, 1], got {fraction!r}.")
+    selector = _selector(cases, fraction)
+    place = fraction * (selector.n - 1)
+    lower, upper = selector.pair(math.floor(place))
+    step = place - math.floor(place)
+    tau = binary_entropy(lower) + step * (binary_entropy(upper) - binary_entropy(lower))
+    return tau, lower
+
+
+def _selector(cases: Collection[Case | Prediction], fraction: float) -> Selector:
+    from segtrust.kernels.select import Selector, bracket_from_sample
+
+    def count(bracket: Bracket) -> Ranks:
+        first, *others = (_source(case).ranks(bracket) for case in cases)
+        return sum(others, start=first)
+
+    sizes_and_samples = [(source.n, source.sample()) for source in map(_source, cases)]
+    sample = _pooled(sizes_and_samples)
+    bracket = bracket_from_sample(sample, fraction)
+    return Selector(count, sum(n for n, _ in sizes_and_samples), sample, bracket, count(bracket))
+
+
+def _pooled(sizes_and_samples: list[tuple[int, Any]]) -> Any:
+    """Thin the samples so that each map counts by its size."""
+    rate = min(sample.size / n for n, sample in sizes_and_samples)
+    return np.concatenate([sample[: max(1, int(rate * n))] for n, sample in sizes_and_samples])
+
+
+def threshold_level_confidence(p: Any, *, tau: float) -> Any:
+    """Threshold-level aggregation (TLA): minus the mean entropy of the pixels whose entropy exceeds ``tau``.
+
+    0, the value of full certainty, where no pixel does. `ThresholdLevel.fit` finds ``tau`` for a data set.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> threshold_level_confidence(np.array([0.5, 0.01, 0.0]), tau=0.3)
+    -1.0
+    """
+    return score_map(ThresholdLevel(tau), p, None, 0.5)

@@ -1,0 +1,92 @@
+"""Everything that can go wrong, as one tree.
+
+Each class also inherits the standard exception it specialises, so ``except ValueError`` keeps working.
+
+* SegtrustError
+  x ProbabilityError        ValueError  - a map whose numbers are not probabilities
+    · ProbabilityRangeError             - NaN, infinite or outside [0, 1]
+    · ProbabilityTypeError  TypeError   - complex, object, text, signed integers
+    · NotNormalisedError                - channels of a softmax that do not add up to 1
+  x MaskError               ValueError  - a mask that is not a mask
+    · MaskShapeError                    - of another shape than its map
+    · NotBinaryError                    - values other than 0 and 1
+  x EmptyArrayError         ValueError  - no pixel at all
+  x GeometryError           ValueError  - spacing that does not fit the map
+  x ParameterError          ValueError  - a threshold, side or option outside its range
+  x UnknownNameError        KeyError    - an estimator or policy that does not exist
+  x NotFittedError          RuntimeError - asked for a score before fit()
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "EmptyArrayError",
+    "GeometryError",
+    "MaskError",
+    "MaskShapeError",
+    "NotBinaryError",
+    "NotFittedError",
+    "NotNormalisedError",
+    "ParameterError",
+    "ProbabilityError",
+    "ProbabilityRangeError",
+    "ProbabilityTypeError",
+    "SegtrustError",
+    "UnknownNameError",
+]
+
+
+class SegtrustError(Exception):
+    """Root of all errors that segtrust raises on purpose."""
+
+
+class ProbabilityError(SegtrustError, ValueError):
+    """The numbers of a map are not probabilities."""
+
+
+class ProbabilityRangeError(ProbabilityError):
+    """A value is NaN, infinite or outside [0, 1]."""
+
+
+class ProbabilityTypeError(ProbabilityError, TypeError):
+    """The array's type cannot hold probabilities."""
+
+
+class NotNormalisedError(ProbabilityError):
+    """The channels of a softmax do not add up to 1."""
+
+
+class MaskError(SegtrustError, ValueError):
+    """A mask does not fit its map."""
+
+
+class MaskShapeError(MaskError):
+    """Mask and map differ in shape."""
+
+
+class NotBinaryError(MaskError):
+    """A mask holds values other than 0 and 1."""
+
+
+class EmptyArrayError(SegtrustError, ValueError):
+    """An array without a single element."""
+
+
+class GeometryError(SegtrustError, ValueError):
+    """Spacing or shape of a case contradict each other."""
+
+
+class ParameterError(SegtrustError, ValueError):
+    """An option outside the range in which it means something."""
+
+
+class UnknownNameError(SegtrustError, KeyError):
+    """A name that no registry knows."""
+
+    def __str__(self) -> str:
+        """Return the message as written; ``KeyError`` would put it in quotes."""
+        return str(self.args[0]) if self.args else ""
+
+
+class NotFittedError(SegtrustError, RuntimeError):
+    """An estimator that learns was asked for a score before it learned."""

@@ -1,0 +1,1 @@
+"""Arrays in, numbers out: the only loops over pixels in the package."""

@@ -1,0 +1,120 @@
+"""Exact expectations of overlap scores when pixels are independent, in linear time.
+
+With W1 and W0 the numbers of true foreground pixels inside and outside a mask of k pixels, every score here
+has the form W1 / (α(k - W1) + βW0 + W1), the Tversky index. Because 1/c = ∫ exp(-cy) dy over y > 0,
+
+    E = ∫ exp(-y(α(k - 1) + 1)) G1'(exp(-(1 - α)y)) G0(exp(-βy)) dy
+
+where G1 and G0 are the generating functions of W1 and W0: products over pixels, whose logarithms are sums
+over pixels and are known from `segtrust.kernels.statistics.DiceStatistics`. Dice is α = β = 1/2, IoU is
+α = β = 1, F-beta is α = 1/(1 + beta²), β = 1 - α.
+
+The integrand is a mixture of exponentials exp(-cy) with positive weights. For each of them the trapezoidal
+rule in log y with step h is wrong by about exp(-π²/h) relative, whatever c is: with h = 1/4 that is 1e-16,
+and one set of nodes serves every image. The tail towards y = 0, where the integrand is flat, is summed in
+closed form.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from segtrust.kernels.statistics import DiceStatistics
+
+__all__ = ["expected_dice", "expected_tversky", "probability_of_empty", "probability_of_foreground"]
+
+_STEP = 0.25
+_LOG_NODES = np.arange(-73, 34) * _STEP
+"""From y = 1e-8 to y = 4e3, in units of 1 / (mean of the denominator)."""
+_LARGEST_Y = 300.0
+"""Beyond it even the slowest exponential, exp(-y), is 0."""
+
+
+class Nodes(NamedTuple):
+    """Nodes and weights of the rule for one image, and the weight of the flat tail."""
+
+    y: Any
+    weight: Any
+    tail: float
+
+
+def _nodes(scale: float) -> Nodes:
+    y = np.exp(_LOG_NODES) / scale
+    weight = np.where(y <= _LARGEST_Y, _STEP * y, 0.0)
+    tail = _STEP * float(y[0]) / np.expm1(_STEP)
+    return Nodes(np.minimum(y, _LARGEST_Y), weight, tail)
+
+
+def _series(powers: Any, u: Any) -> tuple[Any, Any]:
+    """Give Σ log(1 - up) and Σ p/(1 - up) over the pixels known by their power sums."""
+    logarithm, slope, u_power = 0.0, 0.0, 1.0
+    for order, power_sum in enumerate(powers, start=1):
+        slope = slope + power_sum * u_power
+        u_power = u_power * u
+        logarithm = logarithm - power_sum * u_power / order
+    return logarithm, slope
+
+
+def _side(statistics: DiceStatistics, side: int, y: Any) -> tuple[Any, Any]:
+    """Give log G and G'/G of one side of the mask at t = exp(-y)."""
+    xp = statistics.namespace
+    logarithm, slope = _series(statistics.powers_of_rest(side), -xp.expm1(-y))
+    apart = statistics.apart[side]
+    if apart.shape[0] == 0:
+        return logarithm, slope
+    exact_logarithm, exact_slope = statistics.generating_sums(apart, xp.exp(-y))
+    return logarithm + exact_logarithm, slope + exact_slope
+
+
+def expected_tversky(statistics: DiceStatistics, alpha: float, beta: float) -> Any:
+    """Exact expectation of the Tversky index; 0 for an empty mask.
+
+    Parameters
+    ----------
+    statistics
+        Sums of one map, see `segtrust.kernels.statistics`.
+    alpha, beta
+        Weights of a false positive and of a false negative, at least 0; alpha at most 1.
+    """
+    if statistics.k == 0:
+        return statistics.s * 0.0
+    k, s, lam = float(statistics.k), float(statistics.s), float(statistics.lam)
+    floor = alpha * (k - 1.0) + 1.0
+    rule = _nodes(floor + (1.0 - alpha) * s + beta * lam)
+    y, weight = statistics.constants(rule.y), statistics.constants(rule.weight)
+    log_inside, slope = _side(statistics, 1, (1.0 - alpha) * y)
+    log_outside, _ = _side(statistics, 0, beta * y)
+    xp = statistics.namespace
+    integrand = xp.exp(log_inside + log_outside - floor * y) * slope
+    return xp.sum(weight * integrand) + rule.tail * statistics.s
+
+
+def expected_dice(statistics: DiceStatistics) -> Any:
+    """Exact expectation of the Dice coefficient: the ideal Dice confidence of the marginals."""
+    return expected_tversky(statistics, 0.5, 0.5)
+
+
+def _log_probability_of_empty(statistics: DiceStatistics) -> Any:
+    xp = statistics.namespace
+    logarithm = 0.0
+    for side in (0, 1):
+        rest, _ = _series(statistics.powers_of_rest(side), 1.0)
+        with np.errstate(divide="ignore"):  # a certain pixel: the logarithm is minus infinity, rightly
+            logarithm = logarithm + rest + xp.sum(xp.log1p(-statistics.apart[side]))
+    return logarithm
+
+
+def probability_of_empty(statistics: DiceStatistics) -> Any:
+    """Probability Π(1 - p) that no pixel is foreground."""
+    if not statistics.keeps_all_apart:
+        return statistics.s * 0.0  # at most exp(-700)
+    return statistics.namespace.exp(_log_probability_of_empty(statistics))
+
+
+def probability_of_foreground(statistics: DiceStatistics) -> Any:
+    """Probability 1 - Π(1 - p) that some pixel is foreground, right where it is tiny."""
+    if not statistics.keeps_all_apart:
+        return statistics.s * 0.0 + 1.0
+    return -statistics.namespace.expm1(_log_probability_of_empty(statistics))

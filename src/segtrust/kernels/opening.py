@@ -1,0 +1,58 @@
+"""From an array of any kind to something that can be summed."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from segtrust.kernels.device import DeviceMap, is_device_array
+from segtrust.kernels.needs import UncertaintyNeeds
+from segtrust.kernels.statistics import Counts, DiceStatistics, UncertaintyStatistics
+from segtrust.kernels.tiles import is_chunked
+from segtrust.kernels.view import check_threshold
+
+__all__ = ["MapSource", "numba_is_there", "open_map"]
+
+
+class MapSource(Protocol):
+    """A map that can be summed: in memory, in chunks, or on a device."""
+
+    @property
+    def n(self) -> int:
+        """Number of pixels."""
+
+    def count(self) -> Counts:
+        """Pixels and probability on both sides of the mask."""
+
+    def dice_statistics(self) -> DiceStatistics:
+        """All that exact expectations of overlap scores need."""
+
+    def measure(self, needs: UncertaintyNeeds) -> UncertaintyStatistics:
+        """Statistics of the doubts and entropies."""
+
+
+@cache
+def numba_is_there() -> bool:
+    """Tell whether the compiled loops can be used; without Numba NumPy does the work, slower."""
+    try:
+        import numba  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def open_map(p: Any, mask: Any = None, *, threshold: float = 0.5, source: str = "p") -> MapSource:
+    """Find out where a map lies; shape and type are checked now, values while they are summed."""
+    check_threshold(threshold)
+    if is_device_array(p):
+        return DeviceMap(p, mask, threshold, source)
+    if not numba_is_there():
+        return DeviceMap(np.asarray(p), None if mask is None else np.asarray(mask), threshold, source)
+    from segtrust.kernels.sources import ChunkedMap, MemoryMap
+    from segtrust.kernels.view import view_map
+
+    if is_chunked(p):
+        return ChunkedMap(p, mask, threshold, source)
+    return MemoryMap(view_map(p, mask, threshold=threshold, source=source))

@@ -1,0 +1,238 @@
+"""Largest sum of entropies over a sliding box, without ever holding the entropy map.
+
+The map is seen as (z, y, x). It is cut into tiles of rows (y); a tile walks along z with a ring of the last
+``side`` slices, whose sum is kept up to date; every slice is then summed along y and x. Rows that two tiles
+share are handed on, not computed again. Along x a window is the sum of five windows of a fifth of its side
+and a rest, which takes two passes over a cached row for the usual side of 10.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from segtrust.kernels.jit import elementwise, plain
+from segtrust.kernels.uncertainty import BLOCK, entropy_map, measure_stretch
+
+__all__ = ["Walk", "hand_over", "largest_sum", "new_walk", "rows_per_tile", "walk_tile", "window_sums"]
+
+_RING_BYTES = 1 << 20
+_LINE = 1536
+"""Pixels of the rows that are summed along x together: three such buffers fit the first-level cache."""
+
+_REFRESH = 32
+"""Sides after which the running sum along z is made anew, so that rounding cannot pile up."""
+
+
+class Walk(NamedTuple):
+    """A tile's buffers; ``rows`` are those of the tile and the ``sides[1] - 1`` shared with the next."""
+
+    sides: Any
+    """Box along z, y, x."""
+    width: int
+    entropy: Any
+    ring: Any
+    column: Any
+    lines: Any
+    fifths: Any
+    rests: Any
+    best: Any
+    """Largest window sum so far at each place of a line of a few rows."""
+    handed: Any
+    """Entropies of the shared rows of each slice, from the tile before."""
+
+
+def rows_per_tile(shape: tuple[int, int, int], sides: tuple[int, int, int]) -> int:
+    """Rows whose ring of slices fits the second-level cache; at least one."""
+    _, height, width = shape
+    rows = _RING_BYTES // (8 * sides[0] * width) - (sides[1] - 1)
+    return max(1, min(rows, height - sides[1] + 1))
+
+
+def new_walk(shape: tuple[int, int, int], sides: tuple[int, int, int]) -> Walk:
+    """Buffers for one thread."""
+    depth, _, width = shape
+    rows = rows_per_tile(shape, sides) + sides[1] - 1
+    line = max(1, _LINE // width) * width
+    return Walk(
+        sides,
+        width,
+        np.empty(rows * width),
+        np.empty((sides[0], rows * width)),
+        np.empty(rows * width),
+        np.empty(rows * width),
+        np.empty(line),
+        np.empty(line),
+        np.zeros(line),
+        np.empty((depth, (sides[1] - 1) * width)),
+    )
+
+
+@elementwise
+def _step(entropy: Any, slot: Any, column: Any) -> None:
+    for i in range(entropy.size):
+        column[i] += entropy[i] - slot[i]
+        slot[i] = entropy[i]
+
+
+@elementwise
+def _grow(entropy: Any, slot: Any, column: Any) -> None:
+    for i in range(entropy.size):
+        column[i] += entropy[i]
+        slot[i] = entropy[i]
+
+
+@elementwise
+def _add_to(total: Any, values: Any) -> None:
+    for i in range(total.size):
+        total[i] += values[i]
+
+
+@elementwise
+def _sum_of(first: Any, second: Any, out: Any) -> None:
+    for i in range(out.size):
+        out[i] = first[i] + second[i]
+
+
+@elementwise
+def _slide(previous: Any, entering: Any, leaving: Any, out: Any) -> None:
+    for i in range(out.size):
+        out[i] = previous[i] + (entering[i] - leaving[i])
+
+
+@elementwise
+def _keep_larger(parts: Any, rest: Any, best: Any) -> None:
+    first, second, third, fourth, fifth = parts
+    for i in range(best.size):
+        value = (first[i] + second[i]) + (third[i] + fourth[i]) + (fifth[i] + rest[i])
+        best[i] = value if value > best[i] else best[i]
+
+
+@plain
+def _five(values: Any, step: int) -> Any:
+    """Five views a step apart; a loop over them needs no index but its own, or it is not vectorised."""
+    return values, values[step:], values[2 * step :], values[3 * step :], values[4 * step :]
+
+
+@plain
+def _sum_along_z(walk: Any, z: int, size: int) -> bool:
+    """Bring ``column`` up to slice ``z``; tell whether it covers a whole box."""
+    side = walk.sides[0]
+    entropy, column, slot = walk.entropy[:size], walk.column[:size], walk.ring[z % side, :size]
+    if z == 0:
+        column[:] = 0.0
+    if z < side:
+        _grow(entropy, slot, column)
+    else:
+        _step(entropy, slot, column)
+        if z % (_REFRESH * side) == 0:
+            column[:] = 0.0
+            for i in range(side):
+                _add_to(column, walk.ring[i, :size])
+    return z >= side - 1
+
+
+@plain
+def _sum_along_y(walk: Any, rows: int) -> int:
+    """Fill ``lines`` with sums over ``sides[1]`` rows of ``column``; give how many lines there are."""
+    width, side = walk.width, walk.sides[1]
+    walk.lines[:width] = walk.column[:width]
+    for y in range(1, side):
+        _add_to(walk.lines[:width], walk.column[y * width : (y + 1) * width])
+    for y in range(rows - side):
+        here, there = y * width, (y + 1) * width
+        entering = (y + side) * width
+        _slide(
+            walk.lines[here:there],
+            walk.column[entering : entering + width],
+            walk.column[here:there],
+            walk.lines[there : there + width],
+        )
+    return rows - side + 1
+
+
+@plain
+def _windows(line: Any, side: int, out: Any) -> Any:
+    """Sums of ``side`` neighbours in ``line``; zeros for no neighbour at all."""
+    size = line.size - max(side, 1) + 1
+    if side == 1:
+        return line
+    if side == 0:
+        out[:size] = 0.0
+        return out[:size]
+    _sum_of(line[:size], line[1 : size + 1], out[:size])
+    for offset in range(2, side):
+        _add_to(out[:size], line[offset : offset + size])
+    return out[:size]
+
+
+@plain
+def _largest_windows(walk: Any, lines: int) -> None:
+    """Update ``best`` with the windows along x: five of a fifth of the side, and the rest.
+
+    A few rows are taken as one line. Windows that run over the end of a row are summed too, because that is
+    faster than stopping there; `largest_sum` does not look at them.
+    """
+    width, side = walk.width, walk.sides[2]
+    fifth, rest = side // 5, side % 5
+    after = side - rest if rest else 0  # without a rest the zeros are read from the line's beginning
+    together = walk.best.size // width
+    for first in range(0, lines, together):
+        line = walk.lines[first * width : min(first + together, lines) * width]
+        fifths, rests = _windows(line, fifth, walk.fifths), _windows(line, rest, walk.rests)
+        best = walk.best[: line.size - side + 1]
+        _keep_larger(_five(fifths, fifth), rests[after:], best)
+
+
+@plain
+def walk_tile(values: Any, codes: Any, span: Any, walk: Any, measures: Any) -> bool:
+    """Walk the tile of rows ``span = (first, fresh, last)`` along z; False at a bad value.
+
+    Rows before ``fresh`` were computed by the tile before and lie in ``walk.handed``; only the fresh ones
+    are measured. The rows that the next tile shares are left there for it.
+    """
+    first, fresh, last = span
+    width, work = walk.width, np.empty((2, BLOCK))
+    size, known, shared = (last - first) * width, (fresh - first) * width, walk.handed.shape[1]
+    for z in range(values.shape[0]):
+        walk.entropy[:known] = walk.handed[z, :known]
+        stretch = values[z, fresh:last].reshape((last - fresh) * width)
+        if not measure_stretch(stretch, codes, work, measures, walk.entropy[known:size]):
+            return False
+        walk.handed[z] = walk.entropy[size - shared : size]
+        if _sum_along_z(walk, z, size):
+            _largest_windows(walk, _sum_along_y(walk, last - first))
+    return True
+
+
+def hand_over(values: Any, codes: Any, rows: tuple[int, int], walk: Walk) -> None:
+    """Compute what the tile before would have handed on, for a walk that begins in the middle."""
+    first, fresh = rows
+    for z in range(values.shape[0] if fresh > first else 0):
+        entropies = entropy_map(values[z, first:fresh], codes)
+        walk.handed[z, : entropies.size] = entropies.reshape(-1)
+
+
+def largest_sum(walk: Walk) -> float:
+    """Largest window sum that the walk has met, leaving out windows that run over the end of a row."""
+    places = walk.best.reshape(-1, walk.width)[:, : walk.width - walk.sides[2] + 1]
+    return float(places.max())
+
+
+def window_sums(values: Any, sides: tuple[int, ...]) -> Any:
+    """Sums over all boxes that fit, of an array of any dimension; plain and allocating.
+
+    Examples
+    --------
+    >>> window_sums(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), (2, 2)).tolist()
+    [[12.0, 16.0]]
+    """
+    for axis, side in enumerate(sides):
+        moved = np.moveaxis(values, axis, 0)
+        count = moved.shape[0] - side + 1
+        total = moved[:count].copy()
+        for offset in range(1, side):
+            total += moved[offset : offset + count]
+        values = np.moveaxis(total, 0, axis)
+    return values

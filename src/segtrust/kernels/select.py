@@ -1,0 +1,125 @@
+"""Exact order statistics of the doubt, without sorting and without holding the map.
+
+A seeded sample of the pixels brackets the rank that is sought; one pass counts the pixels below the bracket
+and keeps those inside; the answer is among them. Where the sample was unlucky or too many pixels lie inside,
+the bracket is moved or halved by bit pattern and the pass repeated, so the answer is always exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from segtrust.kernels.bits import bits_of_float, float_of_bits
+from segtrust.kernels.sweep import Ranks
+from segtrust.kernels.uncertainty import COLLECT, Bracket
+from segtrust.kernels.view import MapView
+
+__all__ = ["SAMPLE", "Selector", "bracket_from_sample", "sample_doubts"]
+
+SAMPLE = 16384
+"""Sampled pixels; four standard deviations of a rank then span 3 % of the pixels."""
+
+Count = Callable[[Bracket], Ranks]
+
+
+def sample_doubts(view: MapView, size: int = SAMPLE) -> Any:
+    """Doubts of ``size`` pixels drawn with a fixed seed; all of them where the map has no more."""
+    flat = view.values.reshape(-1)
+    if flat.size > size:
+        flat = flat[np.random.default_rng(flat.size).integers(0, flat.size, size)]
+    p = np.abs(np.asarray(view.probabilities(flat), np.float64))
+    return np.minimum(p, 1.0 - p)
+
+
+def bracket_from_sample(sample: Any, fraction: float) -> Bracket:
+    """Doubts that enclose the quantile of the whole map with near certainty."""
+    ordered = np.sort(sample)
+    spread = 4.0 * math.sqrt(max(fraction * (1.0 - fraction), 1.0 / ordered.size) * ordered.size) + 2.0
+    middle = fraction * (ordered.size - 1)
+    low = int(max(0, math.floor(middle - spread)))
+    high = int(min(ordered.size - 1, math.ceil(middle + spread)))
+    return Bracket(
+        0.0 if low == 0 else float(ordered[low]),
+        0.5 if high == ordered.size - 1 else float(ordered[high]),
+    )
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Bit patterns ``low`` to ``high`` hold the doubt of ``rank``; ``before`` pixels lie below them."""
+
+    rank: int
+    low: int
+    high: int
+    before: int
+    upto: int
+
+    def after(self, bracket: Bracket, ranks: Ranks) -> _Search:
+        """What is known once the pixels of a bracket have been counted."""
+        low, high = bits_of_float(bracket.low), bits_of_float(bracket.high)
+        below, upto = ranks.upto_low, ranks.below_high
+        if bracket.low == bracket.high:  # one value: < high comes before <= low
+            below, upto = upto, below
+            if below <= self.rank < upto:
+                return replace(self, low=low, high=low)
+            low, high = low - 1, high + 1
+        if self.rank < below:
+            return replace(self, high=low, upto=below)
+        if self.rank >= upto:
+            return replace(self, low=high, before=upto)
+        return _Search(self.rank, low + 1, high - 1, below, upto)
+
+    def next_bracket(self, sample: Any) -> Bracket:
+        """Keep all that is left where there is room, else split it at a sampled or at the middle value."""
+        if self.upto - self.before <= COLLECT // 2:
+            return Bracket(float_of_bits(self.low - 1) if self.low else -1.0, float_of_bits(self.high + 1))
+        left = sample[(sample >= float_of_bits(self.low)) & (sample <= float_of_bits(self.high))]
+        pivot = np.sort(left)[left.size // 2] if left.size else float_of_bits((self.low + self.high) // 2)
+        return Bracket(float(pivot), float(pivot))
+
+
+@dataclass(frozen=True)
+class Selector:
+    """Finds doubts by rank.
+
+    Attributes
+    ----------
+    count
+        Makes a pass over all pixels.
+    n
+        Number of pixels.
+    sample
+        Doubts of some of them.
+    bracket, ranks
+        What a first pass has told.
+    """
+
+    count: Count
+    n: int
+    sample: Any
+    bracket: Bracket
+    ranks: Ranks
+
+    def pair(self, rank: int) -> tuple[float, float]:
+        """Doubts of rank ``rank`` and ``rank + 1``, counted from 0; the last again where there is no next."""
+        lower = self.one(rank)
+        return lower, lower if rank + 1 >= self.n else self.one(rank + 1)
+
+    def one(self, rank: int) -> float:
+        """Doubt of one rank."""
+        search = _Search(rank, 0, bits_of_float(0.5), 0, self.n)
+        bracket, ranks = self.bracket, self.ranks
+        while True:
+            if ranks.upto_low <= rank < ranks.below_high and ranks.complete:
+                at = rank - ranks.upto_low
+                return float(np.partition(ranks.inside, at)[at])
+            search = search.after(bracket, ranks)
+            if search.low == search.high:
+                return float_of_bits(search.low)
+            bracket = search.next_bracket(self.sample)
+            ranks = self.count(bracket)

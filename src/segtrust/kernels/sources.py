@@ -1,0 +1,162 @@
+"""Maps that the compiled loops sum: in memory, or (Dask, Zarr, HDF5) chunk by chunk."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from segtrust.errors import EmptyArrayError, MaskShapeError
+from segtrust.kernels import sweep
+from segtrust.kernels.needs import UncertaintyNeeds
+from segtrust.kernels.select import SAMPLE, Selector, bracket_from_sample, sample_doubts
+from segtrust.kernels.statistics import Counts, DiceStatistics, UncertaintyStatistics
+from segtrust.kernels.sweep import Ranks, UncertaintyRequest
+from segtrust.kernels.tiles import extended, read_tile, tiles_of
+from segtrust.kernels.uncertainty import Bracket
+from segtrust.kernels.view import MapView, view_map
+
+__all__ = ["ChunkedMap", "HostMap", "MemoryMap"]
+
+
+class HostMap(ABC):
+    """A map that the compiled loops can reach; finds order statistics by counting."""
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """Number of pixels."""
+
+    @abstractmethod
+    def sweep(self, request: UncertaintyRequest) -> tuple[UncertaintyStatistics, Ranks]:
+        """Make one pass."""
+
+    @abstractmethod
+    def sample(self) -> Any:
+        """Doubts of some pixels, for a first guess of where an order statistic lies."""
+
+    def ranks(self, bracket: Bracket) -> Ranks:
+        """Count the pixels around a bracket of doubts; a pass of its own."""
+        return self.sweep(UncertaintyRequest(entropies=False, bracket=bracket))[1]
+
+    def measure(self, needs: UncertaintyNeeds) -> UncertaintyStatistics:
+        """Statistics of the doubts and entropies, the median included where it is needed."""
+        entropies = needs.entropies or needs.side is not None or needs.doubt_limit < math.inf
+        request = UncertaintyRequest(entropies, needs.doubt_limit, needs.side)
+        if not needs.median:
+            return self.sweep(request)[0]
+        sample = self.sample()
+        bracket = bracket_from_sample(sample, 0.5)
+        statistics, ranks = self.sweep(replace(request, bracket=bracket))
+        selector = Selector(self.ranks, self.n, sample, bracket, ranks)
+        return replace(statistics, middle=_middle(selector))
+
+
+def _middle(selector: Selector) -> tuple[float, float]:
+    """Give the two middle values; of an odd number the middle one twice."""
+    lower, upper = selector.pair((selector.n - 1) // 2)
+    return lower, lower if selector.n % 2 else upper
+
+
+class MemoryMap(HostMap):
+    """A NumPy array or memory map."""
+
+    def __init__(self, view: MapView) -> None:
+        self.view = view
+
+    @property
+    def n(self) -> int:
+        """Number of pixels."""
+        return int(self.view.values.size)
+
+    def count(self) -> Counts:
+        """Pixels and probability on both sides of the mask."""
+        return sweep.count(self.view)
+
+    def dice_statistics(self) -> DiceStatistics:
+        """All that exact expectations of overlap scores need."""
+        return sweep.dice_statistics(self.view)
+
+    def sweep(self, request: UncertaintyRequest) -> tuple[UncertaintyStatistics, Ranks]:
+        """Make one pass."""
+        return sweep.measure(self.view, request)
+
+    def sample(self) -> Any:
+        """Doubts of pixels drawn with a fixed seed."""
+        return sample_doubts(self.view)
+
+
+@dataclass(frozen=True)
+class ChunkedMap(HostMap):
+    """An array that is read one chunk at a time; every question reads it once more.
+
+    Attributes
+    ----------
+    p, mask
+        Sliceable arrays of the same shape; the mask may be ``None``.
+    threshold, source
+        See `segtrust.kernels.view.MapView`.
+    """
+
+    p: Any
+    mask: Any
+    threshold: float
+    source: str
+
+    def __post_init__(self) -> None:
+        """Check the shapes; types are checked when a chunk is read."""
+        if math.prod(self.p.shape) == 0:
+            raise EmptyArrayError(f"{self.source}: expected at least one pixel, got shape {self.p.shape}.")
+        if self.mask is not None and tuple(self.mask.shape) != tuple(self.p.shape):
+            raise MaskShapeError(f"mask: expected shape {self.p.shape}, got {self.mask.shape}.")
+
+    @property
+    def n(self) -> int:
+        """Number of pixels."""
+        return math.prod(self.p.shape)
+
+    def _view(self, tile: tuple[slice, ...]) -> MapView:
+        name = ", ".join(f"{part.start}:{part.stop}" for part in tile)
+        values, mask = read_tile(self.p, tile), read_tile(self.mask, tile)
+        return view_map(values, mask, threshold=self.threshold, source=f"{self.source}[{name}]")
+
+    def _views(self) -> Iterator[MapView]:
+        return map(self._view, tiles_of(self.p))
+
+    def count(self) -> Counts:
+        """Pixels and probability on both sides of the mask."""
+        parts = map(sweep.count, self._views())
+        return sum(parts, start=Counts(0, 0, 0.0, 0.0))
+
+    def dice_statistics(self) -> DiceStatistics:
+        """All that exact expectations of overlap scores need."""
+        first, *others = map(sweep.dice_statistics, self._views())
+        return sum(others, start=first)
+
+    def sweep(self, request: UncertaintyRequest) -> tuple[UncertaintyStatistics, Ranks]:
+        """Make one pass; boxes that cross chunks are summed on overlapping tiles."""
+        parts = (self._sweep_tile(tile, request) for tile in tiles_of(self.p))
+        return sweep.total(parts)
+
+    def _sweep_tile(
+        self, tile: tuple[slice, ...], request: UncertaintyRequest
+    ) -> tuple[UncertaintyStatistics, Ranks]:
+        plain = replace(request, side=None)
+        if request.side is None:
+            return sweep.measure(self._view(tile), plain)
+        sides = tuple(min(request.side, length) for length in self.p.shape)
+        larger = self._view(extended(tile, self.p.shape, sides))
+        own = larger.cropped(tuple(part.stop - part.start for part in tile))
+        statistics, ranks = sweep.measure(own, plain)
+        return replace(statistics, patch=sweep.largest_patch(larger, sides)), ranks
+
+    def sample(self) -> Any:
+        """Doubts of pixels of each chunk, in proportion to its size."""
+        share = SAMPLE / self.n
+        views = self._views()
+        return np.concatenate([sample_doubts(view, 1 + int(share * view.values.size)) for view in views])
+

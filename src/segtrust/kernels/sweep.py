@@ -1,0 +1,297 @@
+"""From a map in memory to its statistics: threads, segments, and the order in which they are added."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from segtrust.kernels.bits import float_of_bits
+from segtrust.kernels.patches import (
+    Walk,
+    hand_over,
+    largest_sum,
+    new_walk,
+    rows_per_tile,
+    walk_tile,
+    window_sums,
+)
+from segtrust.kernels.statistics import Counts, DiceStatistics, UncertaintyStatistics
+from segtrust.kernels.sums import SEGMENT, Pixels, Sums, new_sums, sum_segment
+from segtrust.kernels.uncertainty import (
+    BLOCK,
+    NOWHERE,
+    Bracket,
+    Measures,
+    entropy_map,
+    measure_segment,
+    new_measures,
+)
+from segtrust.kernels.view import MapView, explain_bad_values
+from segtrust.settings import current_threads
+
+__all__ = ["Ranks", "UncertaintyRequest", "count", "dice_statistics", "largest_patch", "measure", "total"]
+
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
+_WALKED = (2, 3)
+"""Numbers of dimensions for which the patches are summed in the same pass as everything else."""
+
+
+def _run(work: Callable[[_Task], _Result], tasks: Sequence[_Task]) -> Iterable[_Result]:
+    """Do the tasks, in threads where allowed; results come in the order of the tasks."""
+    threads = min(current_threads(), len(tasks))
+    if threads == 1:
+        return [work(task) for task in tasks]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, tasks))
+
+
+def _segments(size: int) -> list[slice]:
+    return [slice(first, min(first + SEGMENT, size)) for first in range(0, size, SEGMENT)]
+
+
+def _sum_one(view: MapView, segment: slice, *, powers: bool) -> Sums:
+    values = view.values.reshape(-1)[segment]
+    mask = None if view.mask is None else view.mask.reshape(-1)[segment]
+    sums = new_sums(powers=powers)
+    highest = sum_segment(Pixels(values, view.codes, mask, view.threshold, view.unit), sums)
+    if highest > _pattern_of_one(view.unit):
+        return _sum_without_negative_zeros(view, segment, powers=powers)
+    return sums
+
+
+def _pattern_of_one(unit: Any) -> Any:
+    return unit.view(np.uint32 if unit.itemsize == 4 else np.uint64)  # noqa: PLR2004
+
+
+def _sum_without_negative_zeros(view: MapView, segment: slice, *, powers: bool) -> Sums:
+    """Sum a segment whose range check rang: raise, or go on without the signs of its zeros."""
+    explain_bad_values(view)
+    return _sum_one(_unsigned(view, segment), slice(None), powers=powers)
+
+
+def _unsigned(view: MapView, segment: slice) -> MapView:
+    values = np.abs(view.probabilities(view.values.reshape(-1)[segment]))
+    mask = None if view.mask is None else view.mask.reshape(-1)[segment]
+    return replace(view, values=values, codes=view.codes[:0], mask=mask)
+
+
+def _counts_of(sums: Sums) -> Counts:
+    (outside, lam), (inside, s) = sums.totals[:, :2].tolist()
+    return Counts(int(outside + inside), int(inside), s, lam)
+
+
+def count(view: MapView) -> Counts:
+    """Count a map: all that the soft Dice confidence and its bounds need."""
+    segments = _segments(view.values.size)
+    parts = [_counts_of(sums) for sums in _run(lambda at: _sum_one(view, at, powers=False), segments)]
+    return Counts(
+        sum(part.n for part in parts),
+        sum(part.k for part in parts),
+        math.fsum(part.s for part in parts),
+        math.fsum(part.lam for part in parts),
+    )
+
+
+def dice_statistics(view: MapView) -> DiceStatistics:
+    """Sum a map with all that the exact expectations of overlap scores need."""
+
+    def one(segment: slice) -> DiceStatistics:
+        sums = _sum_one(view, segment, powers=True)
+        outside, inside = (sums.apart[side, : sums.apart_count[side]].copy() for side in (0, 1))
+        return DiceStatistics(_counts_of(sums), sums.totals[:, 2:].copy(), (outside, inside))
+
+    first, *others = _run(one, _segments(view.values.size))
+    return sum(others, start=first)
+
+
+@dataclass(frozen=True)
+class UncertaintyRequest:
+    """Which statistics of the uncertainty are wanted.
+
+    Attributes
+    ----------
+    entropies
+        Whether Σ u is.
+    doubt_limit
+        Σ u and count of the pixels with more doubt than this; infinite for none.
+    side
+        Side of the box whose largest Σ u is wanted; ``None`` for none.
+    bracket
+        Doubts between which an order statistic is sought.
+    """
+
+    entropies: bool = True
+    doubt_limit: float = math.inf
+    side: int | None = None
+    bracket: Bracket = NOWHERE
+
+    def new_measures(self) -> Measures:
+        """Empty accumulators for this request."""
+        return new_measures(bracket=self.bracket, doubt_limit=self.doubt_limit, entropies=self.entropies)
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Where a bracket of doubts lies among the pixels.
+
+    Attributes
+    ----------
+    upto_low, below_high
+        Pixels with doubt <= low, and with doubt < high.
+    inside
+        The doubts strictly between, or fewer where there was no room for all.
+    """
+
+    upto_low: int
+    below_high: int
+    inside: Any
+
+    @property
+    def complete(self) -> bool:
+        """Whether ``inside`` holds all doubts of the bracket."""
+        return self.inside.size == self.below_high - self.upto_low
+
+    def __add__(self, other: Ranks) -> Ranks:
+        """Ranks in two tiles together."""
+        return Ranks(
+            self.upto_low + other.upto_low,
+            self.below_high + other.below_high,
+            np.concatenate([self.inside, other.inside]),
+        )
+
+
+def measure(view: MapView, request: UncertaintyRequest) -> tuple[UncertaintyStatistics, Ranks]:
+    """Measure the uncertainty of a map, in one pass where it has two or three dimensions."""
+    if request.side is None:
+        return _measure_by_segments(view, request)
+    side = request.side
+    sides = tuple(min(side, length) for length in view.values.shape)
+    if view.values.ndim in _WALKED:
+        return _measure_by_tiles(view, request, sides)
+    statistics, ranks = _measure_by_segments(view, request)
+    return replace(statistics, patch=_largest_patch_elsewhere(view, sides)), ranks
+
+
+def _read(measures: Measures, n: int, patch: float = -math.inf) -> tuple[UncertaintyStatistics, Ranks]:
+    doubt, entropy, above, above_count = measures.totals.tolist()
+    lowest, highest = (float_of_bits(int(bits)) for bits in measures.extremes)
+    upto_low, below_high = (int(rank) for rank in measures.ranks)
+    kept = below_high - upto_low
+    room = measures.inside.size - BLOCK  # the last block may have found no room
+    inside = measures.inside[: kept if 0 <= kept <= room else 0].copy()
+    statistics = UncertaintyStatistics(n, doubt, entropy, above, int(above_count), lowest, highest, patch)
+    return statistics, Ranks(upto_low, below_high, inside)
+
+
+def total(
+    parts: Iterable[tuple[UncertaintyStatistics, Ranks]],
+) -> tuple[UncertaintyStatistics, Ranks]:
+    """Add up what tiles have given."""
+    first, *others = parts
+    statistics = sum((part[0] for part in others), start=first[0])
+    return statistics, sum((part[1] for part in others), start=first[1])
+
+
+def _measure_by_segments(
+    view: MapView, request: UncertaintyRequest
+) -> tuple[UncertaintyStatistics, Ranks]:
+    flat = view.values.reshape(-1)
+
+    def one(segment: slice) -> tuple[UncertaintyStatistics, Ranks]:
+        measures = request.new_measures()
+        if not measure_segment(flat[segment], view.codes, measures):
+            explain_bad_values(view)
+            measures = request.new_measures()
+            measure_segment(_unsigned(view, segment).values, view.codes[:0], measures)
+        return _read(measures, flat[segment].size)
+
+    return total(_run(one, _segments(flat.size)))
+
+
+def _measure_by_tiles(
+    view: MapView, request: UncertaintyRequest, sides: tuple[int, ...]
+) -> tuple[UncertaintyStatistics, Ranks]:
+    """Measure a map with its patches; each thread walks neighbouring tiles and hands rows on."""
+    missing = (1,) * (3 - view.values.ndim)
+    volume, sides = view.values.reshape(missing + view.values.shape), missing + sides
+    tiles = _tiles(volume.shape, sides)
+    threads = min(current_threads(), len(tiles))
+    runs = [tiles[len(tiles) * i // threads : len(tiles) * (i + 1) // threads] for i in range(threads)]
+
+    def one(run: list[_Tile]) -> list[tuple[UncertaintyStatistics, Ranks]] | None:
+        return _walk_run(volume, view.codes, run, new_walk(volume.shape, sides), request)
+
+    results = list(_run(one, runs))
+    if None in results:
+        explain_bad_values(view)
+        unsigned = replace(_unsigned(view, slice(None)), mask=None)
+        shaped = replace(unsigned, values=unsigned.values.reshape(view.values.shape))
+        return _measure_by_tiles(shaped, request, sides[-view.values.ndim :])
+    return total(part for parts in results if parts is not None for part in parts)
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """Rows ``first`` to ``last`` of each slice, of which those from ``fresh`` on are new to the walk."""
+
+    first: int
+    fresh: int
+    last: int
+
+
+def _tiles(shape: tuple[int, ...], sides: tuple[int, ...]) -> list[_Tile]:
+    shared = sides[1] - 1
+    rows = rows_per_tile(shape, sides)
+    starts = range(0, shape[1] - shared, rows)
+    ends = [min(start + rows + shared, shape[1]) for start in starts]
+    return [
+        _Tile(start, start + shared if start else 0, end) for start, end in zip(starts, ends, strict=True)
+    ]
+
+
+def _walk_run(
+    volume: Any, codes: Any, run: list[_Tile], walk: Walk, request: UncertaintyRequest
+) -> list[tuple[UncertaintyStatistics, Ranks]] | None:
+    """Walk neighbouring tiles; ``None`` where a value is no probability."""
+    parts = []
+    hand_over(volume, codes, (run[0].first, run[0].fresh), walk)
+    for tile in run:
+        measures = request.new_measures()
+        if not walk_tile(volume, codes, (tile.first, tile.fresh, tile.last), walk, measures):
+            return None
+        pixels = volume.shape[0] * (tile.last - tile.fresh) * volume.shape[2]
+        parts.append(_read(measures, pixels, largest_sum(walk)))
+    return parts
+
+
+def largest_patch(view: MapView, sides: tuple[int, ...]) -> float:
+    """Largest sum of entropies over a box; minus infinity where the box does not fit."""
+    if any(side > length for side, length in zip(sides, view.values.shape, strict=True)):
+        return -math.inf
+    if view.values.ndim in _WALKED:
+        request = UncertaintyRequest()
+        return _measure_by_tiles(view, request, sides)[0].patch
+    return _largest_patch_elsewhere(view, sides)
+
+
+def _largest_patch_elsewhere(view: MapView, sides: tuple[int, ...]) -> float:
+    """Largest patch of a map of one dimension or of more than three; a pass of its own."""
+    values, (side, *inner) = view.values, sides
+    if values.ndim == 1:
+        pieces = (values[first : first + SEGMENT + side - 1] for first in range(0, values.size, SEGMENT))
+        sums = (window_sums(entropy_map(piece, view.codes), (side,)) for piece in pieces if piece.size >= side)
+        return max(float(part.max()) for part in sums)
+    recent: deque[Any] = deque(maxlen=side)
+    largest = -math.inf
+    for piece in values:
+        recent.append(window_sums(entropy_map(piece, view.codes), tuple(inner)))
+        if len(recent) == side:
+            largest = max(largest, float(np.sum(recent, axis=0).max()))
+    return largest

@@ -1,0 +1,174 @@
+"""Statistics of a map's doubt and entropy that do not depend on where a pixel lies."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from segtrust.kernels.entropy import fill_doubts, fill_entropies
+from segtrust.kernels.jit import as_floats, plain, prefer_wide_vectors, reduction
+
+__all__ = [
+    "BLOCK",
+    "COLLECT",
+    "NOWHERE",
+    "Bracket",
+    "Measures",
+    "entropy_map",
+    "measure_segment",
+    "measure_stretch",
+    "new_measures",
+]
+
+BLOCK = 1024
+"""Pixels a round; its few buffers fit the first-level cache."""
+
+COLLECT = 1 << 17
+"""Most doubts inside a bracket that one segment keeps; beyond it only their number is right."""
+
+_HALF_BITS = np.int64(0x3FE0000000000000)
+
+
+class Bracket(NamedTuple):
+    """Two doubts between which an order statistic is sought; ``low > high`` seeks nothing."""
+
+    low: float
+    high: float
+
+
+NOWHERE = Bracket(1.0, 0.0)
+
+
+class Measures(NamedTuple):
+    """What a stretch of a map adds up to."""
+
+    totals: Any
+    """Σ doubt, Σ u, Σ u over the pixels above the entropy threshold, number of those pixels."""
+    extremes: Any
+    """Bit patterns of the smallest and the largest doubt."""
+    ranks: Any
+    """Pixels with doubt <= low and pixels with doubt < high of the bracket."""
+    inside: Any
+    """The doubts strictly inside the bracket, as many as there is room for."""
+    bracket: Any
+    doubt_limit: float
+    """Pixels with more doubt than this are above the entropy threshold; infinite where not wanted."""
+    entropies: bool
+    """Whether any sum of entropies is wanted."""
+
+
+def new_measures(*, bracket: Bracket = NOWHERE, doubt_limit: float, entropies: bool) -> Measures:
+    """Empty accumulators for one segment."""
+    room = COLLECT if bracket.low <= bracket.high else 0
+    extremes = np.array([_HALF_BITS, 0], np.int64)
+    return Measures(
+        np.zeros(4), extremes, np.zeros(2), np.empty(room), bracket, float(doubt_limit), entropies
+    )
+
+
+@reduction
+def _survey(doubt: Any, bits: Any, bracket: Any) -> Any:
+    """Sum, extremes and ranks of the doubts of one block."""
+    prefer_wide_vectors()
+    total = upto_low = below_high = 0.0
+    lowest = bits[0]
+    highest = bits[0]
+    for i in range(doubt.size):
+        x = doubt[i]
+        total += x
+        upto_low += 1.0 if x <= bracket.low else 0.0
+        below_high += 1.0 if x < bracket.high else 0.0
+        lowest = bits[i] if bits[i] < lowest else lowest
+        highest = bits[i] if bits[i] > highest else highest
+    return total, upto_low, below_high, lowest, highest
+
+
+@reduction
+def _sum_entropies(doubt: Any, entropy: Any, limit: float) -> Any:
+    prefer_wide_vectors()
+    total = above = count = 0.0
+    for i in range(doubt.size):
+        hit = doubt[i] > limit
+        total += entropy[i]
+        above += entropy[i] if hit else 0.0
+        count += 1.0 if hit else 0.0
+    return total, above, count
+
+
+@plain
+def _collect(doubt: Any, measures: Any) -> None:
+    """Keep the doubts inside the bracket; ``ranks`` before this block say how many there are already."""
+    at = int(measures.ranks[1] - measures.ranks[0])
+    if at + doubt.size > measures.inside.size:
+        return
+    for i in range(doubt.size):
+        if measures.bracket.low < doubt[i] < measures.bracket.high:
+            measures.inside[at] = doubt[i]
+            at += 1
+
+
+@plain
+def _add_survey(doubt: Any, measures: Any) -> bool:
+    """Add one block; False for a doubt that is no doubt: its pattern is negative or above that of 1/2."""
+    survey = _survey(doubt, doubt.view(np.int64), measures.bracket)
+    total, upto_low, below_high, lowest, highest = survey
+    measures.extremes[0] = min(measures.extremes[0], lowest)
+    measures.extremes[1] = max(measures.extremes[1], highest)
+    if measures.inside.size and below_high > upto_low:
+        _collect(doubt, measures)
+    measures.totals[0] += total
+    measures.ranks[0] += upto_low
+    measures.ranks[1] += below_high
+    return lowest >= 0 and highest <= _HALF_BITS
+
+
+@plain
+def _measure_block(block: Any, doubt: Any, measures: Any, entropy: Any) -> bool:
+    if not measures.entropies:
+        fill_doubts(block, doubt)
+        return _add_survey(doubt, measures)
+    fill_entropies(block, doubt, entropy)
+    total, above, count = _sum_entropies(doubt, entropy, measures.doubt_limit)
+    measures.totals[1] += total
+    measures.totals[2] += above
+    measures.totals[3] += count
+    return _add_survey(doubt, measures)
+
+
+@plain
+def measure_stretch(values: Any, codes: Any, work: Any, measures: Any, entropies: Any) -> bool:
+    """Measure contiguous pixels and leave their entropies in ``entropies``; False at a bad value."""
+    for first in range(0, values.size, BLOCK):
+        last = min(first + BLOCK, values.size)
+        block = as_floats(values[first:last], codes, work[0])
+        if not _measure_block(block, work[1, : last - first], measures, entropies[first:last]):
+            return False
+    return True
+
+
+@plain
+def measure_segment(values: Any, codes: Any, measures: Any) -> bool:
+    """Measure contiguous pixels whose entropies nobody else needs."""
+    work = np.empty((3, BLOCK))
+    for first in range(0, values.size, BLOCK):
+        stretch = values[first : first + BLOCK]
+        if not measure_stretch(stretch, codes, work, measures, work[2]):
+            return False
+    return True
+
+
+@plain
+def _fill_map(values: Any, codes: Any, out: Any) -> None:
+    work = np.empty((2, BLOCK))
+    for first in range(0, values.size, BLOCK):
+        last = min(first + BLOCK, values.size)
+        block = as_floats(values[first:last], codes, work[0])
+        fill_entropies(block, work[1, : last - first], out[first:last])
+
+
+def entropy_map(values: Any, codes: Any) -> Any:
+    """Entropies in bits of the pixels of an array, as doubles; values are taken as checked."""
+    out = np.empty(values.shape)
+    _fill_map(np.ascontiguousarray(values).reshape(-1), codes, out.reshape(-1))
+    return out

@@ -1,0 +1,129 @@
+"""A model's output for one image, and the same with the truth: frozen, and checked once, here.
+
+Shape, type and geometry are checked when a value is made; the numbers themselves are checked inside the
+pass that sums them, because a pass of its own for the range would cost more than the confidence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from segtrust.errors import EmptyArrayError, GeometryError, MaskShapeError, ParameterError
+
+__all__ = ["Case", "EmptyPolicy", "Prediction"]
+
+
+class EmptyPolicy(StrEnum):
+    """What an empty mask is worth; one choice for the loss and for the confidence.
+
+    Attributes
+    ----------
+    PAPER
+        Two empty masks have a Dice of 0, and an empty mask a confidence of 0.
+    AGREE
+        Two empty masks agree: Dice 1; the confidence of an empty mask is the probability Π(1 - p) that the
+        truth is empty too.
+    """
+
+    PAPER = "paper"
+    AGREE = "agree"
+
+    @classmethod
+    def _missing_(cls, value: object) -> EmptyPolicy:
+        known = ", ".join(repr(policy.value) for policy in cls)
+        raise ParameterError(f"empty: expected one of {known}, got {value!r}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Probabilities of one image and the mask made of them.
+
+    Attributes
+    ----------
+    probabilities
+        Foreground probability of each pixel, any number of dimensions; float, uint8 (/ 255), uint16
+        (/ 65535) or bool; NumPy, Dask, Zarr, HDF5, torch, CuPy or JAX.
+    mask
+        The delivered mask, 0 and 1, of the same shape; ``None`` means ``probabilities >= threshold``.
+    threshold
+        In [0, 1]; not used where a mask is given.
+    id
+        Names the image in errors and tables.
+    spacing_mm
+        Distance of neighbouring pixels along each axis, in millimetres, or ``None``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Prediction(np.zeros((4, 5), np.uint8), id="case 7", spacing_mm=(0.5, 0.5)).shape
+    (4, 5)
+    """
+
+    probabilities: Any
+    mask: Any = None
+    threshold: float = 0.5
+    id: str = ""
+    spacing_mm: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Check shape and geometry."""
+        _check_same_shape(self.mask, self.shape, name=f"{self.source}: mask")
+        if 0 in self.shape:
+            raise EmptyArrayError(f"{self.source}: expected at least one pixel, got shape {self.shape}.")
+        if not 0.0 <= self.threshold <= 1.0:
+            raise ParameterError(f"{self.source}: threshold: expected [0, 1], got {self.threshold!r}.")
+        _check_spacing(self.spacing_mm, self.shape, self.source)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Pixels along each axis."""
+        return tuple(self.probabilities.shape)
+
+    @property
+    def source(self) -> str:
+        """How errors name this prediction."""
+        return self.id or "prediction"
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A prediction and the mask that an expert drew.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p = np.array([[0.9, 0.2], [0.7, 0.1]])
+    >>> Case(Prediction(p, id="a"), truth=np.array([[1, 0], [1, 1]])).id
+    'a'
+    """
+
+    prediction: Prediction
+    truth: Any
+
+    def __post_init__(self) -> None:
+        """Check that truth and map lie on one grid."""
+        _check_same_shape(self.truth, self.prediction.shape, name=f"{self.prediction.source}: truth")
+
+    @property
+    def id(self) -> str:
+        """Name of the image."""
+        return self.prediction.id
+
+
+def _check_same_shape(mask: Any, shape: tuple[int, ...], *, name: str) -> None:
+    if mask is not None and tuple(mask.shape) != shape:
+        raise MaskShapeError(
+            f"{name}: expected the shape of the map, {shape}, got {tuple(mask.shape)}. "
+            "Both must lie on the same grid; resample or transpose one of them first."
+        )
+
+
+def _check_spacing(spacing_mm: tuple[float, ...] | None, shape: tuple[int, ...], source: str) -> None:
+    if spacing_mm is None:
+        return
+    if len(spacing_mm) != len(shape) or not all(0.0 < step < float("inf") for step in spacing_mm):
+        raise GeometryError(
+            f"{source}: spacing_mm: expected {len(shape)} positive numbers, one an axis, got {spacing_mm!r}."
+        )

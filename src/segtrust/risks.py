@@ -1,0 +1,155 @@
+"""Loss of one case against its truth, as values: Dice, IoU and F-beta, with the empty masks spelled out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from segtrust.errors import EmptyArrayError, MaskShapeError, ParameterError
+from segtrust.maps import EmptyPolicy
+
+__all__ = ["RISKS", "Overlap", "Risk", "dice", "f_beta", "f_beta_risk", "iou", "overlap"]
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Pixels in which a mask and the truth agree and differ.
+
+    Attributes
+    ----------
+    true_positives, false_positives, false_negatives
+        Pixels in both, in the mask only, in the truth only.
+    """
+
+    true_positives: int
+    false_positives: int
+    false_negatives: int
+
+    def tversky(self, alpha: float, beta: float, empty: EmptyPolicy | str) -> float:
+        """TP / (TP + alpha FP + beta FN), and for two empty masks what the policy says."""
+        if self.true_positives + self.false_positives + self.false_negatives == 0:
+            return 1.0 if EmptyPolicy(empty) is EmptyPolicy.AGREE else 0.0
+        if self.true_positives == 0:
+            return 0.0
+        errors = alpha * self.false_positives + beta * self.false_negatives
+        return self.true_positives / (self.true_positives + errors)
+
+
+def overlap(truth: Any, mask: Any) -> Overlap:
+    """Count where two binary masks agree and differ.
+
+    Examples
+    --------
+    >>> overlap(np.array([1, 1, 0, 0]), np.array([1, 0, 1, 0]))
+    Overlap(true_positives=1, false_positives=1, false_negatives=1)
+    """
+    if tuple(truth.shape) != tuple(mask.shape):
+        raise MaskShapeError(f"truth: expected the mask's shape {tuple(mask.shape)}, got {tuple(truth.shape)}.")
+    if 0 in tuple(mask.shape):
+        raise EmptyArrayError(f"mask: expected at least one pixel, got shape {tuple(mask.shape)}.")
+    truth, mask = _binary(truth, "truth"), _binary(mask, "mask")
+    both, of_mask, of_truth = (int((each != 0).sum()) for each in (truth & mask, mask, truth))
+    return Overlap(both, of_mask - both, of_truth - both)
+
+
+def _binary(mask: Any, name: str) -> Any:
+    from segtrust.kernels.device import as_binary_on_device, is_device_array
+    from segtrust.kernels.view import as_binary
+
+    return as_binary_on_device(mask, name) if is_device_array(mask) else as_binary(np.asarray(mask), name)
+
+
+def dice(truth: Any, mask: Any, *, empty: EmptyPolicy | str = EmptyPolicy.PAPER) -> float:
+    """Dice coefficient 2 |truth ∩ mask| / (|truth| + |mask|).
+
+    Parameters
+    ----------
+    truth, mask
+        Binary masks of the same shape.
+    empty
+        Two empty masks score 0 under ``"paper"`` and 1 under ``"agree"``.
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
+    Examples
+    --------
+    >>> dice(np.array([1, 1, 0, 0]), np.array([1, 0, 0, 0]))
+    0.6666666666666666
+    >>> dice(np.zeros(4, bool), np.zeros(4, bool), empty="agree")
+    1.0
+    """
+    return overlap(truth, mask).tversky(0.5, 0.5, empty)
+
+
+def iou(truth: Any, mask: Any, *, empty: EmptyPolicy | str = EmptyPolicy.PAPER) -> float:
+    """Intersection over union; parameters as for `dice`.
+
+    Examples
+    --------
+    >>> iou(np.array([1, 1, 0, 0]), np.array([1, 0, 0, 0]))
+    0.5
+    """
+    return overlap(truth, mask).tversky(1.0, 1.0, empty)
+
+
+def f_beta(
+    truth: Any, mask: Any, *, beta: float, empty: EmptyPolicy | str = EmptyPolicy.PAPER
+) -> float:
+    """F-beta score; ``beta`` above 1 weighs missed pixels more, 1 is Dice.
+
+    Examples
+    --------
+    >>> f_beta(np.array([1, 1, 0, 0]), np.array([1, 0, 0, 0]), beta=1.0)
+    0.6666666666666666
+    """
+    if not 0.0 <= beta < float("inf"):
+        raise ParameterError(f"beta: expected a finite number of at least 0, got {beta!r}.")
+    false_positive = 1.0 / (1.0 + beta * beta)
+    return overlap(truth, mask).tversky(false_positive, 1.0 - false_positive, empty)
+
+
+@dataclass(frozen=True)
+class Risk:
+    """A loss in [0, 1] of a mask against its truth; lower is better.
+
+    Attributes
+    ----------
+    name
+        In tables and files.
+    score
+        The score that the loss is one minus of.
+
+    Examples
+    --------
+    >>> RISKS["dice_risk"].of(np.array([1, 1]), np.array([1, 0]))
+    0.33333333333333337
+    """
+
+    name: str
+    score: Callable[..., float]
+
+    def of(self, truth: Any, mask: Any, *, empty: EmptyPolicy | str = EmptyPolicy.PAPER) -> float:
+        """Loss of one case."""
+        return 1.0 - self.score(truth, mask, empty=empty)
+
+
+def f_beta_risk(beta: float) -> Risk:
+    """Loss of the F-beta score.
+
+    Examples
+    --------
+    >>> f_beta_risk(2.0).name
+    'f2_risk'
+    """
+    return Risk(f"f{beta:g}_risk", partial(f_beta, beta=beta))
+
+
+RISKS = {risk.name: risk for risk in (Risk("dice_risk", dice), Risk("iou_risk", iou), f_beta_risk(2.0))}
+"""Losses by name."""
