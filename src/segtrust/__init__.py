@@ -1,27 +1,21 @@
 """segtrust: know which segmentations to trust.
 
 From the probability map of any segmentation model: one confidence an image, exactly and at memory speed.
+The types of the public names stand in ``__init__.pyi``; a test keeps both files in step.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from segtrust.confidence import *  # noqa: F403
-    from segtrust.kernels.bounds import DiceBounds, worst_relative_error
-    from segtrust.maps import Case, EmptyPolicy, Prediction
-    from segtrust.risks import RISKS, Risk, dice, f_beta, iou
-    from segtrust.settings import use_threads
+from typing import Any
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "segtrust.confidence": (
-        "AverageClassProbability AverageMaxProbability AverageNegativeEntropy ClassScores "
+        "Assessment AverageClassProbability AverageMaxProbability AverageNegativeEntropy ClassScores "
         "ConfidenceEstimator IdealDice MedianMinMax PatchLevel SoftDice ThresholdLevel "
-        "average_class_probability average_max_probability average_negative_entropy dice_bounds "
+        "assess average_class_probability average_max_probability average_negative_entropy dice_bounds "
         "entropy_quantile expected_f_beta expected_iou expected_tversky full_posterior_dice get_estimator "
         "ideal_dice_confidence median_min_max_confidence patch_level_confidence score score_batch "
         "score_classes soft_dice_confidence threshold_level_confidence"

@@ -31,8 +31,9 @@ class Overlap:
 
     def tversky(self, alpha: float, beta: float, empty: EmptyPolicy | str) -> float:
         """TP / (TP + alpha FP + beta FN), and for two empty masks what the policy says."""
+        policy = EmptyPolicy(empty)
         if self.true_positives + self.false_positives + self.false_negatives == 0:
-            return 1.0 if EmptyPolicy(empty) is EmptyPolicy.AGREE else 0.0
+            return 1.0 if policy is EmptyPolicy.AGREE else 0.0
         if self.true_positives == 0:
             return 0.0
         errors = alpha * self.false_positives + beta * self.false_negatives
@@ -48,7 +49,9 @@ def overlap(truth: Any, mask: Any) -> Overlap:
     Overlap(true_positives=1, false_positives=1, false_negatives=1)
     """
     if tuple(truth.shape) != tuple(mask.shape):
-        raise MaskShapeError(f"truth: expected the mask's shape {tuple(mask.shape)}, got {tuple(truth.shape)}.")
+        raise MaskShapeError(
+            f"truth: expected the mask's shape {tuple(mask.shape)}, got {tuple(truth.shape)}."
+        )
     if 0 in tuple(mask.shape):
         raise EmptyArrayError(f"mask: expected at least one pixel, got shape {tuple(mask.shape)}.")
     truth, mask = _binary(truth, "truth"), _binary(mask, "mask")
@@ -99,9 +102,7 @@ def iou(truth: Any, mask: Any, *, empty: EmptyPolicy | str = EmptyPolicy.PAPER) 
     return overlap(truth, mask).tversky(1.0, 1.0, empty)
 
 
-def f_beta(
-    truth: Any, mask: Any, *, beta: float, empty: EmptyPolicy | str = EmptyPolicy.PAPER
-) -> float:
+def f_beta(truth: Any, mask: Any, *, beta: float, empty: EmptyPolicy | str = EmptyPolicy.PAPER) -> float:
     """F-beta score; ``beta`` above 1 weighs missed pixels more, 1 is Dice.
 
     Examples

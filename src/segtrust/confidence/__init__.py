@@ -24,7 +24,7 @@ from segtrust.confidence.probability import (
     average_max_probability,
 )
 from segtrust.confidence.registry import get_estimator
-from segtrust.confidence.score import ClassScores, score, score_batch, score_classes
+from segtrust.confidence.score import Assessment, ClassScores, assess, score, score_batch, score_classes
 from segtrust.confidence.soft_dice import SoftDice, dice_bounds, soft_dice_confidence
 from segtrust.confidence.threshold_level import (
     ThresholdLevel,
@@ -33,6 +33,7 @@ from segtrust.confidence.threshold_level import (
 )
 
 __all__ = [
+    "Assessment",
     "AverageClassProbability",
     "AverageMaxProbability",
     "AverageNegativeEntropy",
@@ -43,6 +44,7 @@ __all__ = [
     "PatchLevel",
     "SoftDice",
     "ThresholdLevel",
+    "assess",
     "average_class_probability",
     "average_max_probability",
     "average_negative_entropy",

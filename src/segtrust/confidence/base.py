@@ -33,7 +33,7 @@ class ConfidenceEstimator(ABC):
     def read(self, summary: Summary) -> Any:
         """Confidence from the statistics of a map."""
 
-    def fit(self, cases: Iterable[Case | Prediction]) -> Self:  # noqa: ARG002
+    def fit(self, cases: Iterable[Case | Prediction]) -> Self:
         """Learn from cases; most estimators have nothing to learn."""
         return self
 
@@ -47,6 +47,11 @@ class ConfidenceEstimator(ABC):
             source=prediction.source,
         )
         return self.read(summarise(source, [self.needs]))
+
+
+def as_number(value: Any) -> Any:
+    """Give a Python float for a NumPy scalar; leave scalars on a device where they are."""
+    return float(value) if isinstance(value, float) else value
 
 
 def score_map(estimator: ConfidenceEstimator, p: Any, mask: Any, threshold: float) -> Any:

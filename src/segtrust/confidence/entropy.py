@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 from segtrust.confidence.base import ConfidenceEstimator, score_map
@@ -34,7 +35,7 @@ class AverageNegativeEntropy(ConfidenceEstimator):
 
     def read(self, summary: Summary) -> Any:
         """Confidence from the sum of entropies."""
-        return -summary.uncertainty(UncertaintyNeeds(entropies=True)).entropy / summary.n
+        return 0.0 - summary.uncertainty(UncertaintyNeeds(entropies=True)).entropy / summary.n
 
 
 @dataclass(frozen=True)
@@ -56,12 +57,12 @@ class MedianMinMax(ConfidenceEstimator):
         if highest == 0.0:
             return highest * 0.0
         lower, upper = (statistics.entropy_of(doubt) for doubt in statistics.middle)
-        return -((lower + upper) / 2.0 + statistics.entropy_of(statistics.lowest)) / highest
+        return 0.0 - ((lower + upper) / 2.0 + statistics.entropy_of(statistics.lowest)) / highest
 
 
 @dataclass(frozen=True)
 class PatchLevel(ConfidenceEstimator):
-    """Minus the largest sum of entropies over a box of ``size`` pixels a side, see `patch_level_confidence`."""
+    """Minus the largest sum of entropies over a box of ``size`` a side, see `patch_level_confidence`."""
 
     size: int = 10
 
@@ -70,7 +71,7 @@ class PatchLevel(ConfidenceEstimator):
 
     def __post_init__(self) -> None:
         """Refuse a box without pixels."""
-        if not isinstance(self.size, int) or self.size < 1:
+        if not isinstance(self.size, Integral) or self.size < 1:
             raise ParameterError(f"size: expected a whole number of at least 1, got {self.size!r}.")
 
     @property
@@ -84,7 +85,7 @@ class PatchLevel(ConfidenceEstimator):
 
     def read(self, summary: Summary) -> Any:
         """Confidence from the largest sum."""
-        return -summary.uncertainty(self._needed).patch
+        return 0.0 - summary.uncertainty(self._needed).patch
 
 
 def average_negative_entropy(p: Any) -> Any:

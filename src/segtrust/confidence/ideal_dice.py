@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from segtrust.confidence.base import ConfidenceEstimator, score_map
+from segtrust.confidence.base import ConfidenceEstimator, as_number, score_map
 from segtrust.confidence.summary import Needs, Summary
 from segtrust.errors import ParameterError
 from segtrust.kernels.integrals import expected_dice, probability_of_empty, probability_of_foreground
@@ -41,8 +41,8 @@ class IdealDice(ConfidenceEstimator):
     def read(self, summary: Summary) -> Any:
         """Confidence from the sums."""
         if summary.dice.k == 0 and EmptyPolicy(self.empty) is EmptyPolicy.AGREE:
-            return probability_of_empty(summary.dice)
-        return _plain(expected_dice(summary.dice))
+            return as_number(probability_of_empty(summary.dice))
+        return as_number(expected_dice(summary.dice))
 
 
 def ideal_dice_confidence(
@@ -72,14 +72,7 @@ def ideal_dice_confidence(
     return score_map(IdealDice(EmptyPolicy(empty)), p, mask, threshold)
 
 
-def _plain(value: Any) -> Any:
-    """Give a Python float for a NumPy scalar; leave scalars on a device where they are."""
-    return float(value) if isinstance(value, float) else value
-
-
-def expected_tversky(
-    p: Any, mask: Any = None, *, alpha: float, beta: float, threshold: float = 0.5
-) -> Any:
+def expected_tversky(p: Any, mask: Any = None, *, alpha: float, beta: float, threshold: float = 0.5) -> Any:
     """Exact expected Tversky index TP / (TP + alpha FP + beta FN); 0 for an empty mask.
 
     Parameters
@@ -98,7 +91,7 @@ def expected_tversky(
     if not (0.0 <= alpha <= 1.0 and 0.0 <= beta < math.inf):
         raise ParameterError(f"expected alpha in [0, 1] and beta >= 0, got alpha={alpha}, beta={beta}.")
     statistics = open_map(p, mask, threshold=threshold).dice_statistics()
-    return _plain(tversky_of(statistics, alpha, beta))
+    return as_number(tversky_of(statistics, alpha, beta))
 
 
 def expected_iou(p: Any, mask: Any = None, *, threshold: float = 0.5) -> Any:
@@ -125,13 +118,11 @@ def expected_f_beta(p: Any, mask: Any = None, *, beta: float, threshold: float =
     if not 0.0 <= beta < math.inf:
         raise ParameterError(f"beta: expected a finite number of at least 0, got {beta!r}.")
     false_positive = 1.0 / (1.0 + beta * beta)
-    return expected_tversky(
-        p, mask, alpha=false_positive, beta=1.0 - false_positive, threshold=threshold
-    )
+    return expected_tversky(p, mask, alpha=false_positive, beta=1.0 - false_positive, threshold=threshold)
 
 
 def full_posterior_dice(q: Any, mask: Any) -> Any:
-    """Expected Dice under independent pixels *given that the truth is not empty* (section 6 of the paper).
+    """Give the expected Dice of independent pixels *if the truth is not empty* (section 6 of the paper).
 
     Parameters
     ----------
@@ -154,5 +145,4 @@ def full_posterior_dice(q: Any, mask: Any) -> Any:
     """
     statistics = open_map(q, mask).dice_statistics()
     chance = probability_of_foreground(statistics)
-    return _plain(expected_dice(statistics) / chance) if chance > 0.0 else math.nan
-
+    return as_number(expected_dice(statistics) / chance) if chance > 0.0 else math.nan

@@ -36,7 +36,7 @@ def get_estimator(name: str) -> ConfidenceEstimator:
     >>> get_estimator("sdk")
     Traceback (most recent call last):
     ...
-    segtrust.errors.UnknownNameError: Unknown estimator 'sdk'; available: amsp, ane, apc, idc, mmmc, pla, sdc, tla.
+    segtrust.errors.UnknownNameError: Unknown estimator 'sdk'; available: amsp, ane, apc, …
     """
     try:
         return ESTIMATORS[name]()

@@ -14,9 +14,11 @@ from segtrust.confidence.registry import get_estimator
 from segtrust.confidence.soft_dice import SoftDice
 from segtrust.confidence.summary import summarise
 from segtrust.errors import EmptyArrayError, MaskShapeError, NotNormalisedError, ParameterError
+from segtrust.kernels.bounds import DiceBounds, dice_bounds_from
 from segtrust.kernels.opening import open_map
+from segtrust.kernels.statistics import host_number
 
-__all__ = ["ClassScores", "score", "score_batch", "score_classes"]
+__all__ = ["Assessment", "ClassScores", "assess", "score", "score_batch", "score_classes"]
 
 Estimators = Sequence[str | ConfidenceEstimator]
 _USUAL: Estimators = ("sdc", "amsp")
@@ -27,7 +29,11 @@ _SUM_TOLERANCE = 0.02
 def _resolve(estimators: Estimators) -> list[ConfidenceEstimator]:
     if isinstance(estimators, str):
         raise ParameterError(f"estimators: expected a list of names, got the text {estimators!r}.")
-    return [get_estimator(item) if isinstance(item, str) else item for item in estimators]
+    chosen = [get_estimator(item) if isinstance(item, str) else item for item in estimators]
+    names = [each.name for each in chosen]
+    if len(set(names)) < len(names):
+        raise ParameterError(f"estimators: results go by name, so each is given once; got {names}.")
+    return chosen
 
 
 def score(
@@ -58,6 +64,53 @@ def score(
     return {estimator.name: estimator.read(summary) for estimator in chosen}
 
 
+@dataclass(frozen=True)
+class Assessment:
+    """All that one pass over a map tells.
+
+    Attributes
+    ----------
+    scores
+        Confidence by estimator name.
+    bounds
+        How far SDC and IDC can be apart, with k, mu, lam and s.
+    foreground_ratio
+        Share of the pixels that the mask covers.
+    """
+
+    scores: Mapping[str, Any]
+    bounds: DiceBounds
+    foreground_ratio: float
+
+
+def assess(
+    p: Any, mask: Any = None, estimators: Estimators = _USUAL, *, threshold: float = 0.5
+) -> Assessment:
+    """Confidences of one map together with the certified bounds and its counts, in one pass.
+
+    Parameters
+    ----------
+    p, mask, estimators, threshold
+        As for `score`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = assess(np.array([[0.9, 0.8], [0.1, 0.0]]), estimators=["sdc", "idc"])
+    >>> round(found.scores["idc"], 4), found.bounds.k, found.foreground_ratio
+    (0.8744, 2, 0.5)
+    """
+    chosen = _resolve(estimators)
+    source = open_map(p, mask, threshold=threshold)
+    summary = summarise(source, [SoftDice().needs, *(each.needs for each in chosen)])
+    counts = summary.counts
+    return Assessment(
+        {each.name: each.read(summary) for each in chosen},
+        dice_bounds_from(int(counts.k), host_number(counts.s), host_number(counts.lam)),
+        counts.k / counts.n,
+    )
+
+
 def score_batch(
     p: Any, mask: Any = None, estimators: Estimators = _USUAL, *, threshold: float = 0.5
 ) -> dict[str, Any]:
@@ -81,7 +134,7 @@ def score_batch(
     >>> score_batch(np.array([[0.9, 0.1], [0.6, 0.4]]), estimators=["sdc"])["sdc"].round(3).tolist()
     [0.947, 0.75]
     """
-    if len(p.shape) < 2 or p.shape[0] == 0:  # noqa: PLR2004
+    if len(p.shape) < 2 or p.shape[0] == 0:
         raise EmptyArrayError(f"p: expected a batch axis and at least one map, got shape {tuple(p.shape)}.")
     if mask is not None and tuple(mask.shape) != tuple(p.shape):
         raise MaskShapeError(f"mask: expected the batch's shape {tuple(p.shape)}, got {tuple(mask.shape)}.")
@@ -170,6 +223,7 @@ def score_classes(
     predicted = []
     for channel, name in enumerate(names):
         if name == "background":
+            open_map(p[channel]).count()  # not scored, but what is no probability is refused there too
             continue
         classes[name], present = _score_class(p[channel], masks(channel), chosen, threshold)
         predicted += [name] if present else []
@@ -217,6 +271,6 @@ def _check_normalised(p: Any) -> None:
     low, high = float(total.min()) / scale, float(total.max()) / scale
     if not (low > 1.0 - _SUM_TOLERANCE and high < 1.0 + _SUM_TOLERANCE):
         raise NotNormalisedError(
-            f"p: expected a softmax over the first axis of {tuple(p.shape)}, but sums over it run from {low:.3g} "
-            f"to {high:.3g}. Move the class axis to the front, or pass independent=True for sigmoids."
+            f"p: expected a softmax over the first axis of {tuple(p.shape)}, but its sums run from "
+            f"{low:.3g} to {high:.3g}. Move the class axis to the front, or pass independent=True for sigmoids."
         )

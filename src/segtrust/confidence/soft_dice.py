@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from segtrust.confidence.base import ConfidenceEstimator, score_map
+from segtrust.confidence.base import ConfidenceEstimator, as_number, score_map
 from segtrust.confidence.summary import Needs, Summary
 from segtrust.kernels.bounds import DiceBounds, dice_bounds_from
 from segtrust.kernels.integrals import probability_of_empty
 from segtrust.kernels.opening import open_map
+from segtrust.kernels.statistics import host_number
 from segtrust.maps import EmptyPolicy
 
 __all__ = ["SoftDice", "dice_bounds", "soft_dice_confidence"]
@@ -41,7 +42,7 @@ class SoftDice(ConfidenceEstimator):
         """Confidence from the counts."""
         counts = summary.counts
         if counts.k == 0 and EmptyPolicy(self.empty) is EmptyPolicy.AGREE:
-            return probability_of_empty(summary.dice)
+            return as_number(probability_of_empty(summary.dice))
         if counts.k == 0:
             return counts.s * 0.0
         return 2.0 * counts.s / (counts.k + counts.s + counts.lam)
@@ -109,4 +110,4 @@ def dice_bounds(p: Any, mask: Any = None, *, threshold: float = 0.5) -> DiceBoun
     (3, 0.9773, 1.0025)
     """
     counts = open_map(p, mask, threshold=threshold).count()
-    return dice_bounds_from(int(counts.k), float(counts.s), float(counts.lam))
+    return dice_bounds_from(int(counts.k), host_number(counts.s), host_number(counts.lam))

@@ -57,7 +57,7 @@ class Summary:
         return self.dice.counts if self._plan.powers else self._source.count()
 
     def uncertainty(self, needs: UncertaintyNeeds) -> UncertaintyStatistics:
-        """Statistics of the uncertainty: of the common pass if that covers them, else of a pass of their own."""
+        """Statistics of the uncertainty, of the common pass where it covers them."""
         plan = self._plan.uncertainty
         covering = plan if plan is not None and _covers(plan, needs) else needs
         if covering not in self._measured:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, cast
+from operator import length_hint
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import numpy as np
 
@@ -21,10 +22,15 @@ from segtrust.maps import Case, Prediction
 if TYPE_CHECKING:  # what learns needs the compiled loops; what only scores does not
     from segtrust.kernels.select import Selector
     from segtrust.kernels.sources import HostMap
-    from segtrust.kernels.sweep import Ranks
     from segtrust.kernels.uncertainty import Bracket
 
 __all__ = ["ThresholdLevel", "entropy_quantile", "threshold_level_confidence"]
+
+_Result = TypeVar("_Result")
+_POOL = 1 << 16
+"""Doubts sampled from a whole data set, shared out among its maps."""
+_MANY = 1000
+"""Maps to expect of a data set that does not tell."""
 
 
 @dataclass(frozen=True)
@@ -106,11 +112,27 @@ def _source(case: Case | Prediction) -> HostMap:
     return cast("HostMap", source)
 
 
+def _foreground(case: Case | Prediction) -> float:
+    counts = _source(case).count()
+    return counts.k / counts.n
+
+
 def _mean_foreground(cases: Collection[Case | Prediction]) -> float:
-    shares = [counts.k / counts.n for counts in (_source(case).count() for case in cases)]
-    if not shares:
-        raise EmptyArrayError("tla: expected at least one case to learn tau from, got none.")
+    shares = _of_each(_foreground, cases)
     return math.fsum(shares) / len(shares)
+
+
+def _of_each(
+    function: Callable[[Case | Prediction], _Result], cases: Collection[Case | Prediction]
+) -> list[_Result]:
+    """Go through the cases once; unlike a loop, `map` lets go of a map before the next one is loaded."""
+    results = list(map(function, cases))
+    if not results:
+        raise EmptyArrayError(
+            "tla: expected at least one case to learn tau from, got none. Cases are gone through more than "
+            "once: give a list, or an object that loads them anew, not a generator."
+        )
+    return results
 
 
 def entropy_quantile(cases: Collection[Case | Prediction], fraction: float) -> float:
@@ -134,7 +156,7 @@ def entropy_quantile(cases: Collection[Case | Prediction], fraction: float) -> f
 
 
 def _entropy_quantile(cases: Collection[Case | Prediction], fraction: float) -> tuple[float, float]:
-    """Give the quantile and the doubt at or just below it."""
+    """Give the quantile and the doubt that belongs to it."""
     if not 0.0 <= fraction <= 1.0:
         raise ParameterError(f"fraction: expected a number in [0, 1], got {fraction!r}.")
     selector = _selector(cases, fraction)
@@ -142,26 +164,42 @@ def _entropy_quantile(cases: Collection[Case | Prediction], fraction: float) -> 
     lower, upper = selector.pair(math.floor(place))
     step = place - math.floor(place)
     tau = binary_entropy(lower) + step * (binary_entropy(upper) - binary_entropy(lower))
-    return tau, lower
+    return tau, _doubt_between(tau, lower, upper)
+
+
+def _doubt_between(tau: float, lower: float, upper: float) -> float:
+    """Doubt that belongs to ``tau``, and that puts the two pixels it was found between on their sides."""
+    if tau == binary_entropy(lower):
+        return lower
+    return min(max(lower, doubt_at_entropy(tau)), math.nextafter(upper, 0.0))
 
 
 def _selector(cases: Collection[Case | Prediction], fraction: float) -> Selector:
     from segtrust.kernels.select import Selector, bracket_from_sample
+    from segtrust.kernels.sweep import Ranks
 
     def count(bracket: Bracket) -> Ranks:
-        first, *others = (_source(case).ranks(bracket) for case in cases)
-        return sum(others, start=first)
+        return Ranks.together(_of_each(lambda case: _source(case).ranks(bracket), cases))
 
-    sizes_and_samples = [(source.n, source.sample()) for source in map(_source, cases)]
+    share = max(1, _POOL // length_hint(cases, _MANY))
+    sizes_and_samples = _of_each(lambda case: _size_and_sample(case, share), cases)
     sample = _pooled(sizes_and_samples)
     bracket = bracket_from_sample(sample, fraction)
     return Selector(count, sum(n for n, _ in sizes_and_samples), sample, bracket, count(bracket))
 
 
+def _size_and_sample(case: Case | Prediction, size: int) -> tuple[int, Any]:
+    source = _source(case)
+    return source.n, source.sample(size)
+
+
 def _pooled(sizes_and_samples: list[tuple[int, Any]]) -> Any:
     """Thin the samples so that each map counts by its size."""
     rate = min(sample.size / n for n, sample in sizes_and_samples)
-    return np.concatenate([sample[: max(1, int(rate * n))] for n, sample in sizes_and_samples])
+    kept = [np.linspace(0, sample.size - 1, max(1, int(rate * n))) for n, sample in sizes_and_samples]
+    return np.concatenate(
+        [sample[at.astype(int)] for at, (_, sample) in zip(kept, sizes_and_samples, strict=True)]
+    )
 
 
 def threshold_level_confidence(p: Any, *, tau: float) -> Any:

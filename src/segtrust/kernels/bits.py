@@ -35,7 +35,9 @@ def binary_entropy(doubt: float) -> float:
 def doubt_at_entropy(tau: float) -> float:
     """Largest doubt whose entropy is at most ``tau``, so that u > tau and m > doubt say the same."""
     low, high = 0, bits_of_float(0.5)
-    limit = tau * (1.0 + 4.0 * np.finfo(float).eps)  # a tau that was computed as an entropy includes its pixel
+    limit = tau * (
+        1.0 + 4.0 * np.finfo(float).eps
+    )  # a tau that was computed as an entropy includes its pixel
     while low < high:
         middle = (low + high + 1) // 2
         if binary_entropy(float_of_bits(middle)) <= limit:

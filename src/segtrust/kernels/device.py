@@ -1,118 +1,94 @@
 """Maps on a device (torch, CuPy, JAX): the same statistics by the array API standard, on that device.
 
 Slower than the compiled loops on a CPU; differentiable where the library is; and the way that NumPy arrays
-go where Numba is missing. Only single numbers that steer the computation come to the host.
+go where Numba is missing. Only single numbers that steer the computation come to the host. Sums are taken in
+doubles, a block of pixels at a time, so that no double copy of a whole map is made (on a device that has no
+doubles, or in JAX without ``jax_enable_x64``, in its widest floats).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_array_api_obj, to_device
+from array_api_compat import array_namespace, is_array_api_obj, is_dask_array, to_device
 from array_api_compat import device as device_of
 
-from segtrust.errors import (
-    EmptyArrayError,
-    MaskShapeError,
-    NotBinaryError,
-    ProbabilityRangeError,
-    ProbabilityTypeError,
+from segtrust.kernels.arrays import (
+    ArrayDiceStatistics,
+    ArrayUncertainty,
+    cut_in_blocks,
+    detached,
+    doubts_of,
+    entropies_of,
+    name_of,
+    total,
+    wide_type,
+    window_sums,
 )
 from segtrust.kernels.needs import UncertaintyNeeds
-from segtrust.kernels.statistics import (
-    APART_ABOVE,
-    MASS_LIMIT,
-    ORDER,
-    Counts,
-    DiceStatistics,
-    UncertaintyStatistics,
+from segtrust.kernels.refusals import (
+    check_shapes,
+    refuse_mask_type,
+    refuse_mask_values,
+    refuse_type,
+    refuse_value,
 )
+from segtrust.kernels.statistics import APART_ABOVE, MASS_LIMIT, ORDER, Counts, host_number
 
-__all__ = ["DeviceMap", "as_binary_on_device", "is_device_array"]
+__all__ = ["DeviceMap", "as_binary_on_device", "count_on_device", "is_device_array"]
 
 _LEVELS = {"uint8": 255.0, "uint16": 65535.0, "bool": 1.0}
-_PIECE = 1 << 13
+_LETTERS = {"signed integer": "i", "unsigned integer": "u", "complex floating": "c"}
+_BLOCK_ON_HOST = 1 << 16
+"""Pixels that stay in a processor's second-level cache as doubles."""
+_BLOCK_ELSEWHERE = 1 << 24
+"""Pixels enough to keep a graphics processor busy."""
+_SAMPLE = 1 << 14
+"""Pixels that tell about where the median lies."""
+_SHOWN = 10
 
 
 def is_device_array(values: Any) -> bool:
-    """Tell whether an array belongs to another library than NumPy that speaks the array API."""
-    return not isinstance(values, np.ndarray | np.generic) and is_array_api_obj(values)
+    """Tell whether an array belongs to another library than NumPy and Dask that speaks the array API."""
+    host = isinstance(values, np.ndarray | np.generic) or is_dask_array(values)
+    return not host and is_array_api_obj(values)
 
 
 def as_binary_on_device(mask: Any, source: str = "mask") -> Any:
     """Give a mask as bool, where it is."""
     xp = array_namespace(mask)
-    if mask.dtype == xp.bool:
+    if xp.isdtype(mask.dtype, "bool"):
         return mask
-    if not bool(xp.all((mask == 0) | (mask == 1))):
-        raise NotBinaryError(f"{source}: expected only 0 and 1. Threshold or select the label first.")
-    return mask != 0
+    if not xp.isdtype(mask.dtype, ("integral", "real floating")):
+        refuse_mask_type(mask.dtype, source)
+    binary = mask != 0
+    if not bool(xp.all(mask == xp.astype(binary, mask.dtype))):
+        some = xp.astype(xp.reshape(mask, (-1,))[:_BLOCK_ON_HOST], wide_type(mask))
+        refuse_mask_values([host_number(value) for value in xp.unique_values(some)[:_SHOWN]], source)
+    return binary
 
 
-class ArrayDiceStatistics(DiceStatistics):
-    """`DiceStatistics` whose numbers lie on a device."""
-
-    @property
-    def namespace(self) -> Any:  # type: ignore[override]
-        """The array library that the numbers belong to."""
-        return array_namespace(self.s)
-
-    def constants(self, values: Any) -> Any:
-        """Put plain numbers on the device."""
-        return self.namespace.asarray(values, dtype=self.s.dtype, device=device_of(self.s))
-
-    def generating_sums(self, values: Any, t: Any) -> tuple[Any, Any]:
-        """Σ log(1 - p + pt) and Σ p/(1 - p + pt) for each ``t``, a piece of the pixels at a time."""
-        xp = self.namespace
-        logarithm, slope = xp.zeros_like(t), xp.zeros_like(t)
-        for first in range(0, values.shape[0], _PIECE):
-            p = values[first : first + _PIECE]
-            factor = (1.0 - p)[None, :] + p[None, :] * t[:, None]
-            logarithm = logarithm + xp.sum(xp.log(factor), axis=1)
-            slope = slope + xp.sum(p[None, :] / factor, axis=1)
-        return logarithm, slope
+def count_on_device(mask: Any) -> Any:
+    """Count the true pixels of a bool mask; a scalar that stays on the device."""
+    return array_namespace(mask).sum(array_namespace(mask).astype(mask, wide_type(mask)))
 
 
-class ArrayUncertainty(UncertaintyStatistics):
-    """`UncertaintyStatistics` whose numbers lie on a device."""
-
-    def entropy_of(self, doubt: Any) -> Any:
-        """Entropy in bits of a pixel with this doubt."""
-        return _entropies(doubt)
-
-
-def _times_log2(values: Any) -> Any:
+def _lies_in_unit_interval(values: Any) -> bool:
+    """Look at both ends; they are NaN where any value is."""
     xp = array_namespace(values)
-    positive = values > 0.0
-    return xp.where(positive, values * xp.log2(xp.where(positive, values, 1.0)), 0.0)
+    return host_number(xp.min(values)) >= 0.0 and host_number(xp.max(values)) <= 1.0
 
 
-def _entropies(p: Any) -> Any:
-    return -(_times_log2(p) + _times_log2(1.0 - p))
-
-
-def _window_sums(values: Any, axis: int, side: int) -> Any:
-    """Sums of ``side`` neighbours along one axis, put together from windows of 1, 2, 4, …"""
-    window, width = values, 1
-    total, covered = None, 0
-    count = values.shape[axis] - side + 1
-    while True:
-        if side & width:
-            part = _cut(window, axis, covered, count)
-            total, covered = (part if total is None else total + part), covered + width
-        if covered == side:
-            return total
-        length = window.shape[axis] - width
-        window = _cut(window, axis, 0, length) + _cut(window, axis, width, length)
-        width *= 2
-
-
-def _cut(values: Any, axis: int, first: int, length: int) -> Any:
-    return values[(slice(None),) * axis + (slice(first, first + length),)]
+def _joined(blocks: Any) -> tuple[list[Any], Any]:
+    """Add up the powers of all blocks of one side; put the values that they set apart together."""
+    powers, apart = zip(*blocks, strict=True)
+    return [total(column) for column in zip(*powers, strict=True)], array_namespace(apart[0]).concat(apart)
 
 
 @dataclass(frozen=True)
@@ -122,7 +98,7 @@ class DeviceMap:
     Attributes
     ----------
     p, mask, threshold, source
-        See `segtrust.kernels.view.view_map`.
+        See `segtrust.kernels.view.view_map`. A mask that lies elsewhere is brought to where the map is.
     """
 
     p: Any
@@ -132,17 +108,10 @@ class DeviceMap:
 
     def __post_init__(self) -> None:
         """Check shape and type."""
-        if math.prod(self.p.shape) == 0:
-            raise EmptyArrayError(f"{self.source}: expected at least one pixel, got shape {tuple(self.p.shape)}.")
-        if self.mask is not None and tuple(self.mask.shape) != tuple(self.p.shape):
-            raise MaskShapeError(
-                f"mask: expected the shape of {self.source}, {tuple(self.p.shape)}, got {tuple(self.mask.shape)}."
-            )
-        if self._scale is None:
-            raise ProbabilityTypeError(
-                f"{self.source}: expected floats, uint8, uint16 or bool, got {self.p.dtype}. "
-                "Convert the map to float32 probabilities first."
-            )
+        check_shapes(tuple(self.p.shape), None if self.mask is None else np.shape(self.mask), self.source)
+        if not self._is_float and name_of(self.p.dtype) not in _LEVELS:
+            letters = [letter for kind, letter in _LETTERS.items() if self._xp.isdtype(self.p.dtype, kind)]
+            refuse_type(self.p.dtype, letters[0] if letters else "", self.source)
 
     @property
     def n(self) -> int:
@@ -153,100 +122,167 @@ class DeviceMap:
     def _xp(self) -> Any:
         return array_namespace(self.p)
 
+    @cached_property
+    def _is_float(self) -> bool:
+        return bool(self._xp.isdtype(self.p.dtype, "real floating"))
+
+    @cached_property
+    def _wide(self) -> Any:
+        return wide_type(self.p)
+
+    @cached_property
+    def _block(self) -> int:
+        return _BLOCK_ON_HOST if "cpu" in str(device_of(self.p)).lower() else _BLOCK_ELSEWHERE
+
     @property
-    def _scale(self) -> float | None:
-        if self._xp.isdtype(self.p.dtype, "real floating"):
-            return 1.0
-        return _LEVELS.get(str(self.p.dtype).rpartition(".")[2])
-
-    @cached_property
     def _flat(self) -> Any:
-        """Probabilities as doubles, checked."""
-        xp = self._xp
-        wide = xp.astype(xp.reshape(self.p, (-1,)), xp.float64)
-        values = wide / self._scale if self._scale != 1.0 else wide
-        if not bool(xp.all((values >= 0.0) & (values <= 1.0))):
-            self._refuse(values)
-        return values
+        return self._xp.reshape(self.p, (-1,))
 
-    def _refuse(self, values: Any) -> None:
-        xp = self._xp
-        low, high = float(xp.min(values)), float(xp.max(values))
-        if math.isnan(low):
-            raise ProbabilityRangeError(f"{self.source}: expected probabilities in [0, 1], got NaN.")
-        hint = "These look like logits: convert them first, with a sigmoid or softmax." if low < 0 else ""
-        raise ProbabilityRangeError(
-            f"{self.source}: expected probabilities in [0, 1], got values in [{low:.3g}, {high:.3g}]. {hint}"
-        )
+    def _as_floats(self, stored: Any) -> Any:
+        """Give floats as they are and codes as wide probabilities."""
+        if self._is_float:
+            return stored
+        return self._xp.astype(stored, self._wide) / _LEVELS[name_of(self.p.dtype)]
 
-    @cached_property
-    def _inside(self) -> Any:
-        xp = self._xp
-        if self.mask is not None:
-            return xp.reshape(as_binary_on_device(self.mask), (-1,))
-        if xp.isdtype(self.p.dtype, "real floating"):
-            return xp.reshape(self.p >= self.threshold, (-1,))
-        return self._flat >= self.threshold
+    def _blocks(self) -> Iterator[Any]:
+        """Give the probabilities a block at a time, checked.
 
-    def _side(self, side: int) -> Any:
-        hit = self._inside if side else ~self._inside
-        return self._xp.where(hit, self._flat, 0.0)
+        Floats keep their type: products with 0 and 1, differences of them and the doubt are exact in it and
+        half the size of doubles. What rounds is done in the wide type.
+        """
+        for number, stored in enumerate(cut_in_blocks(self._flat, self._block)):
+            seen = detached(stored)
+            if self._is_float and not _lies_in_unit_interval(seen):
+                self._refuse(self._xp.astype(seen, self._wide), number * self._block)
+            yield self._as_floats(stored)
+
+    def _refuse(self, values: Any, first: int) -> None:
+        xp = self._xp
+        at = int(xp.argmax(xp.astype(~((values >= 0.0) & (values <= 1.0)), xp.uint8)))
+        value, finite = host_number(values[at]), values[xp.isfinite(values)]
+        low, high = (host_number(end(finite)) if finite.shape[0] else value for end in (xp.min, xp.max))
+        index = np.unravel_index(first + at, tuple(self.p.shape))
+        refuse_value(value, tuple(int(i) for i in index), (low, high), self.source)
+
+    def _masks(self) -> Iterator[Any]:
+        """Blocks of the mask that was given; ``None`` again and again where none was."""
+        if self.mask is None:
+            return repeat(None)
+        mask = as_binary_on_device(self._xp.asarray(self.mask, device=device_of(self.p)))
+        return cut_in_blocks(self._xp.reshape(mask, (-1,)), self._block)
+
+    def _sides(self) -> Iterator[tuple[Any, Any, Any]]:
+        """Give each block's mask as 0.0 and 1.0, and its probabilities outside and inside of it."""
+        for p, mask in zip(self._blocks(), self._masks(), strict=False):
+            inside = self._xp.astype(self._reaches(detached(p)) if mask is None else mask, p.dtype)
+            foreground = p * inside
+            yield inside, p - foreground, foreground
+
+    def _reaches(self, p: Any) -> Any:
+        """Compare with the threshold rounded to the type of the map, as ``p >= threshold`` does in NumPy."""
+        return p >= self._xp.asarray(self.threshold, dtype=p.dtype, device=device_of(p))
+
+    def _sum(self, values: Any) -> Any:
+        return self._xp.sum(values, dtype=self._wide)
 
     def count(self) -> Counts:
         """Pixels and probability on both sides of the mask."""
-        xp = self._xp
-        k = int(xp.sum(xp.astype(self._inside, xp.int64)))
-        return Counts(self.n, k, xp.sum(self._side(1)), xp.sum(self._side(0)))
+        sums = [[self._sum(values) for values in block] for block in self._sides()]
+        k, lam, s = (total(column) for column in zip(*sums, strict=True))
+        return Counts(self.n, int(k), s, lam)
 
     def dice_statistics(self) -> ArrayDiceStatistics:
-        """All that exact expectations of overlap scores need."""
+        """All that exact expectations of overlap scores need; a second pass, once the masses are known."""
         counts = self.count()
-        outside, inside = (self._powers(side, mass) for side, mass in ((0, counts.lam), (1, counts.s)))
-        return ArrayDiceStatistics(counts, (outside[0], inside[0]), (outside[1], inside[1]))
+        limits = [APART_ABOVE if host_number(mass) < MASS_LIMIT else 1.0 for mass in (counts.lam, counts.s)]
+        parts = [
+            [self._powers(values, limit) for values, limit in zip(sides, limits, strict=True)]
+            for _, *sides in self._sides()
+        ]
+        powers, apart = zip(*(_joined(side) for side in zip(*parts, strict=True)), strict=True)
+        return ArrayDiceStatistics(counts, powers, apart)
 
-    def _powers(self, side: int, mass: Any) -> tuple[list[Any], Any]:
-        xp, values = self._xp, self._side(side)
-        apart = values[:0]
-        if float(mass) < MASS_LIMIT:
-            large = values > APART_ABOVE
-            apart, values = values[large], xp.where(large, 0.0, values)
-        return [xp.sum(values**order) for order in range(2, ORDER + 1)], apart
+    def _powers(self, values: Any, limit: float) -> tuple[list[Any], Any]:
+        """Sums of the powers of a block's values up to a limit, and the values above it."""
+        xp, wide = self._xp, self._xp.astype(values, self._wide)
+        large = detached(wide) > limit
+        small = xp.where(large, 0.0, wide)
+        power, sums = small, []
+        for _ in range(2, ORDER + 1):
+            power = power * small
+            sums.append(xp.sum(power))
+        return sums, wide[large]
 
     def measure(self, needs: UncertaintyNeeds) -> ArrayUncertainty:
         """Statistics of the doubts and entropies."""
-        xp, p = self._xp, self._flat
-        doubt = xp.where(p < 1.0 - p, p, 1.0 - p)
-        entropy = _entropies(p)
-        hit = doubt > needs.doubt_limit
+        xp, side = self._xp, needs.side
+        rows, entropies = zip(*(self._measure(p, needs) for p in self._blocks()), strict=True)
+        doubt, lowest, highest, *sums = zip(*rows, strict=True)
+        entropy, above, above_count = (total(column) for column in sums)
         return ArrayUncertainty(
-            self.n,
-            xp.sum(doubt),
-            xp.sum(entropy),
-            xp.sum(xp.where(hit, entropy, 0.0)),
-            int(xp.sum(xp.astype(hit, xp.int64))),
-            xp.min(doubt),
-            xp.max(doubt),
-            self._patch(entropy, needs.side),
-            self._middle(doubt) if needs.median else (math.nan, math.nan),
+            n=self.n,
+            doubt=total(doubt),
+            entropy=entropy,
+            above=above,
+            above_count=int(above_count),
+            lowest=xp.min(xp.stack(lowest)),
+            highest=xp.max(xp.stack(highest)),
+            patch=-math.inf if side is None else self._patch(entropies, side),
+            middle=self._middle() if needs.median else (math.nan, math.nan),
         )
 
-    def _patch(self, entropy: Any, side: int | None) -> Any:
-        if side is None:
-            return -math.inf
-        sums = self._xp.reshape(entropy, tuple(self.p.shape) or (1,))
+    def _measure(self, p: Any, needs: UncertaintyNeeds) -> tuple[list[Any], Any]:
+        """Sum, extremes and sums of entropies of one block, and its entropies where a patch needs them."""
+        xp = self._xp
+        doubt = xp.astype(doubts_of(p), self._wide)
+        row = [xp.sum(doubt), xp.min(doubt), xp.max(doubt)]
+        if not (needs.entropies or needs.side is not None or needs.doubt_limit < math.inf):
+            return [*row, *(row[0] * 0.0,) * 3], None
+        entropy = entropies_of(doubt)
+        above = xp.astype(detached(doubt) > needs.doubt_limit, self._wide)
+        row += [xp.sum(entropy), xp.sum(entropy * above), xp.sum(above)]
+        return row, None if needs.side is None else entropy
+
+    def _patch(self, entropies: tuple[Any, ...], side: int) -> Any:
+        """Find the largest sum of entropies over a box."""
+        sums = self._xp.reshape(self._xp.concat(entropies), tuple(self.p.shape) or (1,))
         for axis, length in enumerate(sums.shape):
-            sums = _window_sums(sums, axis, min(side, length))
+            sums = window_sums(sums, axis, min(side, length))
         return self._xp.max(sums)
 
-    def _middle(self, doubt: Any) -> tuple[Any, Any]:
-        ordered = self._xp.sort(doubt)
-        return ordered[(self.n - 1) // 2], ordered[self.n // 2]
+    def _middle(self) -> tuple[Any, Any]:
+        """Find the two middle doubts: among those that a sample brackets, or, if it misled, among all."""
+        first, last = (self.n - 1) // 2, self.n // 2
+        below, found = self._doubts_between(*self._bracket())
+        if not below <= first <= last < below + found.shape[0]:
+            below, found = self._doubts_between(0.0, 0.5)
+        return found[first - below], found[last - below]
+
+    def _bracket(self) -> tuple[float, float]:
+        step = self.n // _SAMPLE
+        if step < 2:
+            return 0.0, 0.5
+        sample = self._xp.sort(doubts_of(self._as_floats(detached(self._flat)[::step])))
+        middle, spread = sample.shape[0] // 2, 2 * math.isqrt(sample.shape[0]) + 2
+        return host_number(sample[middle - spread]), host_number(sample[middle + spread])
+
+    def _doubts_between(self, low: float, high: float) -> tuple[int, Any]:
+        """Count the doubts below ``low`` and give those from ``low`` to ``high`` in order."""
+        below, found = [], []
+        for p in self._blocks():
+            doubt = doubts_of(p)
+            seen = detached(doubt)
+            below.append(count_on_device(seen < low))
+            found.append(doubt[(seen >= low) & (seen <= high)])
+        between = self._xp.astype(self._xp.concat(found), self._wide)
+        return int(total(below)), between if low == high else self._xp.sort(between)
 
     def to_host(self) -> tuple[Any, Any]:
         """Copy map and mask to NumPy; only estimators that learn ask for it."""
-        return _to_numpy(self.p), None if self.mask is None else _to_numpy(self.mask)
+        known = name_of(self.p.dtype) in (*_LEVELS, "float16", "float32", "float64")
+        p = self.p if known else self._xp.astype(self.p, self._wide)
+        return _to_numpy(p), None if self.mask is None else _to_numpy(self.mask)
 
 
 def _to_numpy(values: Any) -> Any:
-    detached = values.detach() if hasattr(values, "detach") else values
-    return np.asarray(to_device(detached, "cpu"))
+    return np.asarray(values if isinstance(values, np.ndarray) else to_device(detached(values), "cpu"))

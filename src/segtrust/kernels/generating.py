@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.kernels.jit import plain, prefer_wide_vectors, reduction
+from segtrust.kernels.jit import entry, prefer_wide_vectors, reduction
 
 __all__ = ["generating_sums"]
 
@@ -27,7 +27,7 @@ def _product_and_slope(values: Any, t: float) -> Any:
     return product, slope
 
 
-@plain
+@entry
 def _generating_sums(values: Any, t: Any, logarithms: Any, slopes: Any) -> None:
     for node in range(t.size):
         for first in range(0, values.size, _FACTORS):

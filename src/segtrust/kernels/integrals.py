@@ -17,17 +17,21 @@ closed form.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from segtrust.kernels.statistics import DiceStatistics
+from segtrust.kernels.statistics import DiceStatistics, host_number
 
 __all__ = ["expected_dice", "expected_tversky", "probability_of_empty", "probability_of_foreground"]
 
 _STEP = 0.25
-_LOG_NODES = np.arange(-73, 34) * _STEP
-"""From y = 1e-8 to y = 4e3, in units of 1 / (mean of the denominator)."""
+_FIRST, _LAST = -73, 33
+"""Steps from y = 1e-8 to y = 4e3, in units of 1 / (mean of the denominator)."""
+_MIDDLING, _MIDDLING_ORDER = 1.0 / 16.0, 12
+"""Values set apart that need no product of their own: 16⁻¹² < 4e-15. There may be ten times as many of them as
+of larger ones, and the rounding of so many factors close to 1 would show where they are equal."""
 _LARGEST_Y = 300.0
 """Beyond it even the slowest exponential, exp(-y), is 0."""
 
@@ -40,8 +44,10 @@ class Nodes(NamedTuple):
     tail: float
 
 
-def _nodes(scale: float) -> Nodes:
-    y = np.exp(_LOG_NODES) / scale
+def _nodes(scale: float, beta: float) -> Nodes:
+    """Place the nodes; a weight above 1 stretches the distance from the mean to the slowest exponential."""
+    more = math.ceil(math.log(max(beta, 1.0)) / _STEP)
+    y = np.exp(np.arange(_FIRST, _LAST + 1 + more) * _STEP) / scale
     weight = np.where(y <= _LARGEST_Y, _STEP * y, 0.0)
     tail = _STEP * float(y[0]) / np.expm1(_STEP)
     return Nodes(np.minimum(y, _LARGEST_Y), weight, tail)
@@ -60,12 +66,24 @@ def _series(powers: Any, u: Any) -> tuple[Any, Any]:
 def _side(statistics: DiceStatistics, side: int, y: Any) -> tuple[Any, Any]:
     """Give log G and G'/G of one side of the mask at t = exp(-y)."""
     xp = statistics.namespace
-    logarithm, slope = _series(statistics.powers_of_rest(side), -xp.expm1(-y))
+    u = -xp.expm1(-y)
+    logarithm, slope = _series(statistics.powers_of_rest(side), u)
     apart = statistics.apart[side]
     if apart.shape[0] == 0:
         return logarithm, slope
-    exact_logarithm, exact_slope = statistics.generating_sums(apart, xp.exp(-y))
-    return logarithm + exact_logarithm, slope + exact_slope
+    middling = apart <= _MIDDLING
+    more_logarithm, more_slope = _series(_power_sums(apart[middling]), u)
+    exact_logarithm, exact_slope = statistics.generating_sums(apart[~middling], xp.exp(-y))
+    return logarithm + more_logarithm + exact_logarithm, slope + more_slope + exact_slope
+
+
+def _power_sums(values: Any) -> list[Any]:
+    """Give Σp, Σp², … for values up to `_MIDDLING`."""
+    power, sums = values, [values.sum()]
+    for _ in range(1, _MIDDLING_ORDER):
+        power = power * values
+        sums.append(power.sum())
+    return sums
 
 
 def expected_tversky(statistics: DiceStatistics, alpha: float, beta: float) -> Any:
@@ -80,9 +98,9 @@ def expected_tversky(statistics: DiceStatistics, alpha: float, beta: float) -> A
     """
     if statistics.k == 0:
         return statistics.s * 0.0
-    k, s, lam = float(statistics.k), float(statistics.s), float(statistics.lam)
+    k, s, lam = float(statistics.k), host_number(statistics.s), host_number(statistics.lam)
     floor = alpha * (k - 1.0) + 1.0
-    rule = _nodes(floor + (1.0 - alpha) * s + beta * lam)
+    rule = _nodes(floor + (1.0 - alpha) * s + beta * lam, beta)
     y, weight = statistics.constants(rule.y), statistics.constants(rule.weight)
     log_inside, slope = _side(statistics, 1, (1.0 - alpha) * y)
     log_outside, _ = _side(statistics, 0, beta * y)

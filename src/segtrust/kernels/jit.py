@@ -8,7 +8,9 @@ logarithm depends on it) and is vectorised anyway.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -16,7 +18,17 @@ from llvmlite import ir
 from numba import config, njit, types
 from numba.extending import intrinsic, overload
 
-__all__ = ["as_floats", "bits_of", "elementwise", "float_from_pattern", "pattern", "plain", "prefer_wide_vectors", "reduction"]
+__all__ = [
+    "as_floats",
+    "elementwise",
+    "entry",
+    "float_from_pattern",
+    "pattern",
+    "plain",
+    "prefer_wide_vectors",
+    "reduction",
+    "unsigned_pattern",
+]
 
 _Function = TypeVar("_Function")
 
@@ -27,10 +39,53 @@ class _Compile(Protocol):
     def __call__(self, function: _Function, /) -> _Function: ...
 
 
-_common: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy"}
-reduction: _Compile = njit(fastmath=True, **_common)
-elementwise: _Compile = njit(fastmath={"contract", "nnan", "ninf", "nsz"}, **_common)
-plain: _Compile = njit(**_common)
+class _Inline(Protocol):
+    """A decorator whose result is called with one argument fewer than what it decorates."""
+
+    def __call__(self, function: Callable[..., Any], /) -> Callable[..., Any]: ...
+
+
+_intrinsic: _Inline = intrinsic
+
+
+def _digest_of_kernels() -> str:
+    """Fingerprint of every file that a compiled loop may have been inlined from."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+_DIGEST = _digest_of_kernels()
+_inner: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+def _compiled(**options: Any) -> _Compile:
+    decorator: _Compile = njit(nogil=True, error_model="numpy", **options)
+    return decorator
+
+
+reduction = _compiled(fastmath=True, **_inner)
+"""For sums; called by other compiled functions only, which saves half of the compiler's time."""
+
+elementwise = _compiled(fastmath={"contract", "nnan", "ninf", "nsz"}, **_inner)
+"""For loops without a sum; called by other compiled functions only."""
+
+plain = _compiled(**_inner)
+"""For what calls the loops; called by other compiled functions only."""
+
+
+def entry(function: _Function) -> _Function:
+    """Compile a function that Python calls, and keep it on disk with all it calls until any kernel changes.
+
+    Numba itself looks only at the file of the function; a change in a file it calls into would go unnoticed,
+    and so would an upgrade that restores the times of unchanged files.
+    """
+    dispatcher = _compiled(cache=True)(function)
+    cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    if cache_file is not None:
+        cache_file._source_stamp = _DIGEST
+    return dispatcher
 
 
 def as_floats(source: Any, table: Any, scratch: Any) -> Any:
@@ -54,19 +109,17 @@ def _as_floats_compiled(source: Any, table: Any, scratch: Any) -> Any:
     return look_up
 
 
-def bits_of(block: Any) -> Any:
-    """View floats as the unsigned integers of the same width; in [0, 1] both are ordered alike."""
-    return block.view(np.uint32 if block.dtype.itemsize == 4 else np.uint64)  # noqa: PLR2004
+@_intrinsic
+def _reinterpret_as_unsigned(context: Any, value: Any) -> Any:
+    width = 32 if value == types.float32 else 64
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(width))
+
+    return (types.uint32 if width == 32 else types.uint64)(value), generate
 
 
-@overload(bits_of, strict=False)
-def _bits_of_compiled(block: Any) -> Any:
-    if block.dtype == types.float32:
-        return lambda block: block.view(np.uint32)
-    return lambda block: block.view(np.uint64)
-
-
-@intrinsic
+@_intrinsic
 def _reinterpret_as_integer(context: Any, value: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.IntType(64))
@@ -74,7 +127,7 @@ def _reinterpret_as_integer(context: Any, value: Any) -> Any:
     return types.int64(types.float64), generate
 
 
-@intrinsic
+@_intrinsic
 def _reinterpret_as_float(context: Any, value: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.DoubleType())
@@ -92,21 +145,44 @@ def float_from_pattern(bits: Any) -> Any:
     return np.int64(bits).view(np.float64)
 
 
+def unsigned_pattern(value: Any) -> Any:
+    """Bit pattern of a float or double as an unsigned integer of its width.
+
+    Patterns of floats in [0, 1] are ordered like the floats; those of NaN, of values above 1 and of negative
+    values, negative zero among them, all lie above the pattern of 1.
+    """
+    return value.view(np.uint32 if value.itemsize == 4 else np.uint64)
+
+
+@overload(unsigned_pattern, strict=False)
+def _unsigned_pattern_compiled(value: Any) -> Any:
+    def reinterpret(value: Any) -> Any:
+        return _reinterpret_as_unsigned(value)
+
+    return reinterpret
+
+
 @overload(pattern, strict=False)
 def _pattern_compiled(value: Any) -> Any:
-    return lambda value: _reinterpret_as_integer(value)
+    def reinterpret(value: Any) -> Any:
+        return _reinterpret_as_integer(value)
+
+    return reinterpret
 
 
 @overload(float_from_pattern, strict=False)
 def _float_from_pattern_compiled(bits: Any) -> Any:
-    return lambda bits: _reinterpret_as_float(bits)
+    def reinterpret(bits: Any) -> Any:
+        return _reinterpret_as_float(bits)
+
+    return reinterpret
 
 
 def _nothing() -> None:
     """Stand in for the wish below where nothing is compiled."""
 
 
-@intrinsic
+@_intrinsic
 def _ask_for_wide_vectors(context: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         # llvmlite lists the attributes it knows; this one is a string attribute, added past that list.
@@ -116,7 +192,9 @@ def _ask_for_wide_vectors(context: Any) -> Any:
     return types.void(), generate
 
 
-prefer_wide_vectors: Callable[[], None] = _nothing if config.DISABLE_JIT else _ask_for_wide_vectors
+prefer_wide_vectors: Callable[[], None] = (
+    _nothing if getattr(config, "DISABLE_JIT", 0) else _ask_for_wide_vectors
+)
 """Let the calling loop use 512-bit registers where the processor has them.
 
 Compilers keep to 256 bits by default because early processors slowed down; the loops here gain 1.3 to 1.4

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from segtrust.kernels.jit import elementwise, plain
-from segtrust.kernels.uncertainty import BLOCK, entropy_map, measure_stretch
+from segtrust.kernels.jit import elementwise, entry, plain
+from segtrust.kernels.uncertainty import entropy_map, measure_stretch, new_work
 
 __all__ = ["Walk", "hand_over", "largest_sum", "new_walk", "rows_per_tile", "walk_tile", "window_sums"]
 
@@ -41,16 +41,17 @@ class Walk(NamedTuple):
     """Largest window sum so far at each place of a line of a few rows."""
     handed: Any
     """Entropies of the shared rows of each slice, from the tile before."""
+    work: Any
 
 
-def rows_per_tile(shape: tuple[int, int, int], sides: tuple[int, int, int]) -> int:
+def rows_per_tile(shape: tuple[int, ...], sides: tuple[int, ...]) -> int:
     """Rows whose ring of slices fits the second-level cache; at least one."""
     _, height, width = shape
     rows = _RING_BYTES // (8 * sides[0] * width) - (sides[1] - 1)
     return max(1, min(rows, height - sides[1] + 1))
 
 
-def new_walk(shape: tuple[int, int, int], sides: tuple[int, int, int]) -> Walk:
+def new_walk(shape: tuple[int, ...], sides: tuple[int, ...]) -> Walk:
     """Buffers for one thread."""
     depth, _, width = shape
     rows = rows_per_tile(shape, sides) + sides[1] - 1
@@ -66,6 +67,7 @@ def new_walk(shape: tuple[int, int, int], sides: tuple[int, int, int]) -> Walk:
         np.empty(line),
         np.zeros(line),
         np.empty((depth, (sides[1] - 1) * width)),
+        new_work(),
     )
 
 
@@ -96,9 +98,9 @@ def _sum_of(first: Any, second: Any, out: Any) -> None:
 
 
 @elementwise
-def _slide(previous: Any, entering: Any, leaving: Any, out: Any) -> None:
-    for i in range(out.size):
-        out[i] = previous[i] + (entering[i] - leaving[i])
+def _slide(line: Any, entering: Any, leaving: Any, following: Any) -> None:
+    for i in range(following.size):
+        following[i] = line[i] + (entering[i] - leaving[i])
 
 
 @elementwise
@@ -115,51 +117,60 @@ def _five(values: Any, step: int) -> Any:
     return values, values[step:], values[2 * step :], values[3 * step :], values[4 * step :]
 
 
+@elementwise
+def _copy(values: Any, out: Any) -> None:
+    # Assigning to a slice does the same, but brings in code that formats errors and doubles compilation.
+    for i in range(out.size):
+        out[i] = values[i]
+
+
+@elementwise
+def _clear(out: Any) -> None:
+    for i in range(out.size):
+        out[i] = 0.0
+
+
 @plain
 def _sum_along_z(walk: Any, z: int, size: int) -> bool:
     """Bring ``column`` up to slice ``z``; tell whether it covers a whole box."""
     side = walk.sides[0]
     entropy, column, slot = walk.entropy[:size], walk.column[:size], walk.ring[z % side, :size]
     if z == 0:
-        column[:] = 0.0
+        _clear(column)
     if z < side:
         _grow(entropy, slot, column)
     else:
         _step(entropy, slot, column)
         if z % (_REFRESH * side) == 0:
-            column[:] = 0.0
+            _clear(column)
             for i in range(side):
                 _add_to(column, walk.ring[i, :size])
-    return z >= side - 1
+    return bool(z >= side - 1)
 
 
 @plain
 def _sum_along_y(walk: Any, rows: int) -> int:
     """Fill ``lines`` with sums over ``sides[1]`` rows of ``column``; give how many lines there are."""
-    width, side = walk.width, walk.sides[1]
-    walk.lines[:width] = walk.column[:width]
+    width, side, count = walk.width, walk.sides[1], rows - walk.sides[1] + 1
+    first = walk.lines[:width]
+    _copy(walk.column, first)
     for y in range(1, side):
-        _add_to(walk.lines[:width], walk.column[y * width : (y + 1) * width])
-    for y in range(rows - side):
-        here, there = y * width, (y + 1) * width
-        entering = (y + side) * width
-        _slide(
-            walk.lines[here:there],
-            walk.column[entering : entering + width],
-            walk.column[here:there],
-            walk.lines[there : there + width],
-        )
-    return rows - side + 1
+        _add_to(first, walk.column[y * width :])
+    for y in range(count - 1):
+        here = y * width
+        entering, leaving = walk.column[here + side * width :], walk.column[here:]
+        _slide(walk.lines[here:], entering, leaving, walk.lines[here + width : here + 2 * width])
+    return int(count)
 
 
 @plain
 def _windows(line: Any, side: int, out: Any) -> Any:
-    """Sums of ``side`` neighbours in ``line``; zeros for no neighbour at all."""
+    """Add up ``side`` neighbours in ``line``; zeros for no neighbour at all."""
     size = line.size - max(side, 1) + 1
     if side == 1:
         return line
     if side == 0:
-        out[:size] = 0.0
+        _clear(out[:size])
         return out[:size]
     _sum_of(line[:size], line[1 : size + 1], out[:size])
     for offset in range(2, side):
@@ -185,22 +196,24 @@ def _largest_windows(walk: Any, lines: int) -> None:
         _keep_larger(_five(fifths, fifth), rests[after:], best)
 
 
-@plain
+@entry
 def walk_tile(values: Any, codes: Any, span: Any, walk: Any, measures: Any) -> bool:
     """Walk the tile of rows ``span = (first, fresh, last)`` along z; False at a bad value.
+
+    ``values`` holds one slice a row.
 
     Rows before ``fresh`` were computed by the tile before and lie in ``walk.handed``; only the fresh ones
     are measured. The rows that the next tile shares are left there for it.
     """
     first, fresh, last = span
-    width, work = walk.width, np.empty((2, BLOCK))
+    width = walk.width
     size, known, shared = (last - first) * width, (fresh - first) * width, walk.handed.shape[1]
     for z in range(values.shape[0]):
-        walk.entropy[:known] = walk.handed[z, :known]
-        stretch = values[z, fresh:last].reshape((last - fresh) * width)
-        if not measure_stretch(stretch, codes, work, measures, walk.entropy[known:size]):
+        _copy(walk.handed[z], walk.entropy[:known])
+        stretch = values[z, fresh * width : last * width]
+        if not measure_stretch(stretch, codes, walk.work, measures, walk.entropy[known:size]):
             return False
-        walk.handed[z] = walk.entropy[size - shared : size]
+        _copy(walk.entropy[size - shared : size], walk.handed[z])
         if _sum_along_z(walk, z, size):
             _largest_windows(walk, _sum_along_y(walk, last - first))
     return True
@@ -210,8 +223,8 @@ def hand_over(values: Any, codes: Any, rows: tuple[int, int], walk: Walk) -> Non
     """Compute what the tile before would have handed on, for a walk that begins in the middle."""
     first, fresh = rows
     for z in range(values.shape[0] if fresh > first else 0):
-        entropies = entropy_map(values[z, first:fresh], codes)
-        walk.handed[z, : entropies.size] = entropies.reshape(-1)
+        shared = values[z, first * walk.width : fresh * walk.width]
+        walk.handed[z, : shared.size] = entropy_map(shared, codes)
 
 
 def largest_sum(walk: Walk) -> float:
@@ -221,7 +234,7 @@ def largest_sum(walk: Walk) -> float:
 
 
 def window_sums(values: Any, sides: tuple[int, ...]) -> Any:
-    """Sums over all boxes that fit, of an array of any dimension; plain and allocating.
+    """Add up all boxes that fit, in an array of any dimension; plain and allocating.
 
     Examples
     --------

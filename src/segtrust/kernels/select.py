@@ -60,7 +60,7 @@ class _Search:
     upto: int
 
     def after(self, bracket: Bracket, ranks: Ranks) -> _Search:
-        """What is known once the pixels of a bracket have been counted."""
+        """Narrow the search by the counts of a bracket."""
         low, high = bits_of_float(bracket.low), bits_of_float(bracket.high)
         below, upto = ranks.upto_low, ranks.below_high
         if bracket.low == bracket.high:  # one value: < high comes before <= low
@@ -107,19 +107,28 @@ class Selector:
 
     def pair(self, rank: int) -> tuple[float, float]:
         """Doubts of rank ``rank`` and ``rank + 1``, counted from 0; the last again where there is no next."""
-        lower = self.one(rank)
-        return lower, lower if rank + 1 >= self.n else self.one(rank + 1)
+        if rank + 1 >= self.n:
+            last = self.one(rank)
+            return last, last
+        if self._kept(self.ranks, rank) and self._kept(self.ranks, rank + 1):
+            at = rank - self.ranks.upto_low
+            ordered = np.partition(self.ranks.inside, (at, at + 1))
+            return float(ordered[at]), float(ordered[at + 1])
+        return self.one(rank), self.one(rank + 1)
+
+    @staticmethod
+    def _kept(ranks: Ranks, rank: int) -> bool:
+        return ranks.upto_low <= rank < ranks.below_high and ranks.complete
 
     def one(self, rank: int) -> float:
         """Doubt of one rank."""
         search = _Search(rank, 0, bits_of_float(0.5), 0, self.n)
         bracket, ranks = self.bracket, self.ranks
-        while True:
-            if ranks.upto_low <= rank < ranks.below_high and ranks.complete:
-                at = rank - ranks.upto_low
-                return float(np.partition(ranks.inside, at)[at])
+        while not self._kept(ranks, rank):
             search = search.after(bracket, ranks)
             if search.low == search.high:
                 return float_of_bits(search.low)
             bracket = search.next_bracket(self.sample)
             ranks = self.count(bracket)
+        at = rank - ranks.upto_low
+        return float(np.partition(ranks.inside, at)[at])

@@ -32,12 +32,16 @@ class HostMap(ABC):
         """Number of pixels."""
 
     @abstractmethod
+    def count(self) -> Counts:
+        """Pixels and probability on both sides of the mask."""
+
+    @abstractmethod
     def sweep(self, request: UncertaintyRequest) -> tuple[UncertaintyStatistics, Ranks]:
         """Make one pass."""
 
     @abstractmethod
-    def sample(self) -> Any:
-        """Doubts of some pixels, for a first guess of where an order statistic lies."""
+    def sample(self, size: int = SAMPLE) -> Any:
+        """Doubts of about ``size`` pixels, for a first guess of where an order statistic lies."""
 
     def ranks(self, bracket: Bracket) -> Ranks:
         """Count the pixels around a bracket of doubts; a pass of its own."""
@@ -85,9 +89,9 @@ class MemoryMap(HostMap):
         """Make one pass."""
         return sweep.measure(self.view, request)
 
-    def sample(self) -> Any:
+    def sample(self, size: int = SAMPLE) -> Any:
         """Doubts of pixels drawn with a fixed seed."""
-        return sample_doubts(self.view)
+        return sample_doubts(self.view, size)
 
 
 @dataclass(frozen=True)
@@ -154,9 +158,8 @@ class ChunkedMap(HostMap):
         statistics, ranks = sweep.measure(own, plain)
         return replace(statistics, patch=sweep.largest_patch(larger, sides)), ranks
 
-    def sample(self) -> Any:
+    def sample(self, size: int = SAMPLE) -> Any:
         """Doubts of pixels of each chunk, in proportion to its size."""
-        share = SAMPLE / self.n
+        share = size / self.n
         views = self._views()
         return np.concatenate([sample_doubts(view, 1 + int(share * view.values.size)) for view in views])
-

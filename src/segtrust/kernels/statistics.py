@@ -11,7 +11,15 @@ import numpy as np
 
 from segtrust.kernels.bits import binary_entropy
 
-__all__ = ["APART_ABOVE", "MASS_LIMIT", "ORDER", "Counts", "DiceStatistics", "UncertaintyStatistics"]
+__all__ = [
+    "APART_ABOVE",
+    "MASS_LIMIT",
+    "ORDER",
+    "Counts",
+    "DiceStatistics",
+    "UncertaintyStatistics",
+    "host_number",
+]
 
 ORDER = 6
 """Highest power summed."""
@@ -21,6 +29,17 @@ MASS_LIMIT = 700.0
 
 APART_ABOVE = 1.0 / 256.0
 """Values above it are set apart while their side's mass is below `MASS_LIMIT`; 256⁻⁶ < 4e-15."""
+
+
+def host_number(value: Any) -> float:
+    """Bring one number to the host, and out of a graph of derivatives, to steer by it.
+
+    Examples
+    --------
+    >>> host_number(np.float32(0.5))
+    0.5
+    """
+    return float(value.detach() if hasattr(value, "detach") else value)
 
 
 @dataclass(frozen=True)
@@ -41,7 +60,7 @@ class Counts:
     lam: Any
 
     def __add__(self, other: Counts) -> Counts:
-        """Counts of two tiles together."""
+        """Add the counts of another tile."""
         return Counts(self.n + other.n, self.k + other.k, self.s + other.s, self.lam + other.lam)
 
 
@@ -84,7 +103,7 @@ class DiceStatistics:
     @property
     def keeps_all_apart(self) -> bool:
         """Whether neither side has mass enough to have been folded into power sums."""
-        return float(self.s) < MASS_LIMIT and float(self.lam) < MASS_LIMIT
+        return host_number(self.s) < MASS_LIMIT and host_number(self.lam) < MASS_LIMIT
 
     def powers_of_rest(self, side: int) -> Sequence[Any]:
         """Σp, Σp², … Σp⁶ over the pixels of a side that are not in ``apart``."""

@@ -12,10 +12,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from segtrust.kernels.jit import as_floats, bits_of, elementwise, plain, prefer_wide_vectors, reduction
+from segtrust.kernels.jit import (
+    as_floats,
+    elementwise,
+    entry,
+    plain,
+    prefer_wide_vectors,
+    reduction,
+    unsigned_pattern,
+)
 from segtrust.kernels.statistics import APART_ABOVE, MASS_LIMIT, ORDER
 
-__all__ = ["SEGMENT", "Pixels", "Sums", "new_sums", "sum_segment"]
+__all__ = ["QUARTIC_TOP", "SEGMENT", "Pixels", "Sums", "new_look", "new_sums", "sum_segment"]
 
 SEGMENT = 1 << 20
 """Pixels summed in one call; the unit that threads share out."""
@@ -48,6 +56,8 @@ class Pixels(NamedTuple):
     """In the type in which values are compared."""
     unit: Any
     """1 in the same type: counters of that type let the loop be vectorised."""
+    quartic_top: Any
+    """`QUARTIC_TOP` in the same type."""
 
 
 class Sums(NamedTuple):
@@ -67,16 +77,22 @@ class Look(NamedTuple):
     counts: Any
     masses: Any
     tops: Any
+    """Largest bit pattern."""
     scratch: Any
     background: Any
     foreground: Any
 
 
+def new_look() -> Look:
+    """Buffers for the blocks of one superblock."""
+    blocks = SUPERBLOCK // BLOCK
+    tops = np.empty(blocks, np.uint64)
+    return Look(np.empty(blocks), np.empty(blocks), tops, np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK))
+
+
 def new_sums(*, powers: bool) -> Sums:
     """Empty buffers for one segment."""
-    return Sums(
-        np.zeros((2, ORDER + 1)), np.empty((2, _MOST_APART if powers else 0)), np.zeros(2, np.int64)
-    )
+    return Sums(np.zeros((2, ORDER + 1)), np.empty((2, _MOST_APART if powers else 0)), np.zeros(2, np.int64))
 
 
 @plain
@@ -95,20 +111,21 @@ def _cut(mask: Any, first: int, last: int) -> Any:
 
 
 @reduction
-def _count(block: Any, bits: Any, mask: Any, threshold: Any, unit: Any) -> Any:
+def _count(block: Any, mask: Any, threshold: Any, unit: Any) -> Any:
     prefer_wide_vectors()
     inside = 0.0
     outside = 0.0
     none = unit - unit
     count = none
-    top = bits[0]
+    top = unsigned_pattern(none)
     for i in range(block.size):
         x = block[i]
         hit = _inside(x, mask, i, threshold)
         inside += np.float64(x) if hit else 0.0
         outside += 0.0 if hit else np.float64(x)
         count += unit if hit else none
-        top = bits[i] if bits[i] > top else top
+        bits = unsigned_pattern(x)
+        top = bits if bits > top else top
     return count, inside, outside, top
 
 
@@ -209,7 +226,7 @@ def _add_powers(values: Any, sums: Any, side: int) -> None:
 def _first_look(pixels: Any, first: int, last: int, look: Any) -> Any:
     """Count one block by side; give (count, Σp inside, Σp outside, largest bit pattern)."""
     block = as_floats(pixels.values[first:last], pixels.codes, look.scratch)
-    return _count(block, bits_of(block), _cut(pixels.mask, first, last), pixels.threshold, pixels.unit)
+    return _count(block, _cut(pixels.mask, first, last), pixels.threshold, pixels.unit)
 
 
 @plain
@@ -231,7 +248,8 @@ def _second_look(pixels: Any, first: int, last: int, look: Any, sums: Any) -> No
     block = as_floats(pixels.values[first:last], pixels.codes, look.scratch)
     mask = _cut(pixels.mask, first, last)
     four_do = _four_powers_do(sums)
-    if look.counts[at] == 0.0 and (four_do or look.tops[at] <= QUARTIC_TOP):
+    limit = np.uint64(unsigned_pattern(pixels.quartic_top))
+    if look.counts[at] == 0.0 and (four_do or look.tops[at] <= limit):
         _quartic_one_side(block, sums.totals[0])
     elif four_do:
         _quartic(block, mask, pixels.threshold, sums.totals)
@@ -249,36 +267,35 @@ def _split_powers(block: Any, mask: Any, threshold: Any, look: Any, sums: Any) -
 
 @plain
 def _sum_superblock(pixels: Any, begin: int, end: int, look: Any, sums: Any) -> Any:
-    top_bits = bits_of(look.tops)
+    highest = np.uint64(0)
     for first in range(begin, end, BLOCK):
         last = min(first + BLOCK, end)
         count, inside, outside, top = _first_look(pixels, first, last, look)
         at = (first - begin) // BLOCK
-        look.counts[at], look.masses[at], top_bits[at] = count, inside + outside, top
+        look.counts[at], look.masses[at], look.tops[at] = count, inside + outside, top
+        highest = max(highest, look.tops[at])
         sums.totals[0, 0] += last - first - count
         sums.totals[1, 0] += count
         sums.totals[0, 1] += outside
         sums.totals[1, 1] += inside
-    return top_bits[: (end - begin + BLOCK - 1) // BLOCK].max()
+    return highest
 
 
-@plain
-def sum_segment(pixels: Any, sums: Any) -> Any:
-    """Add a segment to ``sums``; give the largest bit pattern seen, for the range check.
+@entry
+def sum_segment(pixels: Any, look: Any, sums: Any) -> bool:
+    """Add a segment to ``sums``; False at a value that is no probability or a negative zero.
 
-    Bit patterns of floats in [0, 1] are ordered like the floats; negative values, NaN and values above 1
-    all lie above the pattern of 1, so one integer maximum checks the range.
+    The largest bit pattern tells, see `unsigned_pattern`. Summing ends where the check fails: the room for
+    values set apart is enough for probabilities only.
     """
-    blocks = SUPERBLOCK // BLOCK
-    tops = np.zeros(blocks, np.asarray(pixels.unit).dtype)
-    look = Look(np.empty(blocks), np.empty(blocks), tops, np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK))
-    highest = bits_of(tops)[0]
+    one = np.uint64(unsigned_pattern(pixels.unit))
     for begin in range(0, pixels.values.size, SUPERBLOCK):
         end = min(begin + SUPERBLOCK, pixels.values.size)
-        highest = max(highest, _sum_superblock(pixels, begin, end, look, sums))
+        if _sum_superblock(pixels, begin, end, look, sums) > one:
+            return False
         if sums.apart.shape[1]:
             _fold(sums, 0)
             _fold(sums, 1)
             for first in range(begin, end, BLOCK):
                 _second_look(pixels, first, min(first + BLOCK, end), look, sums)
-    return highest
+    return True

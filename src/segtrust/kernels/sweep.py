@@ -22,7 +22,7 @@ from segtrust.kernels.patches import (
     window_sums,
 )
 from segtrust.kernels.statistics import Counts, DiceStatistics, UncertaintyStatistics
-from segtrust.kernels.sums import SEGMENT, Pixels, Sums, new_sums, sum_segment
+from segtrust.kernels.sums import QUARTIC_TOP, SEGMENT, Pixels, Sums, new_look, new_sums, sum_segment
 from segtrust.kernels.uncertainty import (
     BLOCK,
     NOWHERE,
@@ -31,6 +31,7 @@ from segtrust.kernels.uncertainty import (
     entropy_map,
     measure_segment,
     new_measures,
+    new_work,
 )
 from segtrust.kernels.view import MapView, explain_bad_values
 from segtrust.settings import current_threads
@@ -60,19 +61,19 @@ def _sum_one(view: MapView, segment: slice, *, powers: bool) -> Sums:
     values = view.values.reshape(-1)[segment]
     mask = None if view.mask is None else view.mask.reshape(-1)[segment]
     sums = new_sums(powers=powers)
-    highest = sum_segment(Pixels(values, view.codes, mask, view.threshold, view.unit), sums)
-    if highest > _pattern_of_one(view.unit):
+    if not sum_segment(_pixels(view, values, mask), new_look(), sums):
         return _sum_without_negative_zeros(view, segment, powers=powers)
     return sums
 
 
-def _pattern_of_one(unit: Any) -> Any:
-    return unit.view(np.uint32 if unit.itemsize == 4 else np.uint64)  # noqa: PLR2004
+def _pixels(view: MapView, values: Any, mask: Any) -> Pixels:
+    compared = type(view.threshold)
+    return Pixels(values, view.codes, mask, view.threshold, compared(1), compared(QUARTIC_TOP))
 
 
 def _sum_without_negative_zeros(view: MapView, segment: slice, *, powers: bool) -> Sums:
     """Sum a segment whose range check rang: raise, or go on without the signs of its zeros."""
-    explain_bad_values(view)
+    explain_bad_values(view, segment)
     return _sum_one(_unsigned(view, segment), slice(None), powers=powers)
 
 
@@ -156,14 +157,16 @@ class Ranks:
     @property
     def complete(self) -> bool:
         """Whether ``inside`` holds all doubts of the bracket."""
-        return self.inside.size == self.below_high - self.upto_low
+        return int(self.inside.size) == self.below_high - self.upto_low
 
-    def __add__(self, other: Ranks) -> Ranks:
-        """Ranks in two tiles together."""
-        return Ranks(
-            self.upto_low + other.upto_low,
-            self.below_high + other.below_high,
-            np.concatenate([self.inside, other.inside]),
+    @classmethod
+    def together(cls, parts: Iterable[Ranks]) -> Ranks:
+        """Add up the ranks in several tiles, all at once: their doubts are copied one time only."""
+        tiles = list(parts)
+        return cls(
+            sum(tile.upto_low for tile in tiles),
+            sum(tile.below_high for tile in tiles),
+            np.concatenate([tile.inside for tile in tiles]),
         )
 
 
@@ -194,22 +197,19 @@ def total(
     parts: Iterable[tuple[UncertaintyStatistics, Ranks]],
 ) -> tuple[UncertaintyStatistics, Ranks]:
     """Add up what tiles have given."""
-    first, *others = parts
-    statistics = sum((part[0] for part in others), start=first[0])
-    return statistics, sum((part[1] for part in others), start=first[1])
+    (first, *others), ranks = zip(*parts, strict=True)
+    return sum(others, start=first), Ranks.together(ranks)
 
 
-def _measure_by_segments(
-    view: MapView, request: UncertaintyRequest
-) -> tuple[UncertaintyStatistics, Ranks]:
+def _measure_by_segments(view: MapView, request: UncertaintyRequest) -> tuple[UncertaintyStatistics, Ranks]:
     flat = view.values.reshape(-1)
 
     def one(segment: slice) -> tuple[UncertaintyStatistics, Ranks]:
         measures = request.new_measures()
-        if not measure_segment(flat[segment], view.codes, measures):
-            explain_bad_values(view)
+        if not measure_segment(flat[segment], view.codes, new_work(), measures):
+            explain_bad_values(view, segment)
             measures = request.new_measures()
-            measure_segment(_unsigned(view, segment).values, view.codes[:0], measures)
+            measure_segment(_unsigned(view, segment).values, view.codes[:0], new_work(), measures)
         return _read(measures, flat[segment].size)
 
     return total(_run(one, _segments(flat.size)))
@@ -261,10 +261,11 @@ def _walk_run(
 ) -> list[tuple[UncertaintyStatistics, Ranks]] | None:
     """Walk neighbouring tiles; ``None`` where a value is no probability."""
     parts = []
-    hand_over(volume, codes, (run[0].first, run[0].fresh), walk)
+    slices = volume.reshape(volume.shape[0], -1)
+    hand_over(slices, codes, (run[0].first, run[0].fresh), walk)
     for tile in run:
         measures = request.new_measures()
-        if not walk_tile(volume, codes, (tile.first, tile.fresh, tile.last), walk, measures):
+        if not walk_tile(slices, codes, (tile.first, tile.fresh, tile.last), walk, measures):
             return None
         pixels = volume.shape[0] * (tile.last - tile.fresh) * volume.shape[2]
         parts.append(_read(measures, pixels, largest_sum(walk)))
@@ -272,7 +273,9 @@ def _walk_run(
 
 
 def largest_patch(view: MapView, sides: tuple[int, ...]) -> float:
-    """Largest sum of entropies over a box; minus infinity where the box does not fit."""
+    """Largest sum of entropies over a box with these sides; minus infinity where it does not fit."""
+    if view.reversed_axes:
+        sides = sides[::-1]
     if any(side > length for side, length in zip(sides, view.values.shape, strict=True)):
         return -math.inf
     if view.values.ndim in _WALKED:
@@ -286,7 +289,9 @@ def _largest_patch_elsewhere(view: MapView, sides: tuple[int, ...]) -> float:
     values, (side, *inner) = view.values, sides
     if values.ndim == 1:
         pieces = (values[first : first + SEGMENT + side - 1] for first in range(0, values.size, SEGMENT))
-        sums = (window_sums(entropy_map(piece, view.codes), (side,)) for piece in pieces if piece.size >= side)
+        sums = (
+            window_sums(entropy_map(piece, view.codes), (side,)) for piece in pieces if piece.size >= side
+        )
         return max(float(part.max()) for part in sums)
     recent: deque[Any] = deque(maxlen=side)
     largest = -math.inf

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from segtrust.kernels.entropy import fill_doubts, fill_entropies
-from segtrust.kernels.jit import as_floats, plain, prefer_wide_vectors, reduction
+from segtrust.kernels.jit import as_floats, entry, pattern, plain, prefer_wide_vectors, reduction
 
 __all__ = [
     "BLOCK",
@@ -19,9 +19,10 @@ __all__ = [
     "measure_segment",
     "measure_stretch",
     "new_measures",
+    "new_work",
 ]
 
-BLOCK = 1024
+BLOCK = 2048
 """Pixels a round; its few buffers fit the first-level cache."""
 
 COLLECT = 1 << 17
@@ -67,20 +68,25 @@ def new_measures(*, bracket: Bracket = NOWHERE, doubt_limit: float, entropies: b
     )
 
 
+def new_work() -> Any:
+    """Buffers of one block: probabilities, doubts, entropies."""
+    return np.empty((3, BLOCK))
+
+
 @reduction
-def _survey(doubt: Any, bits: Any, bracket: Any) -> Any:
+def _survey(doubt: Any, bracket: Any) -> Any:
     """Sum, extremes and ranks of the doubts of one block."""
     prefer_wide_vectors()
     total = upto_low = below_high = 0.0
-    lowest = bits[0]
-    highest = bits[0]
+    lowest = highest = pattern(doubt[0])
     for i in range(doubt.size):
         x = doubt[i]
         total += x
         upto_low += 1.0 if x <= bracket.low else 0.0
         below_high += 1.0 if x < bracket.high else 0.0
-        lowest = bits[i] if bits[i] < lowest else lowest
-        highest = bits[i] if bits[i] > highest else highest
+        bits = pattern(x)
+        lowest = bits if bits < lowest else lowest
+        highest = bits if bits > highest else highest
     return total, upto_low, below_high, lowest, highest
 
 
@@ -98,21 +104,25 @@ def _sum_entropies(doubt: Any, entropy: Any, limit: float) -> Any:
 
 @plain
 def _collect(doubt: Any, measures: Any) -> None:
-    """Keep the doubts inside the bracket; ``ranks`` before this block say how many there are already."""
+    """Keep the doubts inside the bracket; ``ranks`` before this block say how many there are already.
+
+    Every doubt is stored and the place moves on only behind one that is kept: a branch would be a toss-up.
+    Patterns are ordered like doubts, so one unsigned comparison tells whether a doubt lies inside.
+    """
     at = int(measures.ranks[1] - measures.ranks[0])
     if at + doubt.size > measures.inside.size:
         return
+    first = pattern(measures.bracket.low) + 1 if measures.bracket.low >= 0.0 else np.int64(0)
+    span = np.uint64(pattern(measures.bracket.high) - first)
     for i in range(doubt.size):
-        if measures.bracket.low < doubt[i] < measures.bracket.high:
-            measures.inside[at] = doubt[i]
-            at += 1
+        measures.inside[at] = doubt[i]
+        at += 1 if np.uint64(pattern(doubt[i]) - first) < span else 0
 
 
 @plain
 def _add_survey(doubt: Any, measures: Any) -> bool:
     """Add one block; False for a doubt that is no doubt: its pattern is negative or above that of 1/2."""
-    survey = _survey(doubt, doubt.view(np.int64), measures.bracket)
-    total, upto_low, below_high, lowest, highest = survey
+    total, upto_low, below_high, lowest, highest = _survey(doubt, measures.bracket)
     measures.extremes[0] = min(measures.extremes[0], lowest)
     measures.extremes[1] = max(measures.extremes[1], highest)
     if measures.inside.size and below_high > upto_low:
@@ -120,7 +130,7 @@ def _add_survey(doubt: Any, measures: Any) -> bool:
     measures.totals[0] += total
     measures.ranks[0] += upto_low
     measures.ranks[1] += below_high
-    return lowest >= 0 and highest <= _HALF_BITS
+    return bool(lowest >= 0 and highest <= _HALF_BITS)
 
 
 @plain
@@ -147,10 +157,9 @@ def measure_stretch(values: Any, codes: Any, work: Any, measures: Any, entropies
     return True
 
 
-@plain
-def measure_segment(values: Any, codes: Any, measures: Any) -> bool:
-    """Measure contiguous pixels whose entropies nobody else needs."""
-    work = np.empty((3, BLOCK))
+@entry
+def measure_segment(values: Any, codes: Any, work: Any, measures: Any) -> bool:
+    """Measure contiguous pixels whose entropies nobody else needs; ``work`` is of `new_work`."""
     for first in range(0, values.size, BLOCK):
         stretch = values[first : first + BLOCK]
         if not measure_stretch(stretch, codes, work, measures, work[2]):
@@ -158,9 +167,8 @@ def measure_segment(values: Any, codes: Any, measures: Any) -> bool:
     return True
 
 
-@plain
-def _fill_map(values: Any, codes: Any, out: Any) -> None:
-    work = np.empty((2, BLOCK))
+@entry
+def _fill_map(values: Any, codes: Any, work: Any, out: Any) -> None:
     for first in range(0, values.size, BLOCK):
         last = min(first + BLOCK, values.size)
         block = as_floats(values[first:last], codes, work[0])
@@ -170,5 +178,7 @@ def _fill_map(values: Any, codes: Any, out: Any) -> None:
 def entropy_map(values: Any, codes: Any) -> Any:
     """Entropies in bits of the pixels of an array, as doubles; values are taken as checked."""
     out = np.empty(values.shape)
-    _fill_map(np.ascontiguousarray(values).reshape(-1), codes, out.reshape(-1))
+    _fill_map(
+        np.abs(values, order="C").reshape(-1), codes, new_work(), out.reshape(-1)
+    )  # a zero may have a sign
     return out

@@ -1,0 +1,63 @@
+"""Fair times on a noisy machine: candidates take turns, and the shortest of several runs counts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+__all__ = ["Ratio", "shortest_times"]
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """One line of a benchmark.
+
+    Attributes
+    ----------
+    what, against
+        What was timed and the yardstick.
+    map
+        The map it was timed on.
+    seconds, ratio
+        Shortest time, and that time in units of the yardstick's.
+    target
+        Words such as ``"<= 1.5"``, empty where there is none.
+    """
+
+    what: str
+    against: str
+    map: str
+    seconds: float
+    ratio: float
+    target: str = ""
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target is met; ``None`` without one."""
+        if not self.target:
+            return None
+        sign, limit = self.target.split()
+        return self.ratio <= float(limit) if sign == "<=" else self.ratio >= float(limit)
+
+
+def shortest_times(candidates: Mapping[str, Callable[[], object]], *, rounds: int = 9) -> dict[str, float]:
+    """Time each candidate once a round, in turn, and keep its shortest time in seconds.
+
+    Each is called once before, so that nothing is compiled or loaded while the clock runs.
+
+    Examples
+    --------
+    >>> times = shortest_times({"nothing": lambda: None, "a sum": lambda: sum(range(1000))}, rounds=3)
+    >>> sorted(times)
+    ['a sum', 'nothing']
+    """
+    for candidate in candidates.values():
+        candidate()
+    best = dict.fromkeys(candidates, float("inf"))
+    for _ in range(rounds):
+        for name, candidate in candidates.items():
+            begin = time.perf_counter()
+            candidate()
+            best[name] = min(best[name], time.perf_counter() - begin)
+    return best

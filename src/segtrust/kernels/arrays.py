@@ -1,0 +1,127 @@
+"""Small functions over arrays of any library that speaks the array API: blocks, entropies, windows, sums."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from array_api_compat import array_namespace
+from array_api_compat import device as device_of
+
+from segtrust.kernels.statistics import DiceStatistics, UncertaintyStatistics
+
+__all__ = [
+    "ArrayDiceStatistics",
+    "ArrayUncertainty",
+    "cut_in_blocks",
+    "detached",
+    "doubts_of",
+    "entropies_of",
+    "name_of",
+    "total",
+    "wide_type",
+    "window_sums",
+]
+
+_PIECE = 1 << 13
+"""Pixels that go into the products of the integrals at a time."""
+
+
+def wide_type(values: Any) -> Any:
+    """Give the type in which sums are taken where these values lie: doubles, or its widest floats."""
+    xp = array_namespace(values)
+    types = xp.__array_namespace_info__().dtypes(device=device_of(values), kind="real floating")
+    return types.get("float64", xp.float32)
+
+
+def name_of(dtype: Any) -> str:
+    """Name of a type without its library and byte order."""
+    return str(getattr(dtype, "name", dtype)).rpartition(".")[2]
+
+
+def detached(values: Any) -> Any:
+    """Leave the graph of derivatives, for what is only looked at or compared."""
+    return values.detach() if hasattr(values, "detach") else values
+
+
+def cut_in_blocks(values: Any, size: int) -> Iterator[Any]:
+    """Cut a flat array, by ``unstack``: its derivative is put together once, that of slices once a slice."""
+    xp = array_namespace(values)
+    whole = values.shape[0] // size * size
+    if whole:
+        yield from xp.unstack(xp.reshape(values[:whole], (-1, size)))
+    if whole < values.shape[0]:
+        yield values[whole:]
+
+
+def total(parts: Sequence[Any]) -> Any:
+    """Sum of scalars of an array library."""
+    xp = array_namespace(parts[0])
+    return xp.sum(xp.stack(list(parts)))
+
+
+def doubts_of(p: Any) -> Any:
+    """Give min(p, 1 - p), exact for floats."""
+    return array_namespace(p).minimum(p, 1.0 - p)
+
+
+def entropies_of(doubt: Any) -> Any:
+    """Entropy in bits of pixels with these doubts; its derivative at 0 is finite here, and not NaN.
+
+    Written in the doubt m because 1 - m and ``log1p(-m)`` keep the digits that 1 - p would lose.
+    """
+    xp = array_namespace(doubt)
+    logarithm = xp.log(xp.where(doubt > 0.0, doubt, 1.0))
+    return (doubt * logarithm + (1.0 - doubt) * xp.log1p(-doubt)) * (-1.0 / math.log(2.0))
+
+
+def window_sums(values: Any, axis: int, side: int) -> Any:
+    """Sum ``side`` neighbours along one axis, put together from windows of 1, 2, 4 and so on."""
+    window, width = values, 1
+    sums, covered = None, 0
+    count = values.shape[axis] - side + 1
+    while True:
+        if side & width:
+            part = _cut(window, axis, covered, count)
+            sums, covered = (part if sums is None else sums + part), covered + width
+        if covered == side:
+            return sums
+        length = window.shape[axis] - width
+        window = _cut(window, axis, 0, length) + _cut(window, axis, width, length)
+        width *= 2
+
+
+def _cut(values: Any, axis: int, first: int, length: int) -> Any:
+    return values[(slice(None),) * axis + (slice(first, first + length),)]
+
+
+class ArrayDiceStatistics(DiceStatistics):
+    """`DiceStatistics` whose numbers lie on a device."""
+
+    @property
+    def namespace(self) -> Any:
+        """The array library that the numbers belong to."""
+        return array_namespace(self.s)
+
+    def constants(self, values: Any) -> Any:
+        """Put plain numbers on the device."""
+        return self.namespace.asarray(values, dtype=self.s.dtype, device=device_of(self.s))
+
+    def generating_sums(self, values: Any, t: Any) -> tuple[Any, Any]:
+        """Σ log(1 - p + pt) and Σ p/(1 - p + pt) for each ``t``, a piece of the pixels at a time."""
+        xp = self.namespace
+        logarithm, slope = xp.zeros_like(t), xp.zeros_like(t)
+        for p in cut_in_blocks(values, _PIECE):
+            factor = (1.0 - p)[None, :] + p[None, :] * t[:, None]
+            logarithm = logarithm + xp.sum(xp.log(factor), axis=1)
+            slope = slope + xp.sum(p[None, :] / factor, axis=1)
+        return logarithm, slope
+
+
+class ArrayUncertainty(UncertaintyStatistics):
+    """`UncertaintyStatistics` whose numbers lie on a device."""
+
+    def entropy_of(self, doubt: Any) -> Any:
+        """Entropy in bits of a pixel with this doubt."""
+        return entropies_of(doubt)

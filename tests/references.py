@@ -1,0 +1,164 @@
+"""Slow, obvious twins of what the library computes: plain NumPy, written as in the paper.
+
+Probabilities and sums are long doubles, so that the twin is the more exact of the two.
+"""
+
+from functools import cache
+from itertools import product
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+LEVELS = {"b": 1, "u1": 255, "u2": 65535}
+Exact = np.longdouble
+
+
+def probabilities(p):
+    """Foreground probabilities of an array: floats as they are, codes divided by the highest one."""
+    p = np.asarray(p)
+    levels = LEVELS.get("b" if p.dtype.kind == "b" else f"{p.dtype.kind}{p.dtype.itemsize}", 1)
+    return (p.astype(np.float64) / levels).astype(Exact)
+
+
+def mask_of(p, mask=None, threshold=0.5):
+    """The mask as given, or ``p >= threshold``, floats compared in their own type as NumPy does."""
+    if mask is not None:
+        return np.asarray(mask) != 0
+    p = np.asarray(p)
+    return p >= threshold if p.dtype.kind == "f" else probabilities(p).astype(float) >= threshold
+
+
+# Section 4: estimators
+
+
+def sdc(p, y):
+    p = probabilities(p)
+    return 2 * (p * y).sum() / (p + y).sum() if y.any() else Exact(0)
+
+
+def amsp(p):
+    p = probabilities(p)
+    return np.maximum(p, 1 - p).mean()
+
+
+def apc(p, y):
+    p = probabilities(p)
+    return (p * y + (1 - p) * ~y).mean()
+
+
+def entropies(p):
+    p = probabilities(p)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        u = -((1 - p) * np.log1p(-p) / np.log(Exact(2)) + p * np.log2(p))
+    return np.where((p == 0) | (p == 1), 0, u)
+
+
+def ane(p):
+    return -entropies(p).mean()
+
+
+def mmmc(p):
+    u = entropies(p)
+    return -(np.median(u) + u.min()) / u.max() if u.any() else Exact(0)
+
+
+def tla(p, tau):
+    u = entropies(p)
+    return -u[u > tau].mean() if (u > tau).any() else Exact(0)
+
+
+def tau_of(maps, masks):
+    alpha = np.mean([y.mean() for y in masks])
+    return np.quantile(np.concatenate([entropies(p).ravel() for p in maps]), 1 - alpha)
+
+
+def pla(p, size=10):
+    u = np.atleast_1d(entropies(p))
+    window = tuple(min(size, length) for length in u.shape)
+    boxes = sliding_window_view(u, window)
+    return -boxes.sum(axis=tuple(range(u.ndim, 2 * u.ndim))).max()
+
+
+# Section 5: expectations over the truth, and the bounds
+
+
+def tversky(y, y_hat, alpha, beta):
+    """TP / (TP + alpha FP + beta FN) along the last axis, 0 where nothing is true and predicted."""
+    hits, false, missed = ((a * b).sum(-1) for a, b in ((y, y_hat), (1 - y, y_hat), (y, 1 - y_hat)))
+    return np.divide(hits, hits + alpha * false + beta * missed, out=np.zeros(np.shape(hits)), where=hits > 0)
+
+
+@cache
+def all_truths(n):
+    return np.array(list(product((0, 1), repeat=n)))
+
+
+def truths_and_weights(p):
+    """All 2ⁿ truths and the probability of each if pixels are independent."""
+    p = probabilities(p).ravel()
+    truths = all_truths(p.size)
+    return truths, np.where(truths == 1, p, 1 - p).prod(-1)
+
+
+def enumerated_tversky(p, y_hat, alpha=0.5, beta=0.5):
+    truths, weights = truths_and_weights(p)
+    return (weights * tversky(truths, y_hat.ravel().astype(int), alpha, beta)).sum()
+
+
+def full_posterior(q, y_hat):
+    """IDC(x) of section 6: the truth is never empty, and the other truths share its probability."""
+    truths, weights = truths_and_weights(q)
+    weights = np.where(truths.any(-1), weights, 0)
+    return (weights * tversky(truths, y_hat.ravel().astype(int), 0.5, 0.5)).sum() / weights.sum()
+
+
+def poisson_binomial(p):
+    """Probability of each number of true pixels, pixel by pixel."""
+    counts = np.array([1], Exact)
+    for q in p.ravel():
+        counts = np.append(counts * (1 - q), 0) + np.append(0, counts * q)
+    return counts
+
+
+def counted_tversky(p, y_hat, alpha=0.5, beta=0.5):
+    """Expected Tversky index from the distributions of the counts on both sides of the mask."""
+    p = probabilities(p)
+    inside, outside = poisson_binomial(p[y_hat]), poisson_binomial(p[~y_hat])
+    hits, missed = np.arange(1, inside.size)[:, None], np.arange(outside.size)
+    scores = hits / (hits + alpha * (inside.size - 1 - hits) + beta * missed)
+    return inside[1:] @ (scores.astype(Exact) @ outside)
+
+
+def integrated_dice(p, y_hat):
+    """IDC = 2 ∫ tᵏ G₁'(t) G₀(t) dt with t = exp(-x / M), by Gauss-Legendre; for k + Σp of 100 and more.
+
+    Each distinct probability is put in exactly, so a map of any size may have a few thousand of them.
+    """
+    p = probabilities(p)
+    (p1, n1), (p0, n0) = (np.unique(part, return_counts=True) for part in (p[y_hat], p[~y_hat]))
+    k = n1.sum()
+    scale = k + (n1 * p1).sum() + (n0 * p0).sum()
+    x, weights = gauss_legendre(0, 70, panels=7)
+    t, u = np.exp(-x / scale)[:, None], -np.expm1(-x / scale)[:, None]
+    logarithm = -k * x / scale + (n1 * np.log1p(-u * p1)).sum(1) + (n0 * np.log1p(-u * p0)).sum(1)
+    slope = (n1 * p1 / (1 - u * p1)).sum(1)
+    return 2 * (weights * np.exp(logarithm) * slope * t[:, 0]).sum() / scale
+
+
+def gauss_legendre(start, stop, panels):
+    nodes, weights = (each.astype(Exact) for each in np.polynomial.legendre.leggauss(24))
+    half = Exact(stop - start) / panels / 2
+    middles = start + half * (2 * np.arange(panels) + 1)
+    return (middles[:, None] + half * nodes).ravel(), np.tile(half * weights, panels)
+
+
+def lower_bound(k, mu, lam):
+    return (k + k * mu + lam) / (k + 1 + (k - 1) * mu + lam)
+
+
+def upper_bound(k, mu, lam):
+    """The Poisson series of Theorem 1."""
+    lam, c = Exact(lam), k + k * Exact(mu)
+    terms = np.arange(1, int(lam + 20 * np.sqrt(lam)) + 60)
+    weights = np.exp(-lam) * np.cumprod(np.append(Exact(1), lam / terms))
+    return (weights * (c + lam) / (c + np.append(0, terms))).sum()
