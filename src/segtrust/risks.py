@@ -22,20 +22,20 @@ class Overlap:
     Attributes
     ----------
     true_positives, false_positives, false_negatives
-        Pixels in both, in the mask only, in the truth only.
+        Pixels in both, in the mask only, in the truth only; scalars on their device for masks on a device.
     """
 
-    true_positives: int
-    false_positives: int
-    false_negatives: int
+    true_positives: Any
+    false_positives: Any
+    false_negatives: Any
 
-    def tversky(self, alpha: float, beta: float, empty: EmptyPolicy | str) -> float:
+    def tversky(self, alpha: float, beta: float, empty: EmptyPolicy | str) -> Any:
         """TP / (TP + alpha FP + beta FN), and for two empty masks what the policy says."""
-        policy = EmptyPolicy(empty)
+        policy, zero = EmptyPolicy(empty), self.true_positives * 0.0
         if self.true_positives + self.false_positives + self.false_negatives == 0:
-            return 1.0 if policy is EmptyPolicy.AGREE else 0.0
+            return zero + 1.0 if policy is EmptyPolicy.AGREE else zero
         if self.true_positives == 0:
-            return 0.0
+            return zero
         errors = alpha * self.false_positives + beta * self.false_negatives
         return self.true_positives / (self.true_positives + errors)
 
@@ -54,19 +54,24 @@ def overlap(truth: Any, mask: Any) -> Overlap:
         )
     if 0 in tuple(mask.shape):
         raise EmptyArrayError(f"mask: expected at least one pixel, got shape {tuple(mask.shape)}.")
-    truth, mask = _binary(truth, "truth"), _binary(mask, "mask")
-    both, of_mask, of_truth = (int((each != 0).sum()) for each in (truth & mask, mask, truth))
+    both, of_mask, of_truth = _count_both(truth, mask)
     return Overlap(both, of_mask - both, of_truth - both)
 
 
-def _binary(mask: Any, name: str) -> Any:
-    from segtrust.kernels.device import as_binary_on_device, is_device_array
+def _count_both(truth: Any, mask: Any) -> tuple[Any, Any, Any]:
+    """Count the pixels in both masks, in the mask and in the truth, where the mask is."""
+    from segtrust.kernels.device import as_binary_on_device, count_on_device, is_device_array, put_beside
     from segtrust.kernels.view import as_binary
 
-    return as_binary_on_device(mask, name) if is_device_array(mask) else as_binary(np.asarray(mask), name)
+    if is_device_array(mask):
+        truth = as_binary_on_device(put_beside(truth, mask), "truth")
+        mask = as_binary_on_device(mask, "mask")
+        return count_on_device(truth & mask), count_on_device(mask), count_on_device(truth)
+    truth, mask = as_binary(np.asarray(truth), "truth"), as_binary(np.asarray(mask), "mask")
+    return np.count_nonzero(truth & mask), np.count_nonzero(mask), np.count_nonzero(truth)
 
 
-def dice(truth: Any, mask: Any, *, empty: EmptyPolicy | str = EmptyPolicy.PAPER) -> float:
+def dice(truth: Any, mask: Any, *, empty: EmptyPolicy | str = EmptyPolicy.PAPER) -> Any:
     """Dice coefficient 2 |truth ∩ mask| / (|truth| + |mask|).
 
     Parameters
@@ -79,7 +84,7 @@ def dice(truth: Any, mask: Any, *, empty: EmptyPolicy | str = EmptyPolicy.PAPER)
     Returns
     -------
     float
-        In [0, 1].
+        In [0, 1]. For masks on a device (torch, CuPy, JAX) a scalar array there.
 
     Examples
     --------
@@ -91,7 +96,7 @@ def dice(truth: Any, mask: Any, *, empty: EmptyPolicy | str = EmptyPolicy.PAPER)
     return overlap(truth, mask).tversky(0.5, 0.5, empty)
 
 
-def iou(truth: Any, mask: Any, *, empty: EmptyPolicy | str = EmptyPolicy.PAPER) -> float:
+def iou(truth: Any, mask: Any, *, empty: EmptyPolicy | str = EmptyPolicy.PAPER) -> Any:
     """Intersection over union; parameters as for `dice`.
 
     Examples
@@ -102,7 +107,7 @@ def iou(truth: Any, mask: Any, *, empty: EmptyPolicy | str = EmptyPolicy.PAPER) 
     return overlap(truth, mask).tversky(1.0, 1.0, empty)
 
 
-def f_beta(truth: Any, mask: Any, *, beta: float, empty: EmptyPolicy | str = EmptyPolicy.PAPER) -> float:
+def f_beta(truth: Any, mask: Any, *, beta: float, empty: EmptyPolicy | str = EmptyPolicy.PAPER) -> Any:
     """F-beta score; ``beta`` above 1 weighs missed pixels more, 1 is Dice.
 
     Examples
@@ -134,9 +139,9 @@ class Risk:
     """
 
     name: str
-    score: Callable[..., float]
+    score: Callable[..., Any]
 
-    def of(self, truth: Any, mask: Any, *, empty: EmptyPolicy | str = EmptyPolicy.PAPER) -> float:
+    def of(self, truth: Any, mask: Any, *, empty: EmptyPolicy | str = EmptyPolicy.PAPER) -> Any:
         """Loss of one case."""
         return 1.0 - self.score(truth, mask, empty=empty)
 

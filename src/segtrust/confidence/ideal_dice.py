@@ -145,4 +145,4 @@ def full_posterior_dice(q: Any, mask: Any) -> Any:
     """
     statistics = open_map(q, mask).dice_statistics()
     chance = probability_of_foreground(statistics)
-    return as_number(expected_dice(statistics) / chance) if chance > 0.0 else math.nan
+    return as_number(expected_dice(statistics) / chance if chance > 0.0 else statistics.s * math.nan)

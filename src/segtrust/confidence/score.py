@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from segtrust.confidence.base import ConfidenceEstimator
 from segtrust.confidence.registry import get_estimator
 from segtrust.confidence.soft_dice import SoftDice
 from segtrust.confidence.summary import summarise
 from segtrust.errors import EmptyArrayError, MaskShapeError, NotNormalisedError, ParameterError
+from segtrust.kernels.arrays import LEVELS, detached, name_of
 from segtrust.kernels.bounds import DiceBounds, dice_bounds_from
+from segtrust.kernels.device import is_device_array
 from segtrust.kernels.opening import open_map
 from segtrust.kernels.statistics import host_number
 
@@ -148,8 +151,6 @@ def score_batch(
 def _stack(values: list[Any]) -> Any:
     if isinstance(values[0], int | float):
         return np.array(values, dtype=np.float64)
-    from array_api_compat import array_namespace
-
     return array_namespace(values[0]).stack(values)
 
 
@@ -257,20 +258,28 @@ def _class_masks(p: Any, mask: Any, *, independent: bool) -> Callable[[int], Any
         if mask is not None and tuple(mask.shape) != tuple(p.shape):
             raise MaskShapeError(f"mask: expected one mask a channel, {p.shape}, got {mask.shape}.")
         return lambda channel: None if mask is None else mask[channel]
-    labels = p.argmax(0) if mask is None else mask
+    labels = _summable(p).argmax(0) if mask is None else mask
     if tuple(labels.shape) != tuple(p.shape[1:]):
         raise MaskShapeError(f"mask: expected labels of shape {tuple(p.shape[1:])}, got {labels.shape}.")
     return lambda channel: labels == channel
 
 
+def _summable(p: Any) -> Any:
+    """Give integers on a device as floats, because torch has no sum or argmax of some of them."""
+    if not is_device_array(p):
+        return p
+    xp = array_namespace(p)
+    return detached(p if xp.isdtype(p.dtype, "real floating") else xp.astype(p, xp.float32))
+
+
 def _check_normalised(p: Any) -> None:
     """Look at the sums of a thousand pixels; a softmax misread as classes last shows at once."""
     stride = max(1, math.prod(p.shape[1:]) // 1000)
-    total = p.reshape(p.shape[0], -1)[:, ::stride].sum(0)
-    scale = np.iinfo(p.dtype).max if isinstance(p, np.ndarray) and p.dtype.kind == "u" else 1
+    total = _summable(p.reshape(p.shape[0], -1)[:, ::stride]).sum(0)
+    scale = LEVELS.get(name_of(p.dtype), 1.0)
     low, high = float(total.min()) / scale, float(total.max()) / scale
     if not (low > 1.0 - _SUM_TOLERANCE and high < 1.0 + _SUM_TOLERANCE):
         raise NotNormalisedError(
             f"p: expected a softmax over the first axis of {tuple(p.shape)}, but its sums run from "
-            f"{low:.3g} to {high:.3g}. Move the class axis to the front, or pass independent=True for sigmoids."
+            f"{low:.3g} to {high:.3g}. Move the class axis to the front; for sigmoids pass independent=True."
         )

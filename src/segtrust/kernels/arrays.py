@@ -12,6 +12,7 @@ from array_api_compat import device as device_of
 from segtrust.kernels.statistics import DiceStatistics, UncertaintyStatistics
 
 __all__ = [
+    "LEVELS",
     "ArrayDiceStatistics",
     "ArrayUncertainty",
     "cut_in_blocks",
@@ -23,6 +24,9 @@ __all__ = [
     "wide_type",
     "window_sums",
 ]
+
+LEVELS = {"uint8": 255.0, "uint16": 65535.0, "bool": 1.0}
+"""What stands for a probability of 1, by type of integer."""
 
 _PIECE = 1 << 13
 """Pixels that go into the products of the integrals at a time."""

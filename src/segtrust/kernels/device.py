@@ -20,6 +20,7 @@ from array_api_compat import array_namespace, is_array_api_obj, is_dask_array, t
 from array_api_compat import device as device_of
 
 from segtrust.kernels.arrays import (
+    LEVELS,
     ArrayDiceStatistics,
     ArrayUncertainty,
     cut_in_blocks,
@@ -41,9 +42,8 @@ from segtrust.kernels.refusals import (
 )
 from segtrust.kernels.statistics import APART_ABOVE, MASS_LIMIT, ORDER, Counts, host_number
 
-__all__ = ["DeviceMap", "as_binary_on_device", "count_on_device", "is_device_array"]
+__all__ = ["DeviceMap", "as_binary_on_device", "count_on_device", "is_device_array", "put_beside"]
 
-_LEVELS = {"uint8": 255.0, "uint16": 65535.0, "bool": 1.0}
 _LETTERS = {"signed integer": "i", "unsigned integer": "u", "complex floating": "c"}
 _BLOCK_ON_HOST = 1 << 16
 """Pixels that stay in a processor's second-level cache as doubles."""
@@ -72,6 +72,11 @@ def as_binary_on_device(mask: Any, source: str = "mask") -> Any:
         some = xp.astype(xp.reshape(mask, (-1,))[:_BLOCK_ON_HOST], wide_type(mask))
         refuse_mask_values([host_number(value) for value in xp.unique_values(some)[:_SHOWN]], source)
     return binary
+
+
+def put_beside(mask: Any, p: Any) -> Any:
+    """Bring a mask that lies elsewhere, or belongs to another library, to where a map is."""
+    return array_namespace(p).asarray(mask, device=device_of(p))
 
 
 def count_on_device(mask: Any) -> Any:
@@ -109,7 +114,7 @@ class DeviceMap:
     def __post_init__(self) -> None:
         """Check shape and type."""
         check_shapes(tuple(self.p.shape), None if self.mask is None else np.shape(self.mask), self.source)
-        if not self._is_float and name_of(self.p.dtype) not in _LEVELS:
+        if not self._is_float and name_of(self.p.dtype) not in LEVELS:
             letters = [letter for kind, letter in _LETTERS.items() if self._xp.isdtype(self.p.dtype, kind)]
             refuse_type(self.p.dtype, letters[0] if letters else "", self.source)
 
@@ -142,7 +147,7 @@ class DeviceMap:
         """Give floats as they are and codes as wide probabilities."""
         if self._is_float:
             return stored
-        return self._xp.astype(stored, self._wide) / _LEVELS[name_of(self.p.dtype)]
+        return self._xp.astype(stored, self._wide) / LEVELS[name_of(self.p.dtype)]
 
     def _blocks(self) -> Iterator[Any]:
         """Give the probabilities a block at a time, checked.
@@ -168,7 +173,7 @@ class DeviceMap:
         """Blocks of the mask that was given; ``None`` again and again where none was."""
         if self.mask is None:
             return repeat(None)
-        mask = as_binary_on_device(self._xp.asarray(self.mask, device=device_of(self.p)))
+        mask = as_binary_on_device(put_beside(self.mask, self.p))
         return cut_in_blocks(self._xp.reshape(mask, (-1,)), self._block)
 
     def _sides(self) -> Iterator[tuple[Any, Any, Any]]:
@@ -203,7 +208,7 @@ class DeviceMap:
         return ArrayDiceStatistics(counts, powers, apart)
 
     def _powers(self, values: Any, limit: float) -> tuple[list[Any], Any]:
-        """Sums of the powers of a block's values up to a limit, and the values above it."""
+        """Sum the powers of the values of a block up to a limit; give the values above it one by one."""
         xp, wide = self._xp, self._xp.astype(values, self._wide)
         large = detached(wide) > limit
         small = xp.where(large, 0.0, wide)
@@ -279,7 +284,7 @@ class DeviceMap:
 
     def to_host(self) -> tuple[Any, Any]:
         """Copy map and mask to NumPy; only estimators that learn ask for it."""
-        known = name_of(self.p.dtype) in (*_LEVELS, "float16", "float32", "float64")
+        known = name_of(self.p.dtype) in (*LEVELS, "float16", "float32", "float64")
         p = self.p if known else self._xp.astype(self.p, self._wide)
         return _to_numpy(p), None if self.mask is None else _to_numpy(self.mask)
 

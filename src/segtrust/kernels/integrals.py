@@ -30,8 +30,8 @@ _STEP = 0.25
 _FIRST, _LAST = -73, 33
 """Steps from y = 1e-8 to y = 4e3, in units of 1 / (mean of the denominator)."""
 _MIDDLING, _MIDDLING_ORDER = 1.0 / 16.0, 12
-"""Values set apart that need no product of their own: 16⁻¹² < 4e-15. There may be ten times as many of them as
-of larger ones, and the rounding of so many factors close to 1 would show where they are equal."""
+"""Values set apart up to here need no factor of their own: 16⁻¹² < 4e-15. There may be ten times as many of
+them as of larger ones, and the rounding of so many factors close to 1 would show where they are equal."""
 _LARGEST_Y = 300.0
 """Beyond it even the slowest exponential, exp(-y), is 0."""
 

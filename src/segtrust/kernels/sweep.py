@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -49,8 +51,17 @@ def _run(work: Callable[[_Task], _Result], tasks: Sequence[_Task]) -> Iterable[_
     threads = min(current_threads(), len(tasks))
     if threads == 1:
         return [work(task) for task in tasks]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, tasks))
+    return list(_pool(threads).map(work, tasks))
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Keep the threads: starting them anew would cost as much as summing a small map."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="segtrust")
+
+
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def _segments(size: int) -> list[slice]:

@@ -1,0 +1,38 @@
+"""Sums over the pixels that are put into the integrals one by one."""
+
+import numpy as np
+import pytest
+
+from segtrust.kernels.generating import generating_sums
+from tests.references import Exact
+
+T = np.exp(-np.array([0.0, 1e-9, 1e-3, 0.5, 3.0, 40.0, 300.0]))
+
+
+def reference(values, t):
+    factors = (1 - values.astype(Exact)) + values * t.astype(Exact)[:, None]
+    with np.errstate(divide="ignore"):
+        return np.log(factors).sum(1), (values / factors).sum(1)
+
+
+@pytest.mark.parametrize("size", [1, 15, 16, 17, 1000])
+@pytest.mark.parametrize("low", [0.004, 0.9, 1 - 1e-12])
+def test_equal_the_formula(size, low):
+    values = np.random.default_rng(size).uniform(low, 1, size)
+    logarithms, slopes = generating_sums(values, T)
+    expected_logarithms, expected_slopes = reference(values, T)
+    finite = np.isfinite(logarithms)  # a product that underflows has a logarithm of minus infinity
+    assert (expected_logarithms[~finite] < -700).all()
+    error = logarithms[finite] - expected_logarithms[finite]
+    assert (np.abs(error) <= 1e-15 * (size - expected_logarithms[finite])).all()
+    assert np.allclose(slopes, expected_slopes.astype(float), rtol=1e-12)
+
+
+def test_certain_pixels_count_fully():
+    logarithms, slopes = generating_sums(np.ones(3), T)
+    assert np.allclose(logarithms, 3 * np.log(T))
+    assert np.allclose(slopes, 3 / T)
+
+
+def test_of_nothing_are_zero():
+    assert [each.tolist() for each in generating_sums(np.empty(0), T)] == [[0] * T.size] * 2
