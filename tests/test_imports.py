@@ -41,7 +41,14 @@ LAYERS = (
     "__main__",
 )
 NEVER = {"selective": {"maps", "kernels", "io"}}
-KERNEL_PACKAGES = {"numpy", "scipy", "numba", "array_api_compat", "segtrust"} | sys.stdlib_module_names
+KERNEL_PACKAGES = {
+    "numpy",
+    "scipy",
+    "numba",
+    "llvmlite",
+    "array_api_compat",
+    "segtrust",
+} | sys.stdlib_module_names
 HEAVY = ("torch", "matplotlib", "pandas", "scipy", "numba")
 IMPORT_LIMIT_S = 0.3
 

@@ -180,6 +180,6 @@ def main() -> None:
     """Run the command line; an expected error is one line and exit code 2."""
     try:
         app()
-    except SegtrustError as error:
-        Console(stderr=True).print(f"[bold red]error[/]: {error}", highlight=False)
+    except (SegtrustError, OSError) as error:
+        typer.secho(f"error: {error}", fg="red", err=True)
         sys.exit(2)

@@ -68,7 +68,8 @@ def _count_both(truth: Any, mask: Any) -> tuple[Any, Any, Any]:
         mask = as_binary_on_device(mask, "mask")
         return count_on_device(truth & mask), count_on_device(mask), count_on_device(truth)
     truth, mask = as_binary(np.asarray(truth), "truth"), as_binary(np.asarray(mask), "mask")
-    return np.count_nonzero(truth & mask), np.count_nonzero(mask), np.count_nonzero(truth)
+    both, of_mask, of_truth = (int(np.count_nonzero(each)) for each in (truth & mask, mask, truth))
+    return both, of_mask, of_truth
 
 
 def dice(truth: Any, mask: Any, *, empty: EmptyPolicy | str = EmptyPolicy.PAPER) -> Any:

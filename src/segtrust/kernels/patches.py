@@ -34,9 +34,15 @@ class Walk(NamedTuple):
     entropy: Any
     ring: Any
     column: Any
+    column_rows: Any
+    """``column``, seen as rows."""
     lines: Any
+    line_rows: Any
+    """``lines``, seen as rows."""
     fifths: Any
+    """Zeros, and never written to, where the side is below five."""
     rests: Any
+    """Zeros, and never written to, where the side is a multiple of five."""
     best: Any
     """Largest window sum so far at each place of a line of a few rows."""
     handed: Any
@@ -56,18 +62,21 @@ def new_walk(shape: tuple[int, ...], sides: tuple[int, ...]) -> Walk:
     depth, _, width = shape
     rows = rows_per_tile(shape, sides) + sides[1] - 1
     line = max(1, _LINE // width) * width
+    column, lines = np.empty((rows, width)), np.empty((rows, width))
     return Walk(
-        sides,
-        width,
-        np.empty(rows * width),
-        np.empty((sides[0], rows * width)),
-        np.empty(rows * width),
-        np.empty(rows * width),
-        np.empty(line),
-        np.empty(line),
-        np.zeros(line),
-        np.empty((depth, (sides[1] - 1) * width)),
-        new_work(),
+        sides=sides,
+        width=width,
+        entropy=np.empty(rows * width),
+        ring=np.empty((sides[0], rows * width)),
+        column=column.reshape(-1),
+        column_rows=column,
+        lines=lines.reshape(-1),
+        line_rows=lines,
+        fifths=np.zeros(line),
+        rests=np.zeros(line),
+        best=np.zeros(line),
+        handed=np.empty((depth, (sides[1] - 1) * width)),
+        work=new_work(),
     )
 
 
@@ -98,9 +107,11 @@ def _sum_of(first: Any, second: Any, out: Any) -> None:
 
 
 @elementwise
-def _slide(line: Any, entering: Any, leaving: Any, following: Any) -> None:
-    for i in range(following.size):
-        following[i] = line[i] + (entering[i] - leaving[i])
+def _slide(columns: Any, side: int, lines: Any, count: int) -> None:
+    """Fill the lines after the first: each gains the row that enters the box and loses one that leaves."""
+    for y in range(count - 1):
+        for x in range(lines.shape[1]):
+            lines[y + 1, x] = lines[y, x] + (columns[y + side, x] - columns[y, x])
 
 
 @elementwise
@@ -156,21 +167,17 @@ def _sum_along_y(walk: Any, rows: int) -> int:
     _copy(walk.column, first)
     for y in range(1, side):
         _add_to(first, walk.column[y * width :])
-    for y in range(count - 1):
-        here = y * width
-        entering, leaving = walk.column[here + side * width :], walk.column[here:]
-        _slide(walk.lines[here:], entering, leaving, walk.lines[here + width : here + 2 * width])
+    _slide(walk.column_rows, side, walk.line_rows, count)
     return int(count)
 
 
 @plain
 def _windows(line: Any, side: int, out: Any) -> Any:
-    """Add up ``side`` neighbours in ``line``; zeros for no neighbour at all."""
+    """Add up ``side`` neighbours in ``line``; with none ``out`` is returned as it is."""
     size = line.size - max(side, 1) + 1
     if side == 1:
         return line
     if side == 0:
-        _clear(out[:size])
         return out[:size]
     _sum_of(line[:size], line[1 : size + 1], out[:size])
     for offset in range(2, side):

@@ -112,8 +112,8 @@ class Selector:
             return last, last
         if self._kept(self.ranks, rank) and self._kept(self.ranks, rank + 1):
             at = rank - self.ranks.upto_low
-            self.ranks.inside.partition((at, at + 1))  # in place: a copy would be the largest array of all
-            return float(self.ranks.inside[at]), float(self.ranks.inside[at + 1])
+            self.ranks.inside.partition(at)  # in place: a copy would be the largest array of all
+            return float(self.ranks.inside[at]), float(self.ranks.inside[at + 1 :].min())
         return self.one(rank), self.one(rank + 1)
 
     @staticmethod

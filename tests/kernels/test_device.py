@@ -1,0 +1,472 @@
+"""Maps on a device: the numbers and the errors of the NumPy path, with torch and without Numba."""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import segtrust
+from segtrust import Case, Prediction, ThresholdLevel, get_estimator
+from segtrust.kernels import device
+from segtrust.kernels.device import DeviceMap, is_device_array
+from segtrust.kernels.needs import UncertaintyNeeds
+from tests.references import logit_normal
+
+torch = pytest.importorskip("torch")
+
+TOLERANCE = 1e-12
+ESTIMATORS = ("sdc", "idc", "amsp", "apc", "ane", "mmmc", "pla", ThresholdLevel(tau=0.3))
+
+RANDOM = np.random.default_rng(7)
+MAPS = {
+    "random": RANDOM.random((9, 11)),
+    "logit-normal": logit_normal((70, 60)),
+    "several blocks": logit_normal((3, 181, 191)),
+    "much mass": logit_normal((5, 160, 170), mean=0.0),
+    "volume": logit_normal((7, 12, 13)),
+    "four dimensions": logit_normal((3, 4, 5, 6)),
+    "one dimension": logit_normal(50),
+    "one pixel": np.array([0.7]),
+    "no dimension": np.array(0.7),
+    "zeros": np.zeros((6, 7)),
+    "ones": np.ones((6, 7)),
+    "halves": np.full((6, 7), 0.5),
+    "saturated": RANDOM.integers(0, 2, (8, 9)).astype(float),
+    "negative zeros": np.array([-0.0, 0.0, 0.9]),
+    "near empty": np.where(RANDOM.random((40, 50)) < 0.999, 0.0, 0.6),
+    "near full": 1.0 - 1e-9 * RANDOM.random((20, 30)),
+    "tiny": 10.0 ** -RANDOM.uniform(5, 300, (10, 12)),
+    "ties": RANDOM.choice([0.0, 0.25, 0.75], (300, 301)),
+    "half certain": np.where(np.arange(90000) % 2, 0.0, RANDOM.random(90000)),
+}
+
+
+def public_values(p, mask=None, *, threshold=0.5):
+    """Every public number that a map and a mask have, by name."""
+    given = p >= threshold if mask is None else mask
+    values = {
+        "soft_dice_confidence": segtrust.soft_dice_confidence(p, mask, threshold=threshold),
+        "sdc, agree": segtrust.soft_dice_confidence(p, mask, threshold=threshold, empty="agree"),
+        "ideal_dice_confidence": segtrust.ideal_dice_confidence(p, mask, threshold=threshold),
+        "idc, agree": segtrust.ideal_dice_confidence(p, mask, threshold=threshold, empty="agree"),
+        "expected_iou": segtrust.expected_iou(p, mask, threshold=threshold),
+        "expected_f_beta": segtrust.expected_f_beta(p, mask, beta=2.0, threshold=threshold),
+        "expected_tversky": segtrust.expected_tversky(p, mask, alpha=0.3, beta=0.6, threshold=threshold),
+        "full_posterior_dice": segtrust.full_posterior_dice(p, given),
+        "average_class_probability": segtrust.average_class_probability(p, mask, threshold=threshold),
+        "average_max_probability": segtrust.average_max_probability(p),
+        "average_negative_entropy": segtrust.average_negative_entropy(p),
+        "median_min_max_confidence": segtrust.median_min_max_confidence(p),
+        "patch_level_confidence": segtrust.patch_level_confidence(p, size=3),
+        "threshold_level_confidence": segtrust.threshold_level_confidence(p, tau=0.4),
+    }
+    return values | segtrust.score(p, mask, ESTIMATORS, threshold=threshold)
+
+
+def assert_same(found, expected):
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert found[name].shape == (), name
+        assert found[name].dtype == torch.float64, name
+        np.testing.assert_allclose(found[name].item(), value, rtol=TOLERANCE, atol=0.0, err_msg=name)
+
+
+@pytest.fixture
+def no_copies(monkeypatch):
+    """Fail where more than one number of a tensor goes to the host."""
+
+    def forbid(name):
+        original = getattr(torch.Tensor, name)
+
+        def trap(self, *args, **kwargs):
+            assert self.numel() == 1, f"Tensor.{name} of shape {tuple(self.shape)}"
+            return original(self, *args, **kwargs)
+
+        monkeypatch.setattr(torch.Tensor, name, trap)
+
+    for name in ("__array__", "__dlpack__", "cpu", "numpy", "storage", "tolist", "untyped_storage"):
+        forbid(name)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_torch_gives_the_same_numbers(name):
+    p = MAPS[name]
+    assert_same(public_values(torch.from_numpy(p)), public_values(p))
+
+
+@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize("kind", [bool, np.uint8, np.int64, np.float32])
+def test_a_given_mask_wins(name, kind):
+    p = MAPS[name]
+    mask = (np.random.default_rng(3).random(p.shape) < 0.3).astype(kind)
+    assert_same(public_values(torch.from_numpy(p), torch.as_tensor(mask)), public_values(p, mask))
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.1, 0.3, 0.7, 1.0])
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.uint8, np.uint16, bool])
+def test_types_and_thresholds(kind, threshold):
+    p = logit_normal((60, 50), mean=-1.0)
+    scale = np.iinfo(kind).max if np.issubdtype(kind, np.integer) else 1
+    p[:2] = threshold  # the rounded threshold itself lies in the map
+    stored = np.round(p * scale).astype(kind) if scale > 1 else p.astype(kind)
+    found = segtrust.score(torch.from_numpy(stored), None, ESTIMATORS, threshold=threshold)
+    assert_same(found, segtrust.score(stored, None, ESTIMATORS, threshold=threshold))
+
+
+@pytest.mark.parametrize("kind", [torch.uint8, torch.bool])
+def test_all_public_functions_take_integers(kind):
+    stored = (torch.rand(30, 40, generator=torch.Generator().manual_seed(0)) * 1.99).to(kind)
+    mask = stored != 0
+    assert_same(public_values(stored, mask), public_values(stored.numpy(), mask.numpy()))
+
+
+def test_bfloat16_is_summed_as_it_is():
+    p = torch.from_numpy(logit_normal((60, 50))).to(torch.bfloat16)
+    assert_same(public_values(p), public_values(p.double().numpy()))
+
+
+@given(
+    hnp.arrays(
+        np.float64,
+        hnp.array_shapes(max_dims=3, max_side=6),
+        elements=st.floats(0.0, 1.0) | st.sampled_from([0.0, 0.5, 1.0]),
+    ),
+    st.floats(0.0, 1.0),
+)
+def test_any_map_gives_the_same_numbers(p, threshold):
+    found = segtrust.score(torch.from_numpy(p), None, ESTIMATORS, threshold=threshold)
+    expected = segtrust.score(p, None, ESTIMATORS, threshold=threshold)
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name].item(), value, rtol=TOLERANCE, atol=1e-300, err_msg=name)
+
+
+def test_bounds_are_the_same_numbers():
+    for p in MAPS.values():
+        found, expected = segtrust.dice_bounds(torch.from_numpy(p)), segtrust.dice_bounds(p)
+        assert found.k == expected.k
+        for name in ("mu", "lam", "s", "lower", "upper", "relative_error"):
+            np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=TOLERANCE)
+
+
+def test_layout_does_not_matter():
+    p = torch.from_numpy(logit_normal((20, 30, 40)))
+    strided = torch.from_numpy(logit_normal((20, 60, 40)))[:, ::2]
+    assert_same(public_values(p.permute(2, 0, 1)), public_values(p.permute(2, 0, 1).contiguous().numpy()))
+    assert_same(public_values(strided), public_values(strided.contiguous().numpy()))
+
+
+def test_nothing_but_single_numbers_comes_to_the_host(no_copies):
+    for p in (torch.rand(300, 301), torch.zeros(4, 5), torch.randint(0, 256, (40, 50), dtype=torch.uint8)):
+        mask = p > 0.4
+        public_values(p, mask)
+        segtrust.dice_bounds(p)
+        segtrust.assess(p, mask, ESTIMATORS)
+        segtrust.score_batch(p, mask, ["sdc", "idc"])
+        segtrust.dice(mask, mask)
+
+
+def test_nothing_but_single_numbers_of_several_classes_comes_to_the_host(no_copies):
+    p = torch.rand(3, 40, 50).softmax(0)
+    segtrust.score_classes(p, ["background", "liver", "tumour"], estimators=["sdc", "idc", "ane"])
+    segtrust.score_classes(p, ["a", "b", "c"], independent=True)
+
+
+def test_warns_of_nothing_where_derivatives_are_kept():
+    p = torch.rand(3, 20, 20).requires_grad_()
+    public_values(p)
+    segtrust.dice_bounds(p)
+    segtrust.assess(p)
+    segtrust.score_classes(p.softmax(0), ["background", "liver", "tumour"])
+
+
+def test_an_estimator_scores_a_prediction_on_a_device():
+    p = logit_normal((30, 40))
+    case = Case(Prediction(torch.from_numpy(p), id="a"), truth=torch.zeros(30, 40))
+    for name in ("sdc", "idc", "pla"):
+        assert get_estimator(name).score(case).item() == pytest.approx(
+            get_estimator(name).score(Prediction(p)), rel=TOLERANCE
+        )
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16, torch.uint8])
+def test_what_learns_copies_to_the_host(kind):
+    maps = [logit_normal((20, 30), seed=seed) for seed in range(3)]
+    stored = [torch.from_numpy(p * (255 if kind is torch.uint8 else 1)).to(kind) for p in maps]
+    hosts = [p.double().numpy() if kind is torch.bfloat16 else p.numpy() for p in stored]
+    mask = torch.from_numpy(maps[0] > 0.2)
+    found = ThresholdLevel().fit([Prediction(p.requires_grad_(p.is_floating_point()), mask) for p in stored])
+    assert found == ThresholdLevel().fit([Prediction(p, mask.numpy()) for p in hosts])
+
+
+# Several maps, several classes, risks
+
+
+def test_a_batch_stays_on_its_device():
+    p = logit_normal((5, 20, 30))
+    found = segtrust.score_batch(torch.from_numpy(p), None, ESTIMATORS)
+    expected = segtrust.score_batch(p, None, ESTIMATORS)
+    for name, values in expected.items():
+        assert found[name].shape == (5,)
+        np.testing.assert_allclose(found[name].numpy(), values, rtol=TOLERANCE)
+
+
+@pytest.mark.parametrize("independent", [False, True])
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.uint8, torch.uint16, torch.bool])
+def test_classes_are_the_same_numbers(kind, independent):
+    p = torch.from_numpy(np.random.default_rng(5).normal(0, 3, (4, 20, 30))).softmax(0)
+    p[3] *= 1e-4  # predicted nowhere
+    p = p / p.sum(0)
+    levels = {torch.uint8: 255, torch.uint16: 65535}.get(kind)
+    p = (p * levels).round().to(kind) if levels else (p > 0.5 if kind is torch.bool else p.to(kind))
+    if kind is torch.bool and not independent:
+        p[0] |= ~p.any(0)
+    names = ["background", "liver", "tumour", "cyst"]
+    found = segtrust.score_classes(p, names, None, ESTIMATORS, independent=independent)
+    expected = segtrust.score_classes(p.numpy(), names, None, ESTIMATORS, independent=independent)
+    assert found.predicted == expected.predicted
+    assert found.classes["cyst"] is expected.classes["cyst"] is None
+    for name in found.predicted:
+        assert_same(found.classes[name], expected.classes[name])
+    assert_same(found.case, expected.case)
+
+
+def test_labels_on_a_device_choose_the_masks():
+    p = torch.rand(3, 20, 30, dtype=torch.float64).softmax(0)
+    labels = torch.randint(0, 3, (20, 30))
+    names = ["background", "liver", "tumour"]
+    found = segtrust.score_classes(p, names, labels)
+    assert_same(found.case, segtrust.score_classes(p.numpy(), names, labels.numpy()).case)
+
+
+@pytest.mark.parametrize("empty", ["paper", "agree"])
+@pytest.mark.parametrize("fractions", [(0.3, 0.4), (0.0, 0.0), (0.0, 0.5), (0.5, 0.0), (1.0, 1.0)])
+def test_risks_are_the_same_numbers(fractions, empty):
+    truth, mask = (torch.rand(20, 30) < fraction for fraction in fractions)
+    scores = (
+        segtrust.dice,
+        segtrust.iou,
+        lambda *masks, **policy: segtrust.f_beta(*masks, beta=2.0, **policy),
+    )
+    for score in scores:
+        found = score(truth, mask.to(torch.int32), empty=empty)
+        assert found.shape == ()
+        assert found.dtype == torch.float64
+        assert found.item() == pytest.approx(score(truth.numpy(), mask.numpy(), empty=empty), rel=TOLERANCE)
+        assert score(truth.numpy(), mask, empty=empty).item() == found.item()
+    assert torch.is_tensor(segtrust.RISKS["dice_risk"].of(truth, mask, empty=empty))
+
+
+def test_a_mask_of_another_library_is_brought_to_the_map():
+    p, mask = logit_normal((20, 30)), np.random.default_rng(0).random((20, 30)) < 0.3
+    found = segtrust.score(torch.from_numpy(p), mask, ESTIMATORS)
+    assert_same(found, segtrust.score(p, mask, ESTIMATORS))
+
+
+# Derivatives
+
+DIFFERENTIABLE = {
+    "soft_dice_confidence": segtrust.soft_dice_confidence,
+    "ideal_dice_confidence": segtrust.ideal_dice_confidence,
+    "expected_iou": segtrust.expected_iou,
+    "expected_f_beta": lambda p: segtrust.expected_f_beta(p, beta=2.0),
+    "average_max_probability": segtrust.average_max_probability,
+    "average_class_probability": segtrust.average_class_probability,
+    "average_negative_entropy": segtrust.average_negative_entropy,
+    "patch_level_confidence": lambda p: segtrust.patch_level_confidence(p, size=2),
+    "threshold_level_confidence": lambda p: segtrust.threshold_level_confidence(p, tau=0.5),
+    "median_min_max_confidence": segtrust.median_min_max_confidence,
+    "full_posterior_dice": lambda p: segtrust.full_posterior_dice(p, p.detach() >= 0.5),
+    "sdc of an empty mask, agree": lambda p: segtrust.soft_dice_confidence(
+        p, torch.zeros_like(p), empty="agree"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+def test_derivatives_are_right(name):
+    generator = torch.Generator().manual_seed(2)
+    p = torch.rand(4, 5, dtype=torch.float64, generator=generator) * 0.4 + 0.05
+    p[1:3, 1:4] += 0.5
+    assert torch.autograd.gradcheck(DIFFERENTIABLE[name], p.requires_grad_())
+
+
+@pytest.mark.parametrize("name", ["soft_dice_confidence", "ideal_dice_confidence", "expected_iou"])
+@pytest.mark.parametrize("mean", [-5.0, 0.0])
+def test_derivatives_of_a_large_map_are_right(name, mean):
+    p, direction = logit_normal((300, 301), mean=mean), np.random.default_rng(1).normal(size=(300, 301))
+    direction *= p * (1 - p)
+    mask, step = p >= 0.5, 1e-4
+    confidence = getattr(segtrust, name)
+    tensor = torch.from_numpy(p).requires_grad_()
+    confidence(tensor, mask).backward()
+    ahead, behind = (confidence(p + sign * step * direction, mask) for sign in (1, -1))
+    assert float((tensor.grad.numpy() * direction).sum()) == pytest.approx(
+        (ahead - behind) / (2 * step), rel=1e-6
+    )
+
+
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
+@pytest.mark.parametrize("values", [[0.0, 1.0, 0.3, 1.0, 0.0, 0.8], [0.0] * 6, [1.0] * 6, [0.5] * 6])
+def test_derivatives_at_the_ends_are_numbers(name, values):
+    p = torch.tensor(values, dtype=torch.float64, requires_grad=True)
+    DIFFERENTIABLE[name](p.reshape(2, 3)).backward()
+    if name in ("full_posterior_dice", "sdc of an empty mask, agree"):
+        return  # the probability of an empty truth is a product, whose logarithm has no derivative at p = 1
+    assert torch.isfinite(p.grad).all()
+
+
+def test_derivatives_go_through_a_network():
+    logits = torch.randn(30, 30, requires_grad=True)
+    segtrust.soft_dice_confidence(torch.sigmoid(2.0 * logits)).backward()
+    assert logits.grad.dtype == torch.float32
+    assert torch.isfinite(logits.grad).all()
+    assert (logits.grad != 0).any()
+
+
+# Bad input
+
+GOOD = np.full((2, 3), 0.5, np.float32)
+BAD = {
+    "NaN": (np.array([[0.1, np.nan]]), None),
+    "infinite": (np.array([[0.1, np.inf]]), None),
+    "all NaN": (np.array([np.nan, np.nan]), None),
+    "logits": (np.array([[0.1, 0.2], [-3.0, 2.0]]), None),
+    "levels": (np.array([0.0, 254.0]), None),
+    "a little above 1": (np.array([0.0, 1.0 + 1e-9]), None),
+    "half-precision logits": (np.array([0.1, -2.0], np.float16), None),
+    "no pixel": (np.zeros((0, 3)), None),
+    "complex": (np.array([0.5 + 0j]), None),
+    "signed": (np.array([0, 1], np.int16), None),
+    "wide unsigned": (np.array([0, 1], np.uint32), None),
+    "mask of another shape": (GOOD, np.zeros((3, 2), bool)),
+    "mask of labels": (GOOD, np.array([[0, 1, 2], [3, 4, 5]], np.int64)),
+    "mask of many labels": (GOOD.repeat(5, 0), np.arange(30, dtype=np.uint8).reshape(10, 3)),
+    "mask of probabilities": (GOOD, np.full((2, 3), 0.25)),
+    "complex mask": (GOOD, np.zeros((2, 3), complex)),
+}
+
+
+def complaint(p, mask):
+    with pytest.raises(segtrust.errors.SegtrustError) as caught:
+        segtrust.score(p, mask, ["sdc", "idc", "amsp"])
+    return type(caught.value), str(caught.value).replace("torch.", "")
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_complaints_are_the_same(name):
+    p, mask = BAD[name]
+    tensors = torch.from_numpy(p), None if mask is None else torch.from_numpy(mask)
+    assert complaint(*tensors) == complaint(p, mask)
+
+
+@pytest.mark.parametrize("function", [segtrust.average_max_probability, segtrust.median_min_max_confidence])
+def test_every_pass_checks_the_values(function):
+    with pytest.raises(segtrust.errors.ProbabilityRangeError, match=r"got -0\.5 at index \(1, 0\)"):
+        function(torch.tensor([[0.1, 0.9], [-0.5, 0.3]], requires_grad=True))
+
+
+def test_a_bad_value_is_found_where_it_is():
+    p = torch.zeros(3, 300, 301)
+    p[2, 7, 11] = float("nan")
+    with pytest.raises(segtrust.errors.ProbabilityRangeError, match=r"nan at index \(2, 7, 11\)"):
+        segtrust.soft_dice_confidence(p)
+
+
+def test_threshold_is_checked():
+    with pytest.raises(segtrust.errors.ParameterError, match=r"threshold: expected a number in \[0, 1\]"):
+        segtrust.soft_dice_confidence(torch.rand(3), threshold=1.5)
+
+
+def test_risks_complain_the_same():
+    labels = np.array([0, 1, 2])
+    for masks in [(labels, labels > 0), (labels > 0, labels), (labels > 0, labels[:2] > 0)]:
+        messages = []
+        for convert in (np.asarray, torch.from_numpy):
+            with pytest.raises(segtrust.errors.MaskError) as caught:
+                segtrust.dice(*map(convert, masks))
+            messages.append((type(caught.value), str(caught.value)))
+        assert messages[0] == messages[1]
+
+
+# The parts
+
+
+def test_only_arrays_of_other_libraries_lie_on_a_device():
+    import dask.array
+
+    assert is_device_array(torch.zeros(2))
+    assert not any(map(is_device_array, (np.zeros(2), np.float64(0), 0.5, [0.5], dask.array.zeros(2))))
+
+
+def test_a_device_without_doubles_sums_in_floats(monkeypatch):
+    monkeypatch.setattr(device, "wide_type", lambda _: torch.float32)
+    p = logit_normal((40, 50)).astype(np.float32)
+    found = segtrust.score(torch.from_numpy(p), None, ESTIMATORS)
+    for name, value in segtrust.score(p, None, ESTIMATORS).items():
+        assert found[name].dtype == torch.float32
+        assert found[name].item() == pytest.approx(value, rel=1e-5)
+
+
+def test_a_sample_that_misleads_about_the_median_is_found_out():
+    p = np.linspace(0.0, 0.5, 1 << 16)
+    p[:: (1 << 16) // device._SAMPLE] = 0.5  # all that the sample sees
+    found = segtrust.median_min_max_confidence(torch.from_numpy(p))
+    assert found.item() == pytest.approx(segtrust.median_min_max_confidence(p), rel=TOLERANCE)
+
+
+@pytest.mark.parametrize("side", [1, 2, 3, 5, 6, 7, 10, 13, 40])
+def test_patches_of_every_side(side):
+    p = logit_normal((8, 25, 31))
+    found = DeviceMap(torch.from_numpy(p), None, 0.5, "p").measure(UncertaintyNeeds(side=side))
+    assert found.patch.item() == pytest.approx(-segtrust.patch_level_confidence(p, size=side), rel=TOLERANCE)
+
+
+# NumPy without Numba
+
+WITHOUT_NUMBA = """
+    import json, sys, warnings
+    warnings.simplefilter("error")
+    sys.modules["numba"] = None
+    import numpy as np
+    import segtrust
+    from segtrust.kernels.opening import numba_is_there
+    assert not numba_is_there()
+    names = ["sdc", "idc", "amsp", "apc", "ane", "mmmc", "pla", segtrust.ThresholdLevel(tau=0.3)]
+    results = []
+    with np.load(sys.argv[1]) as maps:
+        for name in maps.files:
+            scores = segtrust.score(maps[name], None, names, threshold=0.3)
+            scores["given"] = segtrust.ideal_dice_confidence(maps[name], maps[name] > 0)
+            assert all(isinstance(value, float) for value in scores.values())
+            results.append(scores)
+    try:
+        segtrust.soft_dice_confidence(np.array([-3.0, 2.0]))
+    except segtrust.errors.ProbabilityRangeError as error:
+        message = str(error)
+    json.dump([results, message, segtrust.dice(np.array([1, 1]), np.array([1, 0]))], sys.stdout)
+"""
+
+
+def test_numpy_gives_the_same_numbers_without_numba(tmp_path):
+    p = logit_normal((300, 301))
+    codes = {"uint8": (p * 255).astype(np.uint8), "uint16": (p * 65535).astype(">u2"), "bool": p > 0.4}
+    floats = {kind: p.astype(kind) for kind in ("float16", "float32", "float64", "longdouble")}
+    maps = MAPS | codes | floats
+    np.savez(tmp_path / "maps.npz", **maps)
+    command = [sys.executable, "-c", textwrap.dedent(WITHOUT_NUMBA), str(tmp_path / "maps.npz")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    results, message, dice = json.loads(done.stdout)
+    for (name, stored), found in zip(maps.items(), results, strict=True):
+        expected = segtrust.score(stored, None, ESTIMATORS, threshold=0.3)
+        expected["given"] = segtrust.ideal_dice_confidence(stored, stored > 0)
+        for estimator, value in expected.items():
+            np.testing.assert_allclose(found[estimator], value, rtol=TOLERANCE, err_msg=f"{name} {estimator}")
+    assert "These look like logits" in message
+    assert dice == 2 / 3

@@ -1,0 +1,202 @@
+"""Exact expectations: enumeration of all truths, the Poisson-binomial recursion, and finer integrals."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segtrust.confidence import dice_bounds, expected_tversky, ideal_dice_confidence
+from segtrust.kernels.integrals import probability_of_empty, probability_of_foreground
+from segtrust.kernels.opening import open_map
+from segtrust.kernels.statistics import APART_ABOVE, MASS_LIMIT
+from segtrust.kernels.sums import QUARTIC_MASS, QUARTIC_TOP
+from tests.references import (
+    Exact,
+    close,
+    counted_tversky,
+    enumerated_tversky,
+    integrated_dice,
+    logit_normal,
+    probabilities,
+)
+
+
+def saturated(rng, n):
+    return rng.choice([0.0, 1.0, 0.3, 0.9], n)
+
+
+FAMILIES = {
+    "random": lambda rng, n: rng.random(n),
+    "confident": lambda rng, n: logit_normal(n, rng.integers(99), 0, 8),
+    "tiny": lambda rng, n: 10 ** rng.uniform(-290, -3, n),
+    "huge": lambda rng, n: 1 - 10 ** rng.uniform(-15, -3, n),
+    "saturated": saturated,
+    "near empty": lambda rng, n: np.where(np.arange(n) == 0, 0.6, 1e-7 * rng.random(n)),
+    "near full": lambda rng, n: np.where(np.arange(n) == 0, 0.4, 1 - 1e-7 * rng.random(n)),
+    "around the value set apart": lambda rng, n: APART_ABOVE * rng.uniform(0.999, 1.001, n),
+    "one bit": lambda rng, n: np.full(n, 0.5),
+}
+MASKS = {
+    "threshold": lambda rng, p: p >= 0.5,
+    "one pixel": lambda rng, p: np.arange(p.size) == 0,
+    "full": lambda rng, p: p >= 0,
+    "any": lambda rng, p: rng.random(p.size) < 0.4,
+}
+
+
+def example(family, mask, n):
+    rng = np.random.default_rng(n)
+    p = FAMILIES[family](rng, n)
+    return p, MASKS[mask](rng, p)
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("family", FAMILIES)
+class TestIdealDice:
+    @pytest.mark.parametrize("n", [1, 2, 3, 7, 12])
+    def test_equals_the_sum_over_all_truths(self, family, mask, n):
+        p, y = example(family, mask, n)
+        assert close(ideal_dice_confidence(p, y), enumerated_tversky(p, y))
+
+    @pytest.mark.parametrize("n", [40, 700])
+    def test_equals_the_recursion(self, family, mask, n):
+        p, y = example(family, mask, n)
+        assert close(ideal_dice_confidence(p, y), counted_tversky(p, y))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_ideal_dice_of_16_pixels(family):
+    p, y = example(family, "any", 16)
+    assert close(ideal_dice_confidence(p, y), enumerated_tversky(p, y))
+
+
+@pytest.mark.parametrize("mean", [-8, -3, 0, 3, 8])
+def test_ideal_dice_of_5000_pixels(mean):
+    p = logit_normal(5000, mean=mean)
+    assert close(ideal_dice_confidence(p), counted_tversky(p, p >= 0.5))
+
+
+probability_maps = st.lists(st.floats(0, 1).map(lambda p: p if p > 1e-290 else 0.0), min_size=1, max_size=10)
+
+
+@given(p=probability_maps, data=st.data())
+def test_ideal_dice_of_any_map(p, data):
+    p = np.array(p)
+    y = np.array(data.draw(st.lists(st.booleans(), min_size=p.size, max_size=p.size)))
+    assert close(ideal_dice_confidence(p, y), enumerated_tversky(p, y))
+
+
+# Where one way of summing hands over to the next: (count, probability) of the background and of the mask.
+JUST = 1e-9
+HAND_OVERS = {
+    "little mass inside": ([(5000, 0.1)], [(int(MASS_LIMIT / 0.999), 0.999)]),
+    "enough mass inside": ([(5000, 0.1)], [(int(MASS_LIMIT / 0.999) + 1, 0.999)]),
+    "little mass outside": ([(1399, 0.5 - JUST)], [(80, 0.9)]),
+    "enough mass outside": ([(1401, 0.5 - JUST)], [(80, 0.9)]),
+    "all apart": ([(179_100, APART_ABOVE * (1 + JUST))], [(3, 0.8)]),
+    "none apart": ([(179_100, APART_ABOVE * (1 - JUST))], [(3, 0.8)]),
+    "too many to be apart": ([(179_300, APART_ABOVE * (1 + JUST))], [(3, 0.8)]),
+    "apart and not": ([(90_000, 0.0040), (90_000, 0.0038)], [(1, 0.6), (1, 1.0)]),
+    "8-bit level 1": ([(170_000, 1 / 255)], [(100, 250 / 255)]),
+    "around a middling value": ([(5000, 1 / 16 + JUST), (5000, 1 / 16 - JUST)], [(50, 0.7)]),
+    "four powers outside": ([(80_000, 0.1)], [(100, 0.9)]),
+    "six powers outside": ([(69_000, 0.1)], [(100, 0.9)]),
+    "four powers on both sides": ([(80_000, 0.1)], [(8000, 0.9)]),
+    "four powers of tiny values": ([(2_000_000, QUARTIC_TOP * (1 - JUST))], [(1, 0.9)]),
+    "six powers of tiny values": ([(2_000_000, QUARTIC_TOP * (1 + JUST))], [(1, 0.9)]),
+    "a late start": ([(300_000, 0.0), (int(QUARTIC_MASS * 3), 0.4)], [(10, 0.9)]),
+    "four powers inside, nothing outside": ([(1000, 0.0)], [(9000, 0.97)]),
+}
+
+
+@pytest.mark.parametrize("order", ["background first", "mask first", "shuffled"])
+@pytest.mark.parametrize("case", HAND_OVERS)
+def test_hand_overs_do_not_show(case, order):
+    background, mask = (np.concatenate([np.full(*each) for each in side]) for side in HAND_OVERS[case])
+    p = np.concatenate([background, mask])
+    y = np.arange(p.size) >= background.size
+    places = {
+        "background first": np.arange(p.size),
+        "mask first": np.arange(p.size)[::-1],
+        "shuffled": np.random.default_rng(0).permutation(p.size),
+    }[order]
+    assert close(ideal_dice_confidence(p[places], y[places]), integrated_dice(p, y))
+
+
+@pytest.mark.parametrize("mean", [-12, -6, 0, 6])
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+def test_ideal_dice_of_a_large_map(mean, dtype):
+    p = logit_normal((600, 500), mean=mean)
+    p = (p * 255).round().astype(dtype) if dtype == "uint8" else (p * 4095).round().astype(dtype) / 4095
+    y = probabilities(p) >= 0.5
+    assert close(ideal_dice_confidence(p, y), integrated_dice(p, y))
+
+
+WEIGHTS = [
+    (1, 1),
+    (0.5, 0.5),
+    (0, 1),
+    (1, 0),
+    (0, 0),
+    (0.2, 0.8),
+    (1e-4, 0.9999),
+    (0.5, 30),
+    (0.3, 1e4),
+    (1, 1e9),
+]
+
+
+class TestExpectedTversky:
+    @pytest.mark.parametrize(("alpha", "beta"), WEIGHTS)
+    @pytest.mark.parametrize("family", ["random", "saturated", "tiny", "near empty", "near full"])
+    @pytest.mark.parametrize("mask", ["one pixel", "full", "any"])
+    def test_equals_the_sum_over_all_truths(self, alpha, beta, family, mask):
+        p, y = example(family, mask, 9)
+        found = expected_tversky(p, y, alpha=alpha, beta=beta)
+        assert close(found, enumerated_tversky(p, y, alpha, beta))
+
+    @pytest.mark.parametrize(("alpha", "beta"), WEIGHTS)
+    @pytest.mark.parametrize("mean", [-9, -2, 4])
+    def test_equals_the_recursion(self, alpha, beta, mean):
+        p = logit_normal(1500, mean=mean)
+        found = expected_tversky(p, alpha=alpha, beta=beta)
+        assert close(found, counted_tversky(p, p >= 0.5, alpha, beta))
+
+
+class TestProbabilityOfEmpty:
+    @pytest.mark.parametrize("mean", [-60, -20, -9, -6])
+    @pytest.mark.parametrize("n", [1, 10, 3000])
+    def test_equals_the_product(self, mean, n):
+        p = logit_normal(n, mean=mean)
+        statistics = open_map(p).dice_statistics()
+        product = (1 - probabilities(p)).prod()
+        assert close(probability_of_empty(statistics), product)
+        foreground = -np.expm1(np.log1p(-probabilities(p)).sum())
+        assert close(probability_of_foreground(statistics), foreground)
+
+    def test_is_zero_where_a_pixel_is_certain(self):
+        statistics = open_map(np.array([0.1, 1.0])).dice_statistics()
+        assert (probability_of_empty(statistics), probability_of_foreground(statistics)) == (0, 1)
+
+    def test_is_zero_where_there_is_much_mass(self):
+        statistics = open_map(np.full(10_000, 0.3)).dice_statistics()
+        assert (probability_of_empty(statistics), probability_of_foreground(statistics)) == (0, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+@pytest.mark.parametrize("mean", [-14, -2])
+def test_a_map_of_a_hundred_million_pixels_keeps_to_the_bounds(dtype, mean):
+    tile = logit_normal(10**6, mean=mean)
+    p = np.tile((tile * 255).round().astype(dtype) if dtype == "uint8" else tile.astype(dtype), 100)
+    bounds = dice_bounds(p)
+    ratio = ideal_dice_confidence(p) / (2 * bounds.s / (bounds.k + bounds.s + bounds.lam))
+    assert bounds.lower - 1e-12 <= ratio <= bounds.upper + 1e-12
+    values, counts = np.unique(p, return_counts=True)
+    y = probabilities(values) >= 0.5
+    assert bounds.k == counts[y].sum()
+    assert math.isclose(
+        bounds.s, float((probabilities(values)[y] * counts[y]).sum(dtype=Exact)), rel_tol=1e-14
+    )

@@ -1,0 +1,129 @@
+"""Exact order statistics, against sorting."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from segtrust.kernels import select
+from segtrust.kernels.needs import UncertaintyNeeds
+from segtrust.kernels.opening import open_map
+from segtrust.kernels.select import Selector, bracket_from_sample
+from segtrust.kernels.sweep import Ranks
+from segtrust.kernels.uncertainty import COLLECT, Bracket
+from tests.references import probabilities
+
+ROOM = 6
+
+
+def doubts_of(p):
+    p = probabilities(p).astype(float).ravel()
+    return np.minimum(p, 1 - p)
+
+
+def middle_of(p):
+    return open_map(p).measure(UncertaintyNeeds(median=True)).middle
+
+
+def sorted_middle(p):
+    ordered = np.sort(doubts_of(p))
+    return ordered[(ordered.size - 1) // 2], ordered[ordered.size // 2]
+
+
+rng = np.random.default_rng(5)
+MANY = 3 * COLLECT
+MAPS = {
+    "one pixel": np.array([0.3]),
+    "two pixels": np.array([0.3, 0.9]),
+    "three pixels": np.array([0.3, 0.9, 0.5]),
+    "zeros": np.zeros(1000),
+    "ones": np.ones(1001),
+    "halves": np.full(999, 0.5),
+    "two values, even": np.repeat([0.1, 0.2], 500),
+    "two values, odd": np.repeat([0.1, 0.8], [500, 501]),
+    "many of two values": rng.choice([0.1, 0.2], MANY),
+    "many ties": rng.integers(0, 5, MANY) / 8,
+    "mostly zero": np.where(rng.random(MANY) < 0.6, 0, rng.random(MANY)),
+    "hardly more than half zero": np.repeat([0.0, 0.25], [MANY // 2 + 1, MANY // 2]),
+    "narrow": 0.3 + 1e-12 * rng.random(MANY),
+    "wide": 10 ** rng.uniform(-300, -0.4, MANY),
+    "smooth": rng.random(2_500_000).astype(np.float32),
+    "sorted": np.sort(rng.random(MANY)),
+    "8 bits": rng.integers(0, 256, MANY, np.uint8),
+    "16 bits": rng.integers(0, 65536, MANY).astype(np.uint16),
+    "negative zeros": np.where(rng.random(MANY) < 0.6, -0.0, 0.25),
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_middle_is_exact(name):
+    assert middle_of(MAPS[name]) == sorted_middle(MAPS[name])
+
+
+@given(st.lists(st.floats(0, 1) | st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]), min_size=1, max_size=40))
+def test_middle_of_any_map(p):
+    assert middle_of(np.array(p)) == sorted_middle(p)
+
+
+def sees(doubts, room=ROOM):
+    """A pass over all pixels, as a kernel with little room makes it."""
+
+    def count(bracket):
+        inside = doubts[(doubts > bracket.low) & (doubts < bracket.high)]
+        return Ranks(
+            int((doubts <= bracket.low).sum()),
+            int((doubts < bracket.high).sum()),
+            inside if inside.size <= room else inside[:0],
+        )
+
+    return count
+
+
+few_values = st.sampled_from([0.0, 5e-324, 0.1, 0.1 + 1e-16, 0.25, 0.4999, 0.5])
+doubts_lists = st.lists(few_values | st.floats(0, 0.5), min_size=1, max_size=60).map(np.array)
+
+
+@given(doubts=doubts_lists, sample=st.lists(few_values, min_size=1), ends=st.tuples(few_values, few_values))
+def test_every_rank_is_found_however_bad_the_first_guess(doubts, sample, ends):
+    count, bracket = sees(doubts), Bracket(*sorted(ends))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(select, "COLLECT", ROOM)
+        selector = Selector(count, doubts.size, np.array(sample), bracket, count(bracket))
+        assert [selector.one(rank) for rank in range(doubts.size)] == sorted(doubts)
+
+
+@given(doubts_lists)
+def test_pairs_are_neighbours_and_the_last_is_its_own(doubts):
+    count, bracket = sees(doubts, room=1000), Bracket(0.0, 0.5)
+    selector = Selector(count, doubts.size, doubts, bracket, count(bracket))
+    ordered = [*sorted(doubts), max(doubts)]
+    assert [selector.pair(rank) for rank in range(doubts.size)] == list(
+        zip(ordered, ordered[1:], strict=False)
+    )
+
+
+def test_a_large_map_is_read_twice_for_its_median():
+    p = np.random.default_rng(0).random(10**6)
+    source = open_map(p)
+    brackets = []
+    sweep = source.sweep
+    source.sweep = lambda request: brackets.append(request.bracket) or sweep(request)
+    assert source.measure(UncertaintyNeeds(median=True)).middle == sorted_middle(p)
+    assert len(brackets) == 1  # and once for the sample
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.01, 0.5, 0.99, 1.0])
+def test_bracket_encloses_the_quantile(fraction):
+    sample = np.random.default_rng(0).uniform(0.1, 0.4, 10_000)
+    bracket = bracket_from_sample(sample, fraction)
+    assert bracket.low < np.quantile(sample, fraction) < bracket.high
+    share = np.mean((sample > bracket.low) & (sample < bracket.high))
+    assert share < 0.06
+
+
+def test_ranks_of_tiles_add_up():
+    whole = Ranks.together(
+        [Ranks(1, 3, np.array([0.1, 0.2])), Ranks(2, 2, np.array([])), Ranks(0, 1, np.array([0.3]))]
+    )
+    assert (whole.upto_low, whole.below_high, whole.inside.tolist()) == (3, 6, [0.1, 0.2, 0.3])
+    assert whole.complete

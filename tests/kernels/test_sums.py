@@ -1,0 +1,83 @@
+"""Counts and sums of powers by side, against exact sums."""
+
+import math
+
+import numpy as np
+import pytest
+
+from segtrust.errors import ProbabilityRangeError
+from segtrust.kernels.opening import open_map
+from segtrust.kernels.statistics import APART_ABOVE, MASS_LIMIT, ORDER
+from segtrust.kernels.sums import BLOCK, QUARTIC_MASS, SEGMENT, SUPERBLOCK
+from tests.references import Exact, close, logit_normal, mask_of, probabilities
+
+
+def exact_counts(p, y):
+    p = probabilities(p)
+    return y.size, np.count_nonzero(y), p[y].sum(), p[~y].sum()
+
+
+BORDERS = [size + step for size in (BLOCK, SUPERBLOCK, SEGMENT) for step in (-1, 0, 1)]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, *BORDERS])
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+@pytest.mark.parametrize("given", [False, True])
+def test_counts_around_block_borders(n, dtype, given):
+    p = logit_normal(n, n, mean=-1)
+    p = (255 * p).astype(dtype) if dtype == "uint8" else p.astype(dtype)
+    mask = np.random.default_rng(n).random(n) < 0.3 if given else None
+    counts = open_map(p, mask).count()
+    total, k, s, lam = exact_counts(p, mask_of(p, mask))
+    assert (counts.n, counts.k) == (total, k)
+    assert close(counts.s, s, 1e-14)
+    assert close(counts.lam, lam, 1e-14)
+
+
+@pytest.mark.parametrize("scale", [0.003, 0.1, 1.0])
+@pytest.mark.parametrize("n", [10, SUPERBLOCK + 7, SEGMENT + 5])
+def test_powers_and_values_apart_account_for_every_pixel(scale, n):
+    p = scale * np.random.default_rng(n).random(n)
+    y = np.arange(n) % 3 == 0
+    statistics = open_map(p, y).dice_statistics()
+    for side, values in enumerate((p[~y], p[y])):
+        large = values > APART_ABOVE
+        folded = values.sum() >= MASS_LIMIT
+        apart = values[:0] if folded else values[large]
+        assert sorted(statistics.apart[side]) == sorted(apart)
+        rest = (values if folded else values[~large]).astype(Exact)
+        orders = 4 if values.sum() > QUARTIC_MASS else ORDER
+        for order, found in zip(range(2, orders + 1), statistics.powers[side], strict=False):
+            assert math.isclose(found, (rest**order).sum(), rel_tol=1e-12, abs_tol=1e-15)
+
+
+def test_counts_come_for_free_with_the_powers():
+    p = logit_normal(SEGMENT + 100)
+    source = open_map(p)
+    counts, with_powers = source.count(), source.dice_statistics().counts
+    assert (counts.n, counts.k) == (with_powers.n, with_powers.k)
+    assert close(with_powers.s, counts.s, 1e-15)
+    assert close(with_powers.lam, counts.lam, 1e-15)
+
+
+@pytest.mark.parametrize("powers", [False, True])
+@pytest.mark.parametrize("n", [1000, SEGMENT, 3 * SEGMENT])
+def test_negative_values_do_not_make_room_for_too_many_apart(powers, n):
+    p = np.where(np.random.default_rng(0).random(n) < 0.8, 0.45, -9.0)  # no mass, but all could be set apart
+    source = open_map(p)
+    with pytest.raises(ProbabilityRangeError, match="look like logits"):
+        source.dice_statistics() if powers else source.count()
+
+
+@pytest.mark.slow
+def test_a_hundred_million_floats_are_summed_exactly():
+    n, piece = 10**8, 10**6
+    levels = 2**20  # probabilities are multiples of 2**-24, so that their sum is that of integers
+    codes = np.random.default_rng(0).integers(0, 2**24 + 1, piece)
+    codes[: piece // 2] %= levels
+    p = np.tile((codes / 2**24).astype(np.float32), n // piece)
+    counts = open_map(p).count()
+    inside = codes >= 2**23
+    assert counts.k == int(inside.sum()) * (n // piece)
+    assert close(counts.s, int(codes[inside].sum()) * (n // piece) / Exact(2**24), 1e-15)
+    assert close(counts.lam, int(codes[~inside].sum()) * (n // piece) / Exact(2**24), 1e-15)

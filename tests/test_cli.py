@@ -1,0 +1,89 @@
+"""The command line, run as a user runs it."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import pytest
+
+import segtrust as st
+
+ESTIMATORS = ("sdc", "idc", "amsp", "ane", "mmmc", "pla")
+
+
+def segtrust(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from segtrust.cli import main; main()", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_version_is_the_package_s():
+    done = segtrust("--version")
+    assert done.returncode == 0
+    assert done.stdout.strip() == f"segtrust {st.__version__}"
+
+
+def test_without_arguments_help_lists_the_commands():
+    done = segtrust()
+    assert "demo" in done.stdout
+    assert "bench" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [("demo",), ("bench", "kernels")])
+def test_help_shows_examples(arguments: tuple[str, ...]):
+    done = segtrust(*arguments, "--help")
+    assert done.returncode == 0
+    assert done.stdout.count("segtrust " + " ".join(arguments)) >= 2
+
+
+def test_demo_prints_a_row_for_each_case_and_writes_full_precision(tmp_path):
+    path = tmp_path / "scores.csv"
+    done = segtrust("demo", "--output", str(path))
+    assert done.returncode == 0, done.stderr
+    with path.open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 7
+    for row in rows:
+        assert row["case"] in done.stdout
+        assert abs(float(row["sdc"]) / float(row["idc"]) - 1.0) <= float(row["epsilon"])
+    assert [float(row["sdc"]) for row in rows] == sorted((float(row["sdc"]) for row in rows), reverse=True)
+
+
+def test_demo_into_a_folder_that_does_not_exist_says_so(tmp_path):
+    done = segtrust("demo", "--output", str(tmp_path / "nowhere" / "scores.csv"))
+    assert done.returncode == 2
+    assert "nowhere" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_unknown_command_fails():
+    assert segtrust("scores").returncode == 2
+
+
+@pytest.mark.slow
+def test_bench_kernels_gives_all_sections_as_json(tmp_path):
+    import numpy as np
+
+    np.save(tmp_path / "own.npy", np.full((20, 30, 40), 0.3, np.float32))
+    done = segtrust(
+        "bench",
+        "kernels",
+        "--rounds",
+        "1",
+        "--largest",
+        "10000",
+        "--json",
+        "--map",
+        str(tmp_path / "own.npy"),
+    )
+    assert done.returncode == 0, done.stderr
+    sections = json.loads(done.stdout)
+    assert len(sections) == 6
+    assert {line["map"] for line in next(iter(sections.values()))} == {
+        "logit-normal",
+        "mostly empty",
+        "own map",
+    }
+    for lines in sections.values():
+        assert lines
+        assert all(line.get("ratio", 1.0) > 0.0 for line in lines)

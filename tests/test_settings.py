@@ -1,0 +1,60 @@
+"""Threads are asked for by a block, by the environment, or not at all."""
+
+import multiprocessing
+
+import numpy as np
+import pytest
+
+import segtrust as st
+from segtrust.errors import ParameterError
+from segtrust.settings import current_threads
+
+
+def test_one_thread_unless_asked(monkeypatch):
+    monkeypatch.delenv("SEGTRUST_THREADS", raising=False)
+    assert current_threads() == 1
+
+
+def test_environment_then_block(monkeypatch):
+    monkeypatch.setenv("SEGTRUST_THREADS", "3")
+    assert current_threads() == 3
+    with st.use_threads(2):
+        assert current_threads() == 2
+    assert current_threads() == 3
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", ""])
+def test_environment_must_be_a_whole_number(monkeypatch, text):
+    monkeypatch.setenv("SEGTRUST_THREADS", text)
+    with pytest.raises(ParameterError, match="SEGTRUST_THREADS"):
+        current_threads()
+
+
+def test_a_block_needs_a_thread():
+    with pytest.raises(ParameterError, match="at least 1"), st.use_threads(0):
+        pass
+
+
+def test_the_count_is_given_back_after_an_error():
+    before = current_threads()
+    with pytest.raises(ZeroDivisionError), st.use_threads(2):
+        raise ZeroDivisionError
+    assert current_threads() == before
+
+
+def _score_in_child(queue, p):
+    with st.use_threads(2):
+        queue.put(st.soft_dice_confidence(p))
+
+
+def test_threads_work_after_a_fork():
+    p = np.random.default_rng(0).random(3 << 20, dtype=np.float32)
+    with st.use_threads(2):
+        want = st.soft_dice_confidence(p)
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_score_in_child, args=(queue, p))
+    child.start()
+    assert queue.get(timeout=60) == want
+    child.join(timeout=60)
+    assert child.exitcode == 0
