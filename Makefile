@@ -12,7 +12,7 @@ DEMO_READY := $(VENV)/.demo-ready
 TEST_READY := $(VENV)/.test-ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format bench docs clean
+.PHONY: help demo test test-slow test-pythons lint format bench docs clean
 
 help:  ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -25,6 +25,9 @@ test: lint  ## lint, types, doctests, tests and the code of the documentation
 
 test-slow: $(TEST_READY)  ## the tests that take long
 	@$(BIN)/python -m pytest -m slow || [ $$? -eq 5 ]  # 5: there are none
+
+test-pythons:  ## the tests on the other supported interpreters that are at hand
+	@tools/test-pythons
 
 lint: $(TEST_READY)  ## ruff and mypy
 	@$(BIN)/ruff check --quiet
@@ -42,7 +45,7 @@ docs: $(TEST_READY)  ## build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 clean:  ## remove everything that can be made again
-	@rm -rf $(VENV) build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) $(VENV)-* build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find src tests tools -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -69,8 +69,8 @@ def as_binary_on_device(mask: Any, source: str = "mask") -> Any:
         refuse_mask_type(mask.dtype, source)
     binary = mask != 0
     if not bool(xp.all(mask == xp.astype(binary, mask.dtype))):
-        some = xp.astype(xp.reshape(mask, (-1,))[:_BLOCK_ON_HOST], wide_type(mask))
-        refuse_mask_values([host_number(value) for value in xp.unique_values(some)[:_SHOWN]], source)
+        others = xp.unique_values(xp.astype(mask[(mask != 0) & (mask != 1)], wide_type(mask)))
+        refuse_mask_values([host_number(value) for value in others[:_SHOWN]], source)
     return binary
 
 
@@ -113,7 +113,9 @@ class DeviceMap:
 
     def __post_init__(self) -> None:
         """Check shape and type."""
-        check_shapes(tuple(self.p.shape), None if self.mask is None else np.shape(self.mask), self.source)
+        check_shapes(
+            tuple(self.p.shape), None if self.mask is None else tuple(np.shape(self.mask)), self.source
+        )
         if not self._is_float and name_of(self.p.dtype) not in LEVELS:
             letters = [letter for kind, letter in _LETTERS.items() if self._xp.isdtype(self.p.dtype, kind)]
             refuse_type(self.p.dtype, letters[0] if letters else "", self.source)

@@ -1,0 +1,57 @@
+"""Cutting maps into the pieces that are read one at a time."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from segtrust.kernels import tiles
+from segtrust.kernels.tiles import extended, is_chunked, read_tile, tiles_of
+
+
+@dataclass
+class Chunked:
+    shape: tuple
+    chunks: Any
+    dtype: Any = np.dtype(float)
+
+
+GRIDS = {
+    "even": Chunked((6, 4), (3, 2)),
+    "uneven": Chunked((7, 5), (3, 2)),
+    "larger than the map": Chunked((3, 3), (10, 10)),
+    "a length each": Chunked((7, 4), ((1, 4, 2), (3, 1))),
+    "with an empty chunk": Chunked((5,), ((2, 0, 3),)),
+    "no axis": Chunked((), ()),
+    "contiguous": Chunked((9, 4), None),
+}
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_tiles_cover_every_pixel_once(name, monkeypatch):
+    monkeypatch.setattr(tiles, "_SLAB", 8)
+    seen = np.zeros(GRIDS[name].shape)
+    for tile in tiles_of(GRIDS[name]):
+        seen[tile] += 1
+    assert (seen == 1).all()
+
+
+def test_a_contiguous_array_is_read_in_slabs(monkeypatch):
+    monkeypatch.setattr(tiles, "_SLAB", 8)
+    assert [tile[0] for tile in tiles_of(GRIDS["contiguous"])] == [slice(i, min(i + 2, 9)) for i in range(0, 9, 2)]
+
+
+def test_extended_tiles_hold_every_box_that_begins_in_them():
+    tile = (slice(2, 4), slice(6, 8))
+    assert extended(tile, (10, 8), (3, 5)) == (slice(2, 6), slice(6, 8))
+
+
+def test_what_is_chunked():
+    assert is_chunked(Chunked((1,), (1,)))
+    assert not is_chunked(np.zeros(3))
+    assert not is_chunked([0.5])
+
+
+def test_no_mask_has_no_tile():
+    assert read_tile(None, (slice(0, 1),)) is None

@@ -1,0 +1,34 @@
+"""Every estimator keeps the contract, and the contract notices one that does not."""
+
+from dataclasses import dataclass
+
+import pytest
+
+import segtrust as st
+from segtrust.confidence.registry import ESTIMATORS
+from segtrust.testing import EstimatorContract
+
+READY = [st.ThresholdLevel(tau=0.3) if name == "tla" else st.get_estimator(name) for name in ESTIMATORS]
+
+
+@pytest.mark.parametrize("estimator", READY, ids=lambda each: each.name)
+class TestContract(EstimatorContract):
+    @pytest.fixture(autouse=True)
+    def _subscribe(self, estimator):
+        self.estimator = estimator
+
+
+@dataclass(frozen=True)
+class Forgetful(st.SoftDice):
+    """Says nothing about an empty mask."""
+
+    def read(self, summary):
+        counts = summary.counts
+        return 2.0 * counts.s / counts.k if counts.k else float("nan")
+
+
+def test_the_contract_notices_a_missing_number():
+    contract = EstimatorContract()
+    contract.estimator = Forgetful()
+    with pytest.raises(AssertionError, match="all zero"):
+        contract.test_is_a_finite_number_on_degenerate_maps()
