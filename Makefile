@@ -57,9 +57,9 @@ $(DEMO_READY): pyproject.toml | $(BIN)/python
 	@$(PIP) install -e '.[demo]'
 	@touch $@
 
-# torch comes first and alone: the packages that follow then find it in place.
+# torch comes first: the packages that follow then find it in place.
 $(TEST_READY): pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "Installing the test environment into $(VENV)"
-	@$(PIP) install -c $(CONSTRAINTS) torch
+	@$(PIP) install -c $(CONSTRAINTS) torch torchmetrics
 	@$(PIP) install -c $(CONSTRAINTS) -e '.[$(TEST_EXTRAS)]'
 	@touch $(DEMO_READY) $@

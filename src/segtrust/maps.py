@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from segtrust.errors import EmptyArrayError, GeometryError, MaskShapeError, ParameterError
+from segtrust.errors import (
+    EmptyArrayError,
+    GeometryError,
+    MaskShapeError,
+    ParameterError,
+    ProbabilityTypeError,
+)
 
 __all__ = ["Case", "EmptyPolicy", "Prediction"]
 
@@ -68,7 +74,8 @@ class Prediction:
     spacing_mm: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Check shape and geometry."""
+        """Check type, shape and geometry."""
+        _check_type(self.probabilities.dtype, self.source)
         _check_same_shape(self.mask, self.shape, name=f"{self.source}: mask")
         if 0 in self.shape:
             raise EmptyArrayError(f"{self.source}: expected at least one pixel, got shape {self.shape}.")
@@ -110,6 +117,16 @@ class Case:
     def id(self) -> str:
         """Name of the image."""
         return self.prediction.id
+
+
+def _check_type(dtype: Any, source: str) -> None:
+    """Refuse what no library would call a float, uint8, uint16 or bool."""
+    name = str(getattr(dtype, "name", dtype)).rpartition(".")[2]
+    if not (name in ("uint8", "uint16", "bool") or "float" in name or name == "longdouble"):
+        raise ProbabilityTypeError(
+            f"{source}: expected probabilities as floats, uint8, uint16 or bool, got {dtype}. "
+            "Convert the map to float32 probabilities first."
+        )
 
 
 def _check_same_shape(mask: Any, shape: tuple[int, ...], *, name: str) -> None:

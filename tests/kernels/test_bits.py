@@ -1,7 +1,5 @@
 """Entropies and bit patterns of single doubts."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +8,7 @@ from hypothesis import strategies as st
 from segtrust.kernels.bits import binary_entropy, bits_of_float, doubt_at_entropy, float_of_bits
 from tests.references import close, entropies
 
-doubts = st.floats(0, 0.5)
+doubts = st.just(0.0) | st.floats(1e-290, 0.5)
 
 
 @given(doubts)
@@ -27,16 +25,27 @@ def test_patterns_are_ordered_like_floats(one, other):
 @given(doubts)
 def test_doubt_at_entropy_includes_the_pixel_whose_entropy_it_is(doubt):
     found = doubt_at_entropy(binary_entropy(doubt))
-    assert found >= doubt
-    assert binary_entropy(found) <= binary_entropy(doubt) * (1 + 1e-15)
+    assert doubt <= found <= doubt * (1 + 2e-9)
+    assert binary_entropy(found) <= binary_entropy(doubt) * (1 + 1e-15) + 60 * 2**-53
 
 
 @given(st.floats(0, 1))
 def test_doubt_at_entropy_is_the_largest_that_does_not_exceed_it(tau):
     doubt = doubt_at_entropy(tau)
-    allowed = tau * (1 + 4 * np.finfo(float).eps)
-    assert binary_entropy(doubt) <= allowed
-    assert doubt == 0.5 or binary_entropy(math.nextafter(doubt, 1)) > allowed
+    more, less = doubt * (1 + 3e-9) + 5e-324, doubt * (1 - 3e-9)
+    assert doubt == 0.5 or binary_entropy(more) > tau
+    assert binary_entropy(less) <= tau
+
+
+@pytest.mark.parametrize("levels", [255, 65535])
+def test_both_codes_of_one_doubt_lie_on_the_same_side(levels):
+    codes = np.arange(1, levels // 2 + 1, max(1, levels // 1000))
+    low, high = codes / levels, 1 - (levels - codes) / levels
+    assert (low != high).any()
+    for doubts in (low, high):
+        limits = np.array([doubt_at_entropy(binary_entropy(doubt)) for doubt in doubts])
+        assert (np.maximum(low, high) <= limits).all()
+        assert (limits < low + 0.5 / levels).all()
 
 
 @pytest.mark.parametrize(("tau", "doubt"), [(0.0, 0.0), (1.0, 0.5)])

@@ -19,6 +19,7 @@ from segtrust.kernels.needs import UncertaintyNeeds
 from tests.references import logit_normal
 
 torch = pytest.importorskip("torch")
+torch.set_num_threads(1)  # several threads a test, and several tests, would wait for each other
 
 TOLERANCE = 1e-12
 ESTIMATORS = ("sdc", "idc", "amsp", "apc", "ane", "mmmc", "pla", ThresholdLevel(tau=0.3))
@@ -49,7 +50,7 @@ MAPS = {
 
 def public_values(p, mask=None, *, threshold=0.5):
     """Every public number that a map and a mask have, by name."""
-    given = p >= threshold if mask is None else mask
+    delivered = p >= threshold if mask is None else mask
     values = {
         "soft_dice_confidence": segtrust.soft_dice_confidence(p, mask, threshold=threshold),
         "sdc, agree": segtrust.soft_dice_confidence(p, mask, threshold=threshold, empty="agree"),
@@ -58,7 +59,7 @@ def public_values(p, mask=None, *, threshold=0.5):
         "expected_iou": segtrust.expected_iou(p, mask, threshold=threshold),
         "expected_f_beta": segtrust.expected_f_beta(p, mask, beta=2.0, threshold=threshold),
         "expected_tversky": segtrust.expected_tversky(p, mask, alpha=0.3, beta=0.6, threshold=threshold),
-        "full_posterior_dice": segtrust.full_posterior_dice(p, given),
+        "full_posterior_dice": segtrust.full_posterior_dice(p, delivered),
         "average_class_probability": segtrust.average_class_probability(p, mask, threshold=threshold),
         "average_max_probability": segtrust.average_max_probability(p),
         "average_negative_entropy": segtrust.average_negative_entropy(p),
@@ -101,11 +102,18 @@ def test_torch_gives_the_same_numbers(name):
 
 
 @pytest.mark.parametrize("name", MAPS)
-@pytest.mark.parametrize("kind", [bool, np.uint8, np.int64, np.float32])
-def test_a_given_mask_wins(name, kind):
+def test_a_given_mask_wins(name):
     p = MAPS[name]
-    mask = (np.random.default_rng(3).random(p.shape) < 0.3).astype(kind)
-    assert_same(public_values(torch.from_numpy(p), torch.as_tensor(mask)), public_values(p, mask))
+    mask = np.array(np.random.default_rng(3).random(p.shape) < 0.3)
+    assert_same(public_values(torch.from_numpy(p), torch.from_numpy(mask)), public_values(p, mask))
+
+
+@pytest.mark.parametrize("kind", [torch.uint8, torch.int64, torch.uint16, torch.float16, torch.float32])
+def test_masks_of_any_type(kind):
+    p = torch.from_numpy(MAPS["random"])
+    mask = torch.from_numpy(np.random.default_rng(3).random(p.shape) < 0.3)
+    assert segtrust.soft_dice_confidence(p, mask.to(kind)) == segtrust.soft_dice_confidence(p, mask)
+    assert segtrust.dice(mask, mask.to(kind)) == 1.0
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.1, 0.3, 0.7, 1.0])
@@ -318,10 +326,9 @@ def test_derivatives_of_a_large_map_are_right(name, mean):
 @pytest.mark.parametrize("values", [[0.0, 1.0, 0.3, 1.0, 0.0, 0.8], [0.0] * 6, [1.0] * 6, [0.5] * 6])
 def test_derivatives_at_the_ends_are_numbers(name, values):
     p = torch.tensor(values, dtype=torch.float64, requires_grad=True)
-    DIFFERENTIABLE[name](p.reshape(2, 3)).backward()
-    if name in ("full_posterior_dice", "sdc of an empty mask, agree"):
-        return  # the probability of an empty truth is a product, whose logarithm has no derivative at p = 1
-    assert torch.isfinite(p.grad).all()
+    confidence = DIFFERENTIABLE[name](p.reshape(2, 3))
+    confidence.backward()
+    assert torch.isfinite(p.grad).all() or torch.isnan(confidence)  # no truth that is not empty: no posterior
 
 
 def test_derivatives_go_through_a_network():
@@ -428,6 +435,44 @@ def test_patches_of_every_side(side):
     p = logit_normal((8, 25, 31))
     found = DeviceMap(torch.from_numpy(p), None, 0.5, "p").measure(UncertaintyNeeds(side=side))
     assert found.patch.item() == pytest.approx(-segtrust.patch_level_confidence(p, size=side), rel=TOLERANCE)
+
+
+# JAX, where it is installed
+
+
+@pytest.fixture
+def jax():
+    """JAX with doubles."""
+    jax = pytest.importorskip("jax")
+    jax.config.update("jax_enable_x64", True)
+    yield jax
+    jax.config.update("jax_enable_x64", False)
+
+
+def test_jax_gives_the_same_numbers(jax):
+    p, mask = logit_normal((300, 301)), np.random.default_rng(3).random((300, 301)) < 0.3
+    codes = [(p * 255).astype(np.uint8), (p * 65535).astype(np.uint16), p > 0.4]
+    for stored in (p.astype(np.float16), p.astype(np.float32), p, *codes):
+        for chosen in (None, mask):
+            found = segtrust.score(jax.numpy.asarray(stored), chosen, ESTIMATORS, threshold=0.3)
+            for name, value in segtrust.score(stored, chosen, ESTIMATORS, threshold=0.3).items():
+                assert isinstance(found[name], jax.Array)
+                np.testing.assert_allclose(float(found[name]), value, rtol=TOLERANCE, err_msg=name)
+    assert isinstance(segtrust.dice(jax.numpy.asarray(mask), jax.numpy.asarray(mask)), jax.Array)
+
+
+def test_jax_complains_the_same(jax):
+    for p, mask in BAD.values():
+        arrays = jax.numpy.asarray(p), None if mask is None else jax.numpy.asarray(mask)
+        assert complaint(*arrays) == complaint(p, mask)
+
+
+def test_jax_without_doubles_sums_in_floats():
+    jax = pytest.importorskip("jax")
+    p = logit_normal((40, 50)).astype(np.float32)
+    found = segtrust.score(jax.numpy.asarray(p), None, ESTIMATORS)
+    for name, value in segtrust.score(p, None, ESTIMATORS).items():
+        assert float(found[name]) == pytest.approx(value, rel=1e-5)
 
 
 # NumPy without Numba

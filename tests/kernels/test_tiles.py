@@ -14,7 +14,7 @@ from segtrust.kernels.tiles import extended, is_chunked, read_tile, tiles_of
 class Chunked:
     shape: tuple
     chunks: Any
-    dtype: Any = np.dtype(float)
+    dtype: Any = float
 
 
 GRIDS = {
@@ -39,7 +39,9 @@ def test_tiles_cover_every_pixel_once(name, monkeypatch):
 
 def test_a_contiguous_array_is_read_in_slabs(monkeypatch):
     monkeypatch.setattr(tiles, "_SLAB", 8)
-    assert [tile[0] for tile in tiles_of(GRIDS["contiguous"])] == [slice(i, min(i + 2, 9)) for i in range(0, 9, 2)]
+    assert [tile[0] for tile in tiles_of(GRIDS["contiguous"])] == [
+        slice(i, min(i + 2, 9)) for i in range(0, 9, 2)
+    ]
 
 
 def test_extended_tiles_hold_every_box_that_begins_in_them():

@@ -28,7 +28,11 @@ def in_type(p, dtype):
 
 
 def assert_all_close(found, reference, tolerance=1e-12):
-    wrong = {name: (found[name], reference[name]) for name in found if not close(found[name], reference[name], tolerance)}
+    wrong = {
+        name: (found[name], reference[name])
+        for name in found
+        if not close(found[name], reference[name], tolerance)
+    }
     assert not wrong
 
 
@@ -88,7 +92,9 @@ def test_memory_maps(tmp_path, dtype):
     assert_all_close(score(np.load(path, mmap_mode="r"), estimators=EVERYTHING), twin(p))
 
 
-@pytest.mark.parametrize("p", [np.array(0.7), np.float32(0.7), 0.7, np.uint8(200), np.array([[[0.7]]]), [[0.7, 0.2]]])
+@pytest.mark.parametrize(
+    "p", [np.array(0.7), np.float32(0.7), 0.7, np.uint8(200), np.array([[[0.7]]]), [[0.7, 0.2]]]
+)
 def test_single_numbers_and_lists(p):
     assert_all_close(score(p, estimators=EVERYTHING), twin(p))
 
@@ -147,7 +153,9 @@ def test_arrays_without_a_pixel(shape):
 
 @pytest.mark.parametrize("shape", [(3,), (3, 2), (2, 3, 1), ()])
 def test_masks_of_another_shape(shape):
-    with pytest.raises(MaskShapeError, match=r"expected the shape of p, \(2, 3\), got .*resample or transpose"):
+    with pytest.raises(
+        MaskShapeError, match=r"expected the shape of p, \(2, 3\), got .*resample or transpose"
+    ):
         view_map(np.zeros((2, 3)), np.zeros(shape))
 
 
@@ -166,7 +174,9 @@ BAD_MASKS = {
 def test_masks_that_are_not_binary(name):
     mask = BAD_MASKS[name]
     bad = mask[(mask != 0) & (mask != 1)][0]
-    with pytest.raises(NotBinaryError, match=f"mask: expected only 0 and 1, got the values {bad:g}.*mask > 0"):
+    with pytest.raises(
+        NotBinaryError, match=f"mask: expected only 0 and 1, got the values {bad:g}.*mask > 0"
+    ):
         view_map(np.zeros(mask.shape), mask)
 
 

@@ -14,7 +14,7 @@ def plain_scores(p: Any, *, threshold: float = 0.5, tau: float = 0.3, side: int 
 
     Examples
     --------
-    >>> round(plain_scores(np.array([[0.9, 0.8], [0.1, 0.0]]))["sdc"], 4)
+    >>> round(float(plain_scores(np.array([[0.9, 0.8], [0.1, 0.0]]))["sdc"]), 4)
     0.8947
     """
     p = np.asarray(p, np.float64)

@@ -94,7 +94,7 @@ def average_negative_entropy(p: Any) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> average_negative_entropy(np.array([0.5, 0.0, 1.0, 0.5]))
+    >>> round(average_negative_entropy(np.array([0.5, 0.0, 1.0, 0.5])), 12)
     -0.5
     """
     return score_map(AverageNegativeEntropy(), p, None, 0.5)
@@ -128,7 +128,7 @@ def patch_level_confidence(p: Any, *, size: int = 10) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> patch_level_confidence(np.array([[0.5, 0.5, 0.0], [0.5, 0.0, 0.0]]), size=2)
+    >>> round(patch_level_confidence(np.array([[0.5, 0.5, 0.0], [0.5, 0.0, 0.0]]), size=2), 12)
     -3.0
     """
     return score_map(PatchLevel(size), p, None, 0.5)

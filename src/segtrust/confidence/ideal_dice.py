@@ -100,7 +100,7 @@ def expected_iou(p: Any, mask: Any = None, *, threshold: float = 0.5) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> expected_iou(np.array([0.5, 0.5]))  # (0 + 1/2 + 1/2 + 1) / 4
+    >>> round(expected_iou(np.array([0.5, 0.5])), 12)  # (0 + 1/2 + 1/2 + 1) / 4
     0.5
     """
     return expected_tversky(p, mask, alpha=1.0, beta=1.0, threshold=threshold)

@@ -101,7 +101,7 @@ def assess(
     >>> import numpy as np
     >>> found = assess(np.array([[0.9, 0.8], [0.1, 0.0]]), estimators=["sdc", "idc"])
     >>> round(found.scores["idc"], 4), found.bounds.k, found.foreground_ratio
-    (0.8744, 2, 0.5)
+    (0.8746, 2, 0.5)
     """
     chosen = _resolve(estimators)
     source = open_map(p, mask, threshold=threshold)
@@ -135,7 +135,7 @@ def score_batch(
     --------
     >>> import numpy as np
     >>> score_batch(np.array([[0.9, 0.1], [0.6, 0.4]]), estimators=["sdc"])["sdc"].round(3).tolist()
-    [0.947, 0.75]
+    [0.9, 0.6]
     """
     if len(p.shape) < 2 or p.shape[0] == 0:
         raise EmptyArrayError(f"p: expected a batch axis and at least one map, got shape {tuple(p.shape)}.")
@@ -216,8 +216,6 @@ def score_classes(
     """
     if len(names) != p.shape[0] or len(set(names)) != len(names):
         raise ParameterError(f"names: expected {p.shape[0]} different names, got {list(names)}.")
-    if not independent:
-        _check_normalised(p)
     chosen = _resolve(estimators)
     masks = _class_masks(p, mask, independent=independent)
     classes: dict[str, dict[str, Any] | None] = {}
@@ -228,6 +226,8 @@ def score_classes(
             continue
         classes[name], present = _score_class(p[channel], masks(channel), chosen, threshold)
         predicted += [name] if present else []
+    if not independent:  # last, because NaN and logits have been refused by now and have better messages
+        _check_normalised(p)
     return ClassScores(classes, tuple(predicted), _mean_over(classes, predicted, chosen))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import cached_property
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
@@ -41,8 +42,6 @@ class ThresholdLevel(ConfidenceEstimator):
     ----------
     tau
         Entropy threshold in bits, one for the data set; ``None`` until it is given or learned by `fit`.
-    doubt_limit
-        The same threshold as a doubt min(p, 1 - p); follows from ``tau``.
 
     Examples
     --------
@@ -51,32 +50,27 @@ class ThresholdLevel(ConfidenceEstimator):
     >>> maps = [Prediction(np.array([0.5, 0.9, 0.0, 0.0])), Prediction(np.array([0.8, 0.2, 0.0, 0.1]))]
     >>> tla = ThresholdLevel().fit(maps)
     >>> round(tla.tau, 4), round(tla.score(maps[0]), 4)
-    (0.6264, -1.0)
+    (0.5638, -1.0)
     """
 
     tau: float | None = None
-    doubt_limit: float | None = None
 
     name = "tla"
     label = "TLA"
 
     def __post_init__(self) -> None:
-        """Refuse a threshold that no entropy can have; find the doubt that belongs to it."""
-        if self.tau is None:
-            return
-        if not 0.0 <= self.tau <= 1.0:
+        """Refuse a threshold that no entropy can have."""
+        if self.tau is not None and not 0.0 <= self.tau <= 1.0:
             raise ParameterError(f"tau: expected an entropy in bits, in [0, 1], got {self.tau!r}.")
-        if self.doubt_limit is None:
-            object.__setattr__(self, "doubt_limit", doubt_at_entropy(self.tau))
 
-    @property
+    @cached_property
     def _needed(self) -> UncertaintyNeeds:
-        if self.doubt_limit is None:
+        if self.tau is None:
             raise NotFittedError(
                 "tla: the threshold tau is not known yet. Call fit(cases) with unlabelled cases, "
                 "or give it: ThresholdLevel(tau=0.3)."
             )
-        return UncertaintyNeeds(entropies=True, doubt_limit=self.doubt_limit)
+        return UncertaintyNeeds(entropies=True, doubt_limit=doubt_at_entropy(self.tau))
 
     @property
     def needs(self) -> Needs:
@@ -96,9 +90,7 @@ class ThresholdLevel(ConfidenceEstimator):
         α is the mean over the cases of the share of foreground in the mask. Cases are read several times, one
         at a time; they are not held in memory together.
         """
-        alpha = _mean_foreground(cases)
-        tau, doubt = _entropy_quantile(cases, 1.0 - alpha)
-        return type(self)(tau, doubt)
+        return type(self)(entropy_quantile(cases, 1.0 - _mean_foreground(cases)))
 
 
 def _source(case: Case | Prediction) -> HostMap:
@@ -152,26 +144,12 @@ def entropy_quantile(cases: Collection[Case | Prediction], fraction: float) -> f
     >>> entropy_quantile([Prediction(np.array([0.5, 0.0])), Prediction(np.array([1.0]))], 1.0)
     1.0
     """
-    return _entropy_quantile(cases, fraction)[0]
-
-
-def _entropy_quantile(cases: Collection[Case | Prediction], fraction: float) -> tuple[float, float]:
-    """Give the quantile and the doubt that belongs to it."""
     if not 0.0 <= fraction <= 1.0:
         raise ParameterError(f"fraction: expected a number in [0, 1], got {fraction!r}.")
     selector = _selector(cases, fraction)
     place = fraction * (selector.n - 1)
-    lower, upper = selector.pair(math.floor(place))
-    step = place - math.floor(place)
-    tau = binary_entropy(lower) + step * (binary_entropy(upper) - binary_entropy(lower))
-    return tau, _doubt_between(tau, lower, upper)
-
-
-def _doubt_between(tau: float, lower: float, upper: float) -> float:
-    """Doubt that belongs to ``tau``, and that puts the two pixels it was found between on their sides."""
-    if tau == binary_entropy(lower):
-        return lower
-    return min(max(lower, doubt_at_entropy(tau)), math.nextafter(upper, 0.0))
+    lower, upper = map(binary_entropy, selector.pair(math.floor(place)))
+    return lower + (place - math.floor(place)) * (upper - lower)
 
 
 def _selector(cases: Collection[Case | Prediction], fraction: float) -> Selector:
@@ -181,7 +159,7 @@ def _selector(cases: Collection[Case | Prediction], fraction: float) -> Selector
     def count(bracket: Bracket) -> Ranks:
         return Ranks.together(_of_each(lambda case: _source(case).ranks(bracket), cases))
 
-    share = max(1, _POOL // length_hint(cases, _MANY))
+    share = max(1, _POOL // max(1, length_hint(cases, _MANY)))
     sizes_and_samples = _of_each(lambda case: _size_and_sample(case, share), cases)
     sample = _pooled(sizes_and_samples)
     bracket = bracket_from_sample(sample, fraction)
@@ -210,7 +188,7 @@ def threshold_level_confidence(p: Any, *, tau: float) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> threshold_level_confidence(np.array([0.5, 0.01, 0.0]), tau=0.3)
+    >>> round(threshold_level_confidence(np.array([0.5, 0.01, 0.0]), tau=0.3), 12)
     -1.0
     """
     return score_map(ThresholdLevel(tau), p, None, 0.5)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
 from typing import Any
 
 from array_api_compat import array_namespace
@@ -15,12 +16,13 @@ __all__ = [
     "LEVELS",
     "ArrayDiceStatistics",
     "ArrayUncertainty",
+    "block_size",
     "cut_in_blocks",
     "detached",
     "doubts_of",
     "entropies_of",
+    "fold",
     "name_of",
-    "total",
     "wide_type",
     "window_sums",
 ]
@@ -28,6 +30,10 @@ __all__ = [
 LEVELS = {"uint8": 255.0, "uint16": 65535.0, "bool": 1.0}
 """What stands for a probability of 1, by type of integer."""
 
+_BLOCK_ON_HOST = 1 << 16
+"""Pixels that stay in a processor's second-level cache as doubles."""
+_BLOCK_ELSEWHERE = 1 << 24
+"""Pixels enough to keep a graphics processor busy."""
 _PIECE = 1 << 13
 """Pixels that go into the products of the integrals at a time."""
 
@@ -49,6 +55,11 @@ def detached(values: Any) -> Any:
     return values.detach() if hasattr(values, "detach") else values
 
 
+def block_size(values: Any) -> int:
+    """Give the number of pixels to be summed at a time where these values lie."""
+    return _BLOCK_ON_HOST if "cpu" in str(device_of(values)).lower() else _BLOCK_ELSEWHERE
+
+
 def cut_in_blocks(values: Any, size: int) -> Iterator[Any]:
     """Cut a flat array, by ``unstack``: its derivative is put together once, that of slices once a slice."""
     xp = array_namespace(values)
@@ -59,10 +70,18 @@ def cut_in_blocks(values: Any, size: int) -> Iterator[Any]:
         yield values[whole:]
 
 
-def total(parts: Sequence[Any]) -> Any:
-    """Sum of scalars of an array library."""
-    xp = array_namespace(parts[0])
-    return xp.sum(xp.stack(list(parts)))
+def fold(rows: Iterable[Iterable[Any]], *operations: Callable[[Any, Any], Any]) -> list[Any]:
+    """Reduce rows of scalars as they come, each column by its operation.
+
+    Kept until the end, the scalars would lie between the blocks on the heap and stop their memory from being
+    used again: 130 MB instead of 7 for a map of 34 MB.
+    """
+
+    def step(so_far: Iterable[Any], row: Iterable[Any]) -> Iterable[Any]:
+        columns = zip(operations, so_far, row, strict=True)
+        return [operation(one, other) for operation, one, other in columns]
+
+    return list(reduce(step, rows))
 
 
 def doubts_of(p: Any) -> Any:

@@ -32,16 +32,22 @@ def binary_entropy(doubt: float) -> float:
     return -(doubt * math.log2(doubt) + (1.0 - doubt) * math.log1p(-doubt) / math.log(2.0))
 
 
+_EPS = float(np.finfo(float).eps)
+
+
 def doubt_at_entropy(tau: float) -> float:
-    """Largest doubt whose entropy is at most ``tau``, so that u > tau and m > doubt say the same."""
+    """Largest doubt whose entropy is at most ``tau``, so that u > tau and m > doubt say the same.
+
+    A ``tau`` that was computed as an entropy includes its pixel, and with p also 1 - p, whose doubt comes out
+    different by a rounding of p. That is no more than 2⁻⁵³, and nothing where doubts are as small as that.
+    """
     low, high = 0, bits_of_float(0.5)
-    limit = tau * (
-        1.0 + 4.0 * np.finfo(float).eps
-    )  # a tau that was computed as an entropy includes its pixel
+    limit = tau * (1.0 + 4.0 * _EPS)
     while low < high:
         middle = (low + high + 1) // 2
         if binary_entropy(float_of_bits(middle)) <= limit:
             low = middle
         else:
             high = middle - 1
-    return float_of_bits(low)
+    doubt = float_of_bits(low)
+    return min(doubt + min(_EPS / 2.0, 1e-9 * doubt), 0.5)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,13 @@ from segtrust.kernels.arrays import (
     LEVELS,
     ArrayDiceStatistics,
     ArrayUncertainty,
+    block_size,
     cut_in_blocks,
     detached,
     doubts_of,
     entropies_of,
+    fold,
     name_of,
-    total,
     wide_type,
     window_sums,
 )
@@ -45,10 +47,6 @@ from segtrust.kernels.statistics import APART_ABOVE, MASS_LIMIT, ORDER, Counts, 
 __all__ = ["DeviceMap", "as_binary_on_device", "count_on_device", "is_device_array", "put_beside"]
 
 _LETTERS = {"signed integer": "i", "unsigned integer": "u", "complex floating": "c"}
-_BLOCK_ON_HOST = 1 << 16
-"""Pixels that stay in a processor's second-level cache as doubles."""
-_BLOCK_ELSEWHERE = 1 << 24
-"""Pixels enough to keep a graphics processor busy."""
 _SAMPLE = 1 << 14
 """Pixels that tell about where the median lies."""
 _SHOWN = 10
@@ -88,12 +86,6 @@ def _lies_in_unit_interval(values: Any) -> bool:
     """Look at both ends; they are NaN where any value is."""
     xp = array_namespace(values)
     return host_number(xp.min(values)) >= 0.0 and host_number(xp.max(values)) <= 1.0
-
-
-def _joined(blocks: Any) -> tuple[list[Any], Any]:
-    """Add up the powers of all blocks of one side; put the values that they set apart together."""
-    powers, apart = zip(*blocks, strict=True)
-    return [total(column) for column in zip(*powers, strict=True)], array_namespace(apart[0]).concat(apart)
 
 
 @dataclass(frozen=True)
@@ -139,7 +131,7 @@ class DeviceMap:
 
     @cached_property
     def _block(self) -> int:
-        return _BLOCK_ON_HOST if "cpu" in str(device_of(self.p)).lower() else _BLOCK_ELSEWHERE
+        return block_size(self.p)
 
     @property
     def _flat(self) -> Any:
@@ -194,65 +186,79 @@ class DeviceMap:
 
     def count(self) -> Counts:
         """Pixels and probability on both sides of the mask."""
-        sums = [[self._sum(values) for values in block] for block in self._sides()]
-        k, lam, s = (total(column) for column in zip(*sums, strict=True))
+        sums = ([self._sum(values) for values in block] for block in self._sides())
+        k, lam, s = fold(sums, add, add, add)
         return Counts(self.n, int(k), s, lam)
 
     def dice_statistics(self) -> ArrayDiceStatistics:
         """All that exact expectations of overlap scores need; a second pass, once the masses are known."""
         counts = self.count()
-        limits = [APART_ABOVE if host_number(mass) < MASS_LIMIT else 1.0 for mass in (counts.lam, counts.s)]
-        parts = [
-            [self._powers(values, limit) for values, limit in zip(sides, limits, strict=True)]
-            for _, *sides in self._sides()
-        ]
-        powers, apart = zip(*(_joined(side) for side in zip(*parts, strict=True)), strict=True)
-        return ArrayDiceStatistics(counts, powers, apart)
+        light = [host_number(mass) < MASS_LIMIT for mass in (counts.lam, counts.s)]
+        nothing = self._xp.empty(0, dtype=self._wide, device=device_of(self.p))
+        outside, inside = [nothing], [nothing]
+        rows = (
+            [
+                *self._powers(background, outside if light[0] else None),
+                *self._powers(foreground, inside if light[1] else None),
+            ]
+            for _, background, foreground in self._sides()
+        )
+        powers = fold(rows, *[add] * (2 * (ORDER - 1)))
+        apart = self._xp.concat(outside), self._xp.concat(inside)
+        return ArrayDiceStatistics(counts, (powers[: ORDER - 1], powers[ORDER - 1 :]), apart)
 
-    def _powers(self, values: Any, limit: float) -> tuple[list[Any], Any]:
-        """Sum the powers of the values of a block up to a limit; give the values above it one by one."""
-        xp, wide = self._xp, self._xp.astype(values, self._wide)
-        large = detached(wide) > limit
-        small = xp.where(large, 0.0, wide)
+    def _powers(self, values: Any, apart: list[Any] | None) -> list[Any]:
+        """Sum the powers of a block's values; the larger ones go to ``apart`` instead, if it is given."""
+        small = self._xp.astype(values, self._wide)
+        if apart is not None:
+            small = self._without_large(small, apart)
         power, sums = small, []
         for _ in range(2, ORDER + 1):
             power = power * small
-            sums.append(xp.sum(power))
-        return sums, wide[large]
+            sums.append(self._xp.sum(power))
+        return sums
+
+    def _without_large(self, values: Any, apart: list[Any]) -> Any:
+        large = detached(values) > APART_ABOVE
+        found = values[large]
+        apart += [found] if found.shape[0] else []
+        return self._xp.where(large, 0.0, values)
 
     def measure(self, needs: UncertaintyNeeds) -> ArrayUncertainty:
         """Statistics of the doubts and entropies."""
-        xp, side = self._xp, needs.side
-        rows, entropies = zip(*(self._measure(p, needs) for p in self._blocks()), strict=True)
-        doubt, lowest, highest, *sums = zip(*rows, strict=True)
-        entropy, above, above_count = (total(column) for column in sums)
+        xp = self._xp
+        kept: list[Any] = []
+        rows = (self._measure(p, needs, kept) for p in self._blocks())
+        columns = fold(rows, add, xp.minimum, xp.maximum, add, add, add)
+        doubt, lowest, highest, entropy, above, above_count = columns
         return ArrayUncertainty(
             n=self.n,
-            doubt=total(doubt),
+            doubt=doubt,
             entropy=entropy,
             above=above,
             above_count=int(above_count),
-            lowest=xp.min(xp.stack(lowest)),
-            highest=xp.max(xp.stack(highest)),
-            patch=-math.inf if side is None else self._patch(entropies, side),
+            lowest=lowest,
+            highest=highest,
+            patch=-math.inf if needs.side is None else self._patch(kept, needs.side),
             middle=self._middle() if needs.median else (math.nan, math.nan),
         )
 
-    def _measure(self, p: Any, needs: UncertaintyNeeds) -> tuple[list[Any], Any]:
-        """Sum, extremes and sums of entropies of one block, and its entropies where a patch needs them."""
+    def _measure(self, p: Any, needs: UncertaintyNeeds, kept: list[Any]) -> list[Any]:
+        """Measure one block; put its entropies into ``kept`` where patches need them."""
         xp = self._xp
         doubt = xp.astype(doubts_of(p), self._wide)
         row = [xp.sum(doubt), xp.min(doubt), xp.max(doubt)]
         if not (needs.entropies or needs.side is not None or needs.doubt_limit < math.inf):
-            return [*row, *(row[0] * 0.0,) * 3], None
+            return [*row, *(row[0] * 0.0,) * 3]
         entropy = entropies_of(doubt)
+        kept += [] if needs.side is None else [entropy]
         above = xp.astype(detached(doubt) > needs.doubt_limit, self._wide)
-        row += [xp.sum(entropy), xp.sum(entropy * above), xp.sum(above)]
-        return row, None if needs.side is None else entropy
+        return [*row, xp.sum(entropy), xp.sum(entropy * above), xp.sum(above)]
 
-    def _patch(self, entropies: tuple[Any, ...], side: int) -> Any:
-        """Find the largest sum of entropies over a box."""
+    def _patch(self, entropies: list[Any], side: int) -> Any:
+        """Find the largest sum of entropies over a box; empties the list."""
         sums = self._xp.reshape(self._xp.concat(entropies), tuple(self.p.shape) or (1,))
+        entropies.clear()
         for axis, length in enumerate(sums.shape):
             sums = window_sums(sums, axis, min(side, length))
         return self._xp.max(sums)
@@ -275,14 +281,18 @@ class DeviceMap:
 
     def _doubts_between(self, low: float, high: float) -> tuple[int, Any]:
         """Count the doubts below ``low`` and give those from ``low`` to ``high`` in order."""
-        below, found = [], []
-        for p in self._blocks():
-            doubt = doubts_of(p)
-            seen = detached(doubt)
-            below.append(count_on_device(seen < low))
-            found.append(doubt[(seen >= low) & (seen <= high)])
+        found = []
+
+        def rows() -> Iterator[list[Any]]:
+            for p in self._blocks():
+                doubt = doubts_of(p)
+                seen = detached(doubt)
+                found.append(doubt[(seen >= low) & (seen <= high)])
+                yield [count_on_device(seen < low)]
+
+        (below,) = fold(rows(), add)
         between = self._xp.astype(self._xp.concat(found), self._wide)
-        return int(total(below)), between if low == high else self._xp.sort(between)
+        return int(below), between if low == high else self._xp.sort(between)
 
     def to_host(self) -> tuple[Any, Any]:
         """Copy map and mask to NumPy; only estimators that learn ask for it."""

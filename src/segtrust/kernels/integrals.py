@@ -114,25 +114,30 @@ def expected_dice(statistics: DiceStatistics) -> Any:
     return expected_tversky(statistics, 0.5, 0.5)
 
 
+def _is_never_empty(statistics: DiceStatistics) -> bool:
+    """Tell whether an empty truth has no chance: some pixel is certain, or the mass leaves it exp(-700)."""
+    certain = (bool(statistics.namespace.any(values >= 1.0)) for values in statistics.apart)
+    return not statistics.keeps_all_apart or any(certain)
+
+
 def _log_probability_of_empty(statistics: DiceStatistics) -> Any:
     xp = statistics.namespace
     logarithm = 0.0
     for side in (0, 1):
         rest, _ = _series(statistics.powers_of_rest(side), 1.0)
-        with np.errstate(divide="ignore"):  # a certain pixel: the logarithm is minus infinity, rightly
-            logarithm = logarithm + rest + xp.sum(xp.log1p(-statistics.apart[side]))
+        logarithm = logarithm + rest + xp.sum(xp.log1p(-statistics.apart[side]))
     return logarithm
 
 
 def probability_of_empty(statistics: DiceStatistics) -> Any:
     """Probability Π(1 - p) that no pixel is foreground."""
-    if not statistics.keeps_all_apart:
-        return statistics.s * 0.0  # at most exp(-700)
+    if _is_never_empty(statistics):
+        return statistics.s * 0.0
     return statistics.namespace.exp(_log_probability_of_empty(statistics))
 
 
 def probability_of_foreground(statistics: DiceStatistics) -> Any:
     """Probability 1 - Π(1 - p) that some pixel is foreground, right where it is tiny."""
-    if not statistics.keeps_all_apart:
+    if _is_never_empty(statistics):
         return statistics.s * 0.0 + 1.0
     return -statistics.namespace.expm1(_log_probability_of_empty(statistics))

@@ -6,6 +6,8 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -138,8 +140,7 @@ class ChunkedMap(HostMap):
 
     def dice_statistics(self) -> DiceStatistics:
         """All that exact expectations of overlap scores need."""
-        first, *others = map(sweep.dice_statistics, self._views())
-        return sum(others, start=first)
+        return reduce(add, map(sweep.dice_statistics, self._views()))  # one tile at a time
 
     def sweep(self, request: UncertaintyRequest) -> tuple[UncertaintyStatistics, Ranks]:
         """Make one pass; boxes that cross chunks are summed on overlapping tiles."""

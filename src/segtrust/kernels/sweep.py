@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, reduce
+from operator import add
 from typing import Any, TypeVar
 
 import numpy as np
@@ -35,7 +36,7 @@ from segtrust.kernels.uncertainty import (
     new_measures,
     new_work,
 )
-from segtrust.kernels.view import MapView, explain_bad_values
+from segtrust.kernels.view import MapView, explain_bad_values, packed
 from segtrust.settings import current_threads
 
 __all__ = ["Ranks", "UncertaintyRequest", "count", "dice_statistics", "largest_patch", "measure", "total"]
@@ -91,7 +92,7 @@ def _sum_without_negative_zeros(view: MapView, segment: slice, *, powers: bool) 
 def _unsigned(view: MapView, segment: slice) -> MapView:
     values = np.abs(view.probabilities(view.values.reshape(-1)[segment]))
     mask = None if view.mask is None else view.mask.reshape(-1)[segment]
-    return replace(view, values=values, codes=view.codes[:0], mask=mask)
+    return replace(view, values=packed(values), codes=view.codes[:0], mask=mask)
 
 
 def _counts_of(sums: Sums) -> Counts:
@@ -119,8 +120,7 @@ def dice_statistics(view: MapView) -> DiceStatistics:
         outside, inside = (sums.apart[side, : sums.apart_count[side]].copy() for side in (0, 1))
         return DiceStatistics(_counts_of(sums), sums.totals[:, 2:].copy(), (outside, inside))
 
-    first, *others = _run(one, _segments(view.values.size))
-    return sum(others, start=first)
+    return reduce(add, _run(one, _segments(view.values.size)))
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from segtrust.kernels.refusals import (
     refuse_value,
 )
 
-__all__ = ["MapView", "as_binary", "check_threshold", "explain_bad_values", "view_map"]
+__all__ = ["MapView", "as_binary", "check_threshold", "explain_bad_values", "packed", "view_map"]
 
 _NO_CODES = np.empty(0)
 _PIECE = 1 << 20
@@ -63,8 +63,8 @@ class MapView:
     def cropped(self, shape: tuple[int, ...]) -> MapView:
         """Give the corner of this map at its origin, of the shape asked for."""
         corner = tuple(slice(length) for length in (shape[::-1] if self.reversed_axes else shape))
-        mask = None if self.mask is None else np.ascontiguousarray(self.mask[corner])
-        return replace(self, values=np.ascontiguousarray(self.values[corner]), mask=mask)
+        mask = None if self.mask is None else packed(self.mask[corner])
+        return replace(self, values=packed(self.values[corner]), mask=mask)
 
     def probabilities(self, piece: Any) -> Any:
         """Floats of a piece of ``values``."""
@@ -140,9 +140,15 @@ def view_map(p: Any, mask: Any = None, *, threshold: float = 0.5, source: str = 
     reverse = values.flags.f_contiguous and not values.flags.c_contiguous
     if reverse:
         values, mask = values.T, None if mask is None else mask.T
-    mask = None if mask is None else np.ascontiguousarray(mask)
-    values = np.ascontiguousarray(values)
-    return MapView(values, codes, mask, _as_compared(threshold, p.dtype), source, reverse)
+    mask = None if mask is None else packed(mask)
+    return MapView(packed(values), codes, mask, _as_compared(threshold, p.dtype), source, reverse)
+
+
+def packed(values: Any) -> Any:
+    """Give an array without gaps that nobody writes to, so that the loops are compiled for that kind alone."""
+    view = np.ascontiguousarray(values).view()
+    view.flags.writeable = False
+    return view
 
 
 def _as_compared(threshold: float, dtype: Any) -> Any:

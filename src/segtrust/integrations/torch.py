@@ -1,0 +1,243 @@
+"""The soft Dice confidence inside torch: a module to put behind a network, and a metric that gathers it.
+
+Both work on a whole batch at once, on its own device. `SoftDiceConfidenceMetric` and `CaseConfidences` are
+those of `segtrust.integrations.torch_metric`, loaded when first asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from operator import add
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+
+from segtrust.errors import EmptyArrayError, MaskShapeError, NotNormalisedError, ParameterError
+from segtrust.kernels.arrays import LEVELS, block_size, fold, name_of
+from segtrust.kernels.device import as_binary_on_device
+from segtrust.kernels.opening import open_map
+from segtrust.kernels.view import check_threshold
+from segtrust.maps import EmptyPolicy
+from segtrust.optional import require
+
+require("torch", extra="models")
+
+import torch  # noqa: E402 - only after a missing torch has been explained
+from torch import Tensor, nn  # noqa: E402
+
+if TYPE_CHECKING:
+    from segtrust.integrations.torch_metric import CaseConfidences, SoftDiceConfidenceMetric
+
+__all__ = ["CaseConfidences", "SoftDiceConfidence", "SoftDiceConfidenceMetric", "Task"]
+
+Task = Literal["binary", "multiclass", "multilabel"]
+"""Which axis holds classes, and whether they exclude each other."""
+
+_FEWEST_AXES = {"binary": 2, "multiclass": 3, "multilabel": 3}
+_SUM_TOLERANCE = 0.02
+"""Float16 channels of a softmax miss 1 by up to this much."""
+
+
+def __getattr__(name: str) -> Any:
+    """Load the metric when it is first used; importing torchmetrics, where it is installed, takes seconds."""
+    if name not in ("CaseConfidences", "SoftDiceConfidenceMetric"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from segtrust.integrations import torch_metric
+
+    return getattr(torch_metric, name)
+
+
+class MaskedMaps(NamedTuple):
+    """A batch of probabilities and the masks made of them, both (images, classes, pixels)."""
+
+    p: Tensor
+    mask: Tensor
+
+
+class SoftDiceConfidence(nn.Module):
+    """Soft Dice confidence of each image of a batch; put it behind a segmentation network.
+
+    Nothing is guessed: whether the network gives logits is said by ``from_logits``, what its channels mean by
+    ``task``. Values that contradict it raise an error.
+
+    Parameters
+    ----------
+    from_logits
+        Whether the input is to be put through a sigmoid (or, for ``"multiclass"``, a softmax) first.
+    task
+        ``"binary"``: (N, ...), all axes after the first are pixels, so that (N, 1, H, W) works as well.
+        ``"multiclass"``: (N, C, ...), a softmax over C; the mask is the likeliest class.
+        ``"multilabel"``: (N, C, ...), a sigmoid each; the masks are ``p >= threshold``.
+    threshold
+        Decision threshold in [0, 1]. For ``"multiclass"`` it only says from where on a class is probable.
+    empty
+        Confidence of an empty mask of a ``"binary"`` task, see `segtrust.EmptyPolicy`.
+
+    Notes
+    -----
+    A class that is neither predicted nor probable anywhere in an image is absent from it and gets NaN, as it
+    gets ``None`` from `segtrust.score_classes`; ``confidence.nanmean(1)`` averages over the others. Half
+    precision logits are widened before the sigmoid, and sums are taken in float64. While a model is traced,
+    exported or compiled the values are not checked.
+
+    Examples
+    --------
+    >>> confidence = SoftDiceConfidence(from_logits=False, task="binary")
+    >>> confidence(torch.tensor([[[0.9, 0.8], [0.1, 0.0]], [[0.6, 0.4], [0.5, 0.5]]]))
+    tensor([0.8947, 0.6400], dtype=torch.float64)
+    >>> of_classes = SoftDiceConfidence(from_logits=True, task="multiclass")
+    >>> torch.nn.Sequential(torch.nn.Conv2d(3, 5, 1), of_classes)(torch.zeros(2, 3, 8, 8)).shape
+    torch.Size([2, 5])
+    """
+
+    def __init__(
+        self,
+        *,
+        from_logits: bool,
+        task: Task,
+        threshold: float = 0.5,
+        empty: EmptyPolicy | str = EmptyPolicy.PAPER,
+    ) -> None:
+        super().__init__()
+        check_threshold(threshold)
+        if task not in get_args(Task):
+            raise ParameterError(f"task: expected one of {', '.join(get_args(Task))}, got {task!r}.")
+        self.from_logits = from_logits
+        self.task = task
+        self.threshold = threshold
+        self.empty = EmptyPolicy(empty)
+
+    def extra_repr(self) -> str:
+        """Show the settings when a model is printed."""
+        return f"from_logits={self.from_logits}, task={self.task!r}, threshold={self.threshold}"
+
+    def forward(self, values: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Confidence of each image: (N,), or with classes (N, C); float64.
+
+        Parameters
+        ----------
+        values
+            Logits or probabilities of a batch.
+        mask
+            The masks that are delivered, where they are not those of the class's description: 0 and 1 in the
+            shape of ``values``, or for ``"multiclass"`` the label of each pixel, (N, ...).
+        """
+        return self.per_case(self.confidences(self.maps(values, mask)))
+
+    def maps(self, values: Tensor, mask: Tensor | None = None) -> MaskedMaps:
+        """Turn a batch into probabilities and masks."""
+        p = self.probabilities(values)
+        chosen = self._likely(p) if mask is None else self.masks(mask, p.shape, "mask")
+        return MaskedMaps(self._flat(p), chosen)
+
+    def probabilities(self, values: Tensor) -> Tensor:
+        """Turn logits into probabilities, or check that the values are some."""
+        if values.ndim < _FEWEST_AXES[self.task] or values.numel() == 0:
+            raise EmptyArrayError(f"values: expected {_layout(self.task)}, got shape {tuple(values.shape)}.")
+        if not self.from_logits:
+            return values if _is_recorded() else self._checked(values)
+        wide = values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
+        p = wide.softmax(1) if self.task == "multiclass" else wide.sigmoid()
+        if not (_is_recorded() or _lies_in_unit_interval(p)):
+            open_map(p, source="probabilities of the logits").count()
+        return p
+
+    def _checked(self, values: Tensor) -> Tensor:
+        """Refuse what are no probabilities; scale integers by their type."""
+        source = open_map(values, source="values")
+        levels = LEVELS.get(name_of(values.dtype))
+        p = values if levels is None else values.to(_wide(values)) / levels
+        if not _lies_in_unit_interval(p):
+            source.count()  # says which value, where, and what to do
+        if self.task == "multiclass":
+            _check_normalised(p.detach())
+        return p
+
+    def masks(self, mask: Tensor, shape: torch.Size, name: str) -> Tensor:
+        """Turn binary masks, or labels, of values of this shape into bool (images, classes, pixels)."""
+        labels, without_classes = self.task == "multiclass", shape[:1] + shape[2:]
+        shapes = [without_classes] if labels else [shape]
+        if self.task == "binary" and shape[1] == 1:
+            shapes.append(without_classes)
+        if mask.shape not in shapes:
+            expected = " or ".join(str(tuple(each)) for each in shapes)
+            raise MaskShapeError(f"{name}: expected shape {expected}, got {tuple(mask.shape)}.")
+        return _one_mask_a_class(mask, shape[1]) if labels else self._flat(as_binary_on_device(mask, name))
+
+    def _likely(self, p: Tensor) -> Tensor:
+        values = p.detach()
+        if self.task == "multiclass":
+            return _one_mask_a_class(values.argmax(1), p.shape[1])
+        return self._flat(values >= self.threshold)
+
+    def _flat(self, values: Tensor) -> Tensor:
+        return values.reshape(values.shape[0], 1, -1) if self.task == "binary" else values.flatten(2)
+
+    def confidences(self, maps: MaskedMaps) -> Tensor:
+        """Confidence of each map, (images, classes)."""
+        sums: list[Tensor] = fold(_sums(maps), add, add, add)
+        k, s, lam = sums
+        confidence = 2.0 * s / torch.where(k > 0, k + s + lam, 1.0)
+        if self.task != "binary":
+            absent = (k == 0) & (maps.p.detach().amax(2) < self.threshold)
+            return confidence.masked_fill(absent, math.nan)
+        if self.empty is EmptyPolicy.PAPER:
+            return confidence
+        return torch.where(k > 0, confidence, _probability_of_empty(maps.p, k == 0))
+
+    def per_case(self, values: Tensor) -> Tensor:
+        """Drop the class axis of what has no classes."""
+        return values[:, 0] if self.task == "binary" else values
+
+
+def _layout(task: str) -> str:
+    return "a batch (N, ...)" if task == "binary" else "a batch with classes (N, C, ...)"
+
+
+def _is_recorded() -> bool:
+    """Tell whether the operations are being recorded, not done: then no value can be looked at."""
+    tracing = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+    return bool(tracing) or torch.compiler.is_compiling()
+
+
+def _lies_in_unit_interval(p: Tensor) -> bool:
+    """Look at both ends; they are NaN where any value is."""
+    low, high = torch.aminmax(p.detach())
+    return bool(low >= 0.0) and bool(high <= 1.0)
+
+
+def _wide(values: Tensor) -> torch.dtype:
+    return torch.float32 if values.device.type == "mps" else torch.float64  # Apple's has no doubles
+
+
+def _sums(maps: MaskedMaps) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Give the sums of each map, k, s and lam, over some of its pixels after the other."""
+    p, wide = maps.p, _wide(maps.p)
+    pieces = 1 if _is_recorded() else math.ceil(p.numel() / block_size(p))
+    for values, mask in zip(p.chunk(pieces, 2), maps.mask.chunk(pieces, 2), strict=True):
+        inside = mask.to(p.dtype)
+        foreground = values * inside
+        background = values - foreground
+        yield inside.sum(2, dtype=wide), foreground.sum(2, dtype=wide), background.sum(2, dtype=wide)
+
+
+def _one_mask_a_class(labels: Tensor, classes: int) -> Tensor:
+    """Turn labels (N, ...) into bool (N, classes, pixels)."""
+    return labels.reshape(labels.shape[0], 1, -1) == torch.arange(classes, device=labels.device)[:, None]
+
+
+def _probability_of_empty(p: Tensor, empty: Tensor) -> Tensor:
+    """Give Π(1 - p) where the mask is empty; elsewhere 1, as certain pixels would make derivatives NaN."""
+    chosen = torch.where(empty.unsqueeze(2), p.to(_wide(p)), 0.0)
+    return torch.log1p(-chosen).sum(2).exp()
+
+
+def _check_normalised(p: Tensor) -> None:
+    """Look at the sums of a thousand pixels of each image."""
+    some = p.flatten(2)
+    sums = some[:, :, :: max(1, some.shape[2] // 1000)].sum(1, dtype=_wide(p))
+    low, high = (float(end) for end in torch.aminmax(sums))
+    if not (low > 1.0 - _SUM_TOLERANCE and high < 1.0 + _SUM_TOLERANCE):
+        raise NotNormalisedError(
+            f"values: expected a softmax over axis 1 of {tuple(p.shape)}, but its sums run from {low:.3g} to "
+            f"{high:.3g}. Move the class axis there, or say task='multilabel' if these are sigmoids."
+        )

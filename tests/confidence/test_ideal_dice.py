@@ -1,0 +1,121 @@
+"""IDC and its kin by their public names; `tests/kernels/test_integrals.py` has the digits."""
+
+import math
+
+import numpy as np
+import pytest
+
+from segtrust.confidence import (
+    IdealDice,
+    expected_f_beta,
+    expected_iou,
+    expected_tversky,
+    full_posterior_dice,
+    ideal_dice_confidence,
+)
+from segtrust.errors import MaskShapeError, ParameterError, ProbabilityRangeError
+from segtrust.maps import Prediction
+from segtrust.risks import dice, f_beta, iou
+from tests.references import close, enumerated_tversky, full_posterior, logit_normal, truths_and_weights
+
+P = logit_normal(10, mean=0)
+HARD = P >= 0.5
+MASK = np.random.default_rng(1).random(10) < 0.5
+EXPECTATIONS = {
+    "dice": (ideal_dice_confidence, dice),
+    "iou": (expected_iou, iou),
+    "f1/4": (lambda *a, **b: expected_f_beta(*a, **b, beta=0.25), lambda *a: f_beta(*a, beta=0.25)),
+    "f2": (lambda *a, **b: expected_f_beta(*a, **b, beta=2.0), lambda *a: f_beta(*a, beta=2.0)),
+    "f0": (lambda *a, **b: expected_f_beta(*a, **b, beta=0.0), lambda *a: f_beta(*a, beta=0.0)),
+}
+
+
+@pytest.mark.parametrize("name", EXPECTATIONS)
+@pytest.mark.parametrize("mask", [MASK, ~MASK, HARD, np.zeros(10, bool), np.ones(10, bool)])
+def test_are_the_means_of_the_scores_over_all_truths(name, mask):
+    expectation, score = EXPECTATIONS[name]
+    truths, weights = truths_and_weights(P)
+    mean = sum(weight * score(truth, mask) for truth, weight in zip(truths, weights, strict=True))
+    assert close(expectation(P, mask), mean)
+    assert type(expectation(P, mask)) is float
+
+
+@pytest.mark.parametrize("name", EXPECTATIONS)
+@pytest.mark.parametrize("threshold", [0, 0.2, 1])
+def test_take_a_threshold(name, threshold):
+    expectation, _ = EXPECTATIONS[name]
+    assert expectation(P, threshold=threshold) == expectation(P, np.greater_equal(P, threshold))
+
+
+@pytest.mark.parametrize("beta", [0.5, 1.0, 3.0])
+def test_f_beta_is_a_tversky_index(beta):
+    weight = 1 / (1 + beta**2)
+    assert close(expected_f_beta(P, beta=beta), enumerated_tversky(P, HARD, weight, 1 - weight))
+
+
+class TestFullPosterior:
+    @pytest.mark.parametrize("mean", [-12, -4, 0, 6])
+    @pytest.mark.parametrize("mask", [MASK, ~MASK, np.zeros(10, bool)])
+    def test_equals_the_sum_over_truths_that_are_not_empty(self, mean, mask):
+        q = logit_normal(10, mean=mean)
+        assert close(full_posterior_dice(q, mask), full_posterior(q, mask))
+
+    @pytest.mark.parametrize("scale", [1e-9, 1e-100, 1e-250])
+    def test_does_not_vanish_with_the_probabilities(self, scale):
+        q = scale * np.array([2.0, 1.0, 1.0])
+        # One pixel is true: the first, alone in the mask, with chance 1/2.
+        assert close(full_posterior_dice(q, np.array([1, 0, 0])), 0.5, 1e-8)
+
+    def test_is_the_plain_expectation_where_a_pixel_is_certain(self):
+        q = np.append(P, 1.0)
+        mask = np.append(MASK, True)
+        assert close(full_posterior_dice(q, mask), ideal_dice_confidence(q, mask), 1e-15)
+
+    def test_of_a_map_that_is_surely_empty_is_not_a_number(self):
+        assert math.isnan(full_posterior_dice(np.zeros(3), np.ones(3)))
+
+    def test_of_a_large_map(self):
+        q = logit_normal((500, 400), mean=-2)
+        assert close(full_posterior_dice(q, q > 0.3), ideal_dice_confidence(q, q > 0.3), 1e-15)
+
+
+@pytest.mark.parametrize(
+    "weights", [(-0.1, 0.5), (1.1, 0.5), (0.5, -1), (0.5, math.inf), (math.nan, 1), (0.5, math.nan)]
+)
+def test_weights_out_of_range(weights):
+    alpha, beta = weights
+    with pytest.raises(ParameterError, match=r"expected alpha in \[0, 1\] and beta >= 0, got alpha="):
+        expected_tversky(P, alpha=alpha, beta=beta)
+
+
+@pytest.mark.parametrize("beta", [-1, math.nan, math.inf])
+def test_beta_out_of_range(beta):
+    with pytest.raises(ParameterError, match="beta: expected a finite number of at least 0, got"):
+        expected_f_beta(P, beta=beta)
+
+
+BAD = np.array([0.2, np.nan, 0.7])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        ideal_dice_confidence,
+        expected_iou,
+        lambda p: expected_f_beta(p, beta=2),
+        lambda p: expected_tversky(p, alpha=0.3, beta=0.7),
+        lambda p: full_posterior_dice(p, np.ones(3)),
+    ],
+)
+def test_bad_values_are_refused(function):
+    with pytest.raises(ProbabilityRangeError, match=r"got nan at index \(1,\)"):
+        function(BAD)
+
+
+def test_masks_of_another_shape_are_refused():
+    with pytest.raises(MaskShapeError):
+        full_posterior_dice(P, np.ones(3))
+
+
+def test_estimator_and_function_agree():
+    assert IdealDice().score(Prediction(P, MASK)) == ideal_dice_confidence(P, MASK)

@@ -1,0 +1,199 @@
+"""Maps that are read chunk by chunk give the numbers of the same map in memory."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from segtrust.confidence import (
+    PatchLevel,
+    ThresholdLevel,
+    dice_bounds,
+    entropy_quantile,
+    full_posterior_dice,
+    patch_level_confidence,
+    score,
+)
+from segtrust.errors import (
+    EmptyArrayError,
+    MaskShapeError,
+    NotBinaryError,
+    ProbabilityRangeError,
+    ProbabilityTypeError,
+)
+from segtrust.maps import Prediction
+from segtrust.settings import use_threads
+from tests.references import close, logit_normal
+
+EVERYTHING = ["sdc", "idc", "amsp", "apc", "ane", "mmmc", ThresholdLevel(0.3), PatchLevel(10)]
+NAMES = ["sdc", "idc", "amsp", "apc", "ane", "mmmc", "tla", "pla"]
+
+
+def as_dask(array, chunks, tmp_path):
+    import dask.array
+
+    return dask.array.from_array(array, chunks=chunks)
+
+
+def as_zarr(array, chunks, tmp_path):
+    import zarr
+
+    return zarr.create_array(tmp_path / f"{id(array)}.zarr", data=array, chunks=chunks)
+
+
+def as_old_zarr(array, chunks, tmp_path):
+    """Zarr's version 2 with chunks in Fortran order."""
+    import zarr
+
+    stored = zarr.create_array(
+        tmp_path / "old.zarr", shape=array.shape, dtype=array.dtype, chunks=chunks, order="F", zarr_format=2
+    )
+    stored[...] = array
+    return stored
+
+
+def as_hdf5(array, chunks, tmp_path):
+    import h5py
+
+    file = h5py.File(tmp_path / f"{id(array)}.h5", "w")
+    return file.create_dataset("p", data=array, chunks=chunks)
+
+
+def as_plain_hdf5(array, chunks, tmp_path):
+    return as_hdf5(array, None, tmp_path)
+
+
+KINDS = [
+    pytest.param(as_dask, marks=pytest.mark.needs("dask")),
+    pytest.param(as_zarr, marks=pytest.mark.needs("zarr")),
+    pytest.param(as_old_zarr, marks=pytest.mark.needs("zarr")),
+    pytest.param(as_hdf5, marks=pytest.mark.needs("h5py")),
+    pytest.param(as_plain_hdf5, marks=pytest.mark.needs("h5py")),
+]
+CUTS = {
+    "even": ((60, 80), (20, 20)),
+    "uneven": ((61, 83), (17, 25)),
+    "smaller than the box": ((40, 33), (4, 3)),
+    "rows": ((50, 40), (1, 40)),
+    "one chunk": ((30, 20), (30, 20)),
+    "thinner than the box": ((3, 90), (2, 13)),
+    "a line": ((500,), (37,)),
+    "a volume": ((21, 18, 25), (6, 5, 25)),
+    "a film": ((6, 5, 12, 13), (4, 2, 12, 5)),
+}
+
+
+def assert_same(found, reference, tolerance=1e-12):
+    assert {name: close(found[name], reference[name], tolerance) for name in found} == dict.fromkeys(
+        found, True
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_equal_the_map_in_memory(kind, cut, dtype, tmp_path):
+    shape, chunks = CUTS[cut]
+    p = logit_normal(shape).astype(np.float32)
+    p = (255 * p).astype(dtype) if dtype == "uint8" else p
+    stored = kind(p, chunks, tmp_path)
+    assert_same(score(stored, estimators=EVERYTHING), score(p, estimators=EVERYTHING))
+
+
+@pytest.mark.parametrize("cut", ["uneven", "smaller than the box"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_masks_in_chunks_or_in_memory(kind, cut, tmp_path):
+    shape, chunks = CUTS[cut]
+    p = logit_normal(shape)
+    mask = np.random.default_rng(0).random(shape) < 0.3
+    expected = score(p, mask, EVERYTHING)
+    stored = kind(p, chunks, tmp_path)
+    assert_same(score(stored, mask, EVERYTHING), expected)
+    assert_same(score(stored, as_hdf5(mask, None, tmp_path), EVERYTHING), expected)
+    assert_same(score(p, as_hdf5(mask, None, tmp_path), EVERYTHING), expected)
+
+
+@pytest.mark.needs("dask")
+@pytest.mark.parametrize("side", [1, 2, 5, 13, 40])
+@pytest.mark.parametrize("order", "CF")
+def test_boxes_cross_chunks(side, order, tmp_path):
+    p = np.asarray(logit_normal((31, 45)), order=order)
+    stored = as_dask(p, ((1, 9, 2, 19), (30, 3, 12)), tmp_path)
+    assert close(patch_level_confidence(stored, size=side), patch_level_confidence(p, size=side), 1e-13)
+
+
+@pytest.mark.needs("dask")
+@pytest.mark.parametrize("mean", [-9, -6, 0, 5])
+def test_mass_is_folded_alike(mean, tmp_path):
+    p = logit_normal((900, 800), mean=mean)
+    stored = as_dask(p, (70, 800), tmp_path)
+    assert_same(score(stored, estimators=["sdc", "idc", "mmmc"]), score(p, estimators=["sdc", "idc", "mmmc"]))
+    assert close(dice_bounds(stored).relative_error, dice_bounds(p).relative_error)
+    assert close(full_posterior_dice(stored, p > 0.4), full_posterior_dice(p, p > 0.4))
+
+
+@pytest.mark.needs("zarr")
+def test_a_data_set_of_chunked_maps_has_the_same_quantile(tmp_path):
+    maps = [logit_normal((40, 30 + i), i) for i in range(5)]
+    stored = [Prediction(as_zarr(p, (7, 9), tmp_path)) for p in maps]
+    in_memory = [Prediction(p) for p in maps]
+    for fraction in (0.0, 0.3, 0.5, 0.97, 1.0):
+        assert entropy_quantile(stored, fraction) == entropy_quantile(in_memory, fraction)
+    assert ThresholdLevel().fit(stored) == ThresholdLevel().fit(in_memory)
+
+
+@pytest.mark.needs("zarr")
+@pytest.mark.parametrize("value", [np.nan, -0.5, 1.5, np.inf])
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_bad_value_is_found_in_its_chunk(name, threads, value, tmp_path):
+    p = np.full((40, 50), 0.25)
+    p[25, 33] = value
+    estimator = {"tla": ThresholdLevel(0.3), "pla": PatchLevel(10)}.get(name, name)
+    with (
+        pytest.raises(ProbabilityRangeError, match=r"p\[\d+:\d+, \d+:\d+\]: .* at index") as caught,
+        use_threads(threads),
+    ):
+        score(as_zarr(p, (20, 20), tmp_path), estimators=[estimator])
+    if name != "pla":  # whose tiles overlap
+        assert "p[20:40, 20:40]" in str(caught.value)
+
+
+@pytest.mark.needs("zarr")
+@pytest.mark.parametrize("name", NAMES)
+def test_negative_zeros_in_chunks_are_zeros(name, tmp_path):
+    p = np.where(logit_normal((40, 50), mean=0) < 0.5, -0.0, 0.3)
+    estimator = {"tla": ThresholdLevel(0.3), "pla": PatchLevel(10)}.get(name, name)
+    found = score(as_zarr(p, (9, 20), tmp_path), estimators=[estimator])
+    assert_same(found, score(np.abs(p), estimators=[estimator]))
+
+
+@pytest.mark.needs("zarr")
+def test_what_is_refused(tmp_path):
+    stored = as_zarr(np.zeros((4, 5)), (2, 2), tmp_path)
+    with pytest.raises(MaskShapeError, match=r"\(4, 5\), got \(4, 4\)"):
+        score(stored, np.zeros((4, 4)))
+    with pytest.raises(NotBinaryError, match="7"):
+        score(stored, np.full((4, 5), 7))
+    with pytest.raises(EmptyArrayError, match=r"\(0, 5\)"):
+        score(as_hdf5(np.zeros((0, 5)), None, tmp_path))
+    with pytest.raises(ProbabilityTypeError, match=r"p\[0:2, 0:2\]: .*int32"):
+        score(as_zarr(np.zeros((4, 5), np.int32), (2, 2), tmp_path))
+
+
+@pytest.mark.needs("zarr")
+def test_a_store_is_scored_in_bounded_memory(tmp_path):
+    import zarr
+
+    rows, columns, chunk = 4096, 4096, 64
+    size = {"shape": (rows, columns), "chunks": (chunk, columns)}
+    stored = zarr.create_array(tmp_path / "large.zarr", **size, dtype="float32", compressors=None)
+    piece = logit_normal((chunk, columns)).astype(np.float32)
+    for first in range(0, rows, chunk):
+        stored[first : first + chunk] = piece
+    tracemalloc.start()
+    found = score(stored, estimators=EVERYTHING)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert close(found["sdc"], score(piece, estimators=["sdc"])["sdc"])
+    assert peak < stored.nbytes / 5

@@ -1,0 +1,112 @@
+"""Predictions and cases: frozen, and checked when they are made."""
+
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+
+from segtrust.errors import (
+    EmptyArrayError,
+    GeometryError,
+    MaskShapeError,
+    ParameterError,
+    ProbabilityTypeError,
+)
+from segtrust.maps import Case, EmptyPolicy, Prediction
+
+P = np.zeros((4, 5), np.float32)
+
+
+class TestPrediction:
+    def test_defaults(self):
+        prediction = Prediction(P)
+        assert (prediction.mask, prediction.threshold, prediction.id, prediction.spacing_mm) == (
+            None,
+            0.5,
+            "",
+            None,
+        )
+        assert prediction.shape == (4, 5)
+
+    def test_nothing_is_copied(self):
+        mask = np.ones((4, 5), bool)
+        prediction = Prediction(P, mask)
+        assert prediction.probabilities is P
+        assert prediction.mask is mask
+
+    def test_is_frozen(self):
+        with pytest.raises(FrozenInstanceError):
+            Prediction(P).id = "other"
+
+    def test_values_are_looked_at_later(self):
+        Prediction(np.full((2, 2), np.nan), mask=np.full((2, 2), 7))
+
+    @pytest.mark.parametrize("shape", [(5, 4), (4,), (4, 5, 1), ()])
+    def test_mask_of_another_shape(self, shape):
+        with pytest.raises(
+            MaskShapeError, match=r"case 7: mask: expected the shape of the map, \(4, 5\), got"
+        ):
+            Prediction(P, np.zeros(shape), id="case 7")
+
+    @pytest.mark.parametrize("shape", [(0,), (3, 0)])
+    def test_no_pixel(self, shape):
+        with pytest.raises(EmptyArrayError, match="case 7: expected at least one pixel, got shape"):
+            Prediction(np.zeros(shape), id="case 7")
+
+    @pytest.mark.parametrize("dtype", ["complex64", "int8", "int64", "uint32", "object", "U3", "M8[s]"])
+    def test_types_that_hold_no_probabilities(self, dtype):
+        with pytest.raises(ProbabilityTypeError, match=r"case 7: expected probabilities as floats.*, got "):
+            Prediction(np.zeros(3, dtype), id="case 7")
+
+    @pytest.mark.parametrize("dtype", ["float16", ">f4", "float64", "longdouble", "uint8", ">u2", "bool"])
+    def test_types_that_do(self, dtype):
+        assert Prediction(np.zeros(3, dtype)).shape == (3,)
+
+    @pytest.mark.parametrize("threshold", [-0.01, 1.01, np.nan, np.inf])
+    def test_threshold_out_of_range(self, threshold):
+        with pytest.raises(ParameterError, match=r"prediction: threshold: expected \[0, 1\], got"):
+            Prediction(P, threshold=threshold)
+
+    @pytest.mark.parametrize("threshold", [0, 0.35, 1])
+    def test_threshold_at_the_ends(self, threshold):
+        assert Prediction(P, threshold=threshold).threshold == threshold
+
+    @pytest.mark.parametrize(
+        "spacing_mm", [(1.0,), (1.0, 1.0, 1.0), (1.0, 0.0), (1.0, -2.0), (1.0, np.nan), (1.0, np.inf)]
+    )
+    def test_spacing_that_does_not_fit(self, spacing_mm):
+        with pytest.raises(GeometryError, match="spacing_mm: expected 2 positive numbers, one an axis, got"):
+            Prediction(P, spacing_mm=spacing_mm)
+
+    def test_spacing_that_fits(self):
+        assert Prediction(P, spacing_mm=(0.5, 2.0)).spacing_mm == (0.5, 2.0)
+
+    @pytest.mark.parametrize(("name", "source"), [("", "prediction"), ("case 7", "case 7")])
+    def test_errors_name_it(self, name, source):
+        assert Prediction(P, id=name).source == source
+
+
+class TestCase:
+    def test_bears_the_name_of_its_prediction(self):
+        assert Case(Prediction(P, id="a"), truth=np.zeros((4, 5))).id == "a"
+
+    def test_truth_of_another_shape(self):
+        with pytest.raises(
+            MaskShapeError, match=r"a: truth: expected the shape of the map, \(4, 5\), got \(5, 4\)"
+        ):
+            Case(Prediction(P, id="a"), truth=np.zeros((5, 4)))
+
+    def test_is_frozen(self):
+        with pytest.raises(FrozenInstanceError):
+            Case(Prediction(P), truth=P).truth = None
+
+
+class TestEmptyPolicy:
+    @pytest.mark.parametrize("name", ["paper", "agree"])
+    def test_by_name(self, name):
+        assert EmptyPolicy(name) == name
+
+    @pytest.mark.parametrize("name", ["Paper", "", None, 1])
+    def test_unknown_names_list_the_known(self, name):
+        with pytest.raises(ParameterError, match="empty: expected one of 'paper', 'agree', got"):
+            EmptyPolicy(name)
