@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
 
 import numpy as np
@@ -31,6 +32,8 @@ from segtrust.integrations.torch import (  # noqa: E402
     SoftDiceConfidence,
     SoftDiceConfidenceMetric,
 )
+
+BASES = ["torchmetrics", "LocalMetric"]
 
 TOLERANCE = 1e-12
 NAMES = ["background", "liver", "tumour", "cyst"]
@@ -227,7 +230,30 @@ def test_settings_are_checked():
         SoftDiceConfidence()
 
 
-# The metric
+# The metric, on both of its bases
+
+
+@pytest.fixture(scope="module")
+def without_torchmetrics():
+    """The metric's module as it is where torchmetrics is not installed."""
+    name = "segtrust.integrations.torch_metric_alone"
+    spec = spec_from_file_location(name, torch_metric.__file__)
+    module = module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, name, module)  # so that its classes can be pickled
+        with pytest.MonkeyPatch.context() as hidden:
+            hidden.setitem(sys.modules, "torchmetrics", None)
+            spec.loader.exec_module(module)
+        yield module
+
+
+@pytest.fixture(params=BASES)
+def make_metric(request):
+    """The metric's class on one base."""
+    if request.param == "torchmetrics":
+        pytest.importorskip("torchmetrics")
+        return SoftDiceConfidenceMetric
+    return request.getfixturevalue("without_torchmetrics").SoftDiceConfidenceMetric
 
 
 def batches(task, count=3, seed=0):
@@ -241,8 +267,8 @@ def batches(task, count=3, seed=0):
 
 @pytest.mark.parametrize("empty", ["paper", "agree"])
 @pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel"])
-def test_the_metric_gathers_what_the_functions_give(task, empty):
-    metric = SoftDiceConfidenceMetric(from_logits=True, task=task, empty=empty)
+def test_the_metric_gathers_what_the_functions_give(task, empty, make_metric):
+    metric = make_metric(from_logits=True, task=task, empty=empty)
     module = SoftDiceConfidence(from_logits=True, task=task, empty=empty)
     confidences, risks = [], []
     for logits, truth in batches(task):
@@ -261,8 +287,8 @@ def test_the_metric_gathers_what_the_functions_give(task, empty):
     torch.testing.assert_close(found.mean_risk, found.risks.mean(0))
 
 
-def test_the_truth_may_be_unknown():
-    metric = SoftDiceConfidenceMetric(from_logits=True, task="binary")
+def test_the_truth_may_be_unknown(make_metric):
+    metric = make_metric(from_logits=True, task="binary")
     metric.update(torch.randn(2, 8, 8, requires_grad=True))
     found = metric.compute()
     assert found.confidences.shape == (2,)
@@ -272,8 +298,8 @@ def test_the_truth_may_be_unknown():
     assert "not known" in repr(found)
 
 
-def test_the_truth_is_known_always_or_never():
-    metric = SoftDiceConfidenceMetric(from_logits=True, task="binary")
+def test_the_truth_is_known_always_or_never(make_metric):
+    metric = make_metric(from_logits=True, task="binary")
     logits, truth = torch.randn(2, 8, 8), torch.zeros(2, 8, 8)
     metric.update(logits, truth)
     with pytest.raises(ParameterError, match="with every batch or with none"):
@@ -284,18 +310,21 @@ def test_the_truth_is_known_always_or_never():
         metric.update(logits, truth)
 
 
-def test_a_refused_batch_leaves_no_trace():
-    metric = SoftDiceConfidenceMetric(from_logits=False, task="binary")
+def test_a_refused_batch_leaves_no_trace(make_metric):
+    metric = make_metric(from_logits=False, task="binary")
     with pytest.raises(ProbabilityRangeError):
         metric.update(torch.full((2, 3), 2.0), torch.zeros(2, 3))
     with pytest.raises(MaskShapeError, match="target"):
         metric.update(torch.rand(2, 3), torch.zeros(2, 4))
     metric.update(torch.rand(2, 3), torch.zeros(2, 3))
-    assert metric.compute().risks.shape == metric.compute().confidences.shape == (2,)
+    with pytest.raises(ProbabilityRangeError):
+        metric(torch.full((2, 3), 2.0), torch.zeros(2, 3))
+    if make_metric is not SoftDiceConfidenceMetric:  # torchmetrics loses the batches before
+        assert metric.compute().risks.shape == metric.compute().confidences.shape == (2,)
 
 
-def test_forward_adds_a_batch_and_gives_its_result():
-    metric = SoftDiceConfidenceMetric(from_logits=True, task="multiclass")
+def test_forward_adds_a_batch_and_gives_its_result(make_metric):
+    metric = make_metric(from_logits=True, task="multiclass")
     results = [metric(*batch) for batch in batches("multiclass")]
     assert [result.confidences.shape for result in results] == [(2, 4), (3, 4), (4, 4)]
     found = metric.compute()
@@ -305,8 +334,8 @@ def test_forward_adds_a_batch_and_gives_its_result():
     assert found.risks.shape == (9, 4)
 
 
-def test_reset_forgets():
-    metric = SoftDiceConfidenceMetric(from_logits=True, task="binary")
+def test_reset_forgets(make_metric):
+    metric = make_metric(from_logits=True, task="binary")
     metric.update(torch.randn(2, 8, 8))
     metric.reset()
     metric.update(torch.randn(1, 8, 8))
@@ -315,14 +344,14 @@ def test_reset_forgets():
 
 @pytest.mark.filterwarnings("ignore:The ``compute`` method of metric")
 @pytest.mark.parametrize("task", ["binary", "multiclass"])
-def test_nothing_gathered_is_nothing(task):
-    found = SoftDiceConfidenceMetric(from_logits=True, task=task).compute()
+def test_nothing_gathered_is_nothing(task, make_metric):
+    found = make_metric(from_logits=True, task=task).compute()
     assert found.confidences.shape[0] == 0
     assert found.risks is None
 
 
-def test_can_be_copied_and_stored():
-    metric = SoftDiceConfidenceMetric(from_logits=True, task="binary")
+def test_can_be_copied_and_stored(make_metric):
+    metric = make_metric(from_logits=True, task="binary")
     metric.update(torch.randn(2, 8, 8))
     for twin in (copy.deepcopy(metric), pickle.loads(pickle.dumps(metric))):
         assert torch.equal(twin.compute().confidences, metric.compute().confidences)
@@ -331,12 +360,12 @@ def test_can_be_copied_and_stored():
         assert metric.compute().confidences.shape == (2,)
 
 
-def test_says_which_way_is_better():
-    assert SoftDiceConfidenceMetric.higher_is_better is True
+def test_says_which_way_is_better(make_metric):
+    assert make_metric.higher_is_better is True
 
 
-def test_moves_with_its_model():
-    metric = SoftDiceConfidenceMetric(from_logits=True, task="binary").to("meta")
+def test_moves_with_its_model(make_metric):
+    metric = make_metric(from_logits=True, task="binary").to("meta")
     assert metric.device.type == "meta"
 
 
@@ -402,8 +431,11 @@ def test_a_missing_torch_names_the_extra():
 
 PROCESS = """
     import os, sys, torch, torch.distributed as distributed
+    rank, store, task, base = int(sys.argv[1]), *sys.argv[2:]
+    if base == "LocalMetric":
+        sys.modules["torchmetrics"] = None
     from segtrust.integrations.torch import SoftDiceConfidenceMetric
-    rank, store, task = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+    assert base in [parent.__name__ for parent in SoftDiceConfidenceMetric.__mro__]
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
 
@@ -437,14 +469,15 @@ PROCESS = """
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("base", ["Metric", "LocalMetric"])
 @pytest.mark.parametrize("task", ["binary", "multiclass"])
-def test_processes_see_the_cases_of_all(task, tmp_path):
+def test_processes_see_the_cases_of_all(task, base, tmp_path):
+    if base == "Metric":
+        pytest.importorskip("torchmetrics")
     command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(PROCESS)]
     runs = [
-        subprocess.Popen(
-            [*command, str(rank), str(tmp_path / "store"), task], stderr=subprocess.PIPE, text=True
-        )
+        subprocess.Popen([*command, str(rank), str(tmp_path / "store"), task, base], stderr=subprocess.PIPE)
         for rank in range(2)
     ]
     results = [(run.communicate(timeout=120)[1], run.returncode) for run in runs]
-    assert [code for _, code in results] == [0, 0], "\n".join(error for error, _ in results)
+    assert [code for _, code in results] == [0, 0], "\n".join(error.decode() for error, _ in results)

@@ -63,12 +63,13 @@ class LocalMetric(nn.Module):
         """Add a batch and give the result of that batch alone, of this process."""
         before = self._states()
         self.reset()
-        self.update(*args, **kwargs)
-        result = type(self).compute.__wrapped__(self)  # type: ignore[attr-defined]
-        for name, state in before.items():
-            here = getattr(self, name)
-            setattr(self, name, state + here if isinstance(state, list) else torch.maximum(state, here))
-        return result
+        try:
+            self.update(*args, **kwargs)
+            return type(self).compute.__wrapped__(self)  # type: ignore[attr-defined]
+        finally:  # a batch that is refused must not take the others with it
+            for name, state in before.items():
+                here = getattr(self, name)
+                setattr(self, name, state + here if isinstance(state, list) else torch.maximum(state, here))
 
     @property
     def device(self) -> torch.device:

@@ -145,7 +145,7 @@ def view_map(p: Any, mask: Any = None, *, threshold: float = 0.5, source: str = 
 
 
 def packed(values: Any) -> Any:
-    """Give an array without gaps that nobody writes to, so that the loops are compiled for that kind alone."""
+    """Give an array without gaps that nobody writes to, so that loops are compiled for one kind only."""
     view = np.ascontiguousarray(values).view()
     view.flags.writeable = False
     return view
