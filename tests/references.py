@@ -141,12 +141,17 @@ def counted_tversky(p, y_hat, alpha=0.5, beta=0.5):
 
 
 def integrated_dice(p, y_hat):
-    """IDC = 2 ∫ tᵏ G₁'(t) G₀(t) dt with t = exp(-x / M), by Gauss-Legendre; for k + Σp of 100 and more.
-
-    Each distinct probability is put in exactly, so a map of any size may have a few thousand of them.
-    """
+    """IDC of a map of any size that has at most a few thousand different probabilities."""
     p = probabilities(p)
-    (p1, n1), (p0, n0) = (np.unique(part, return_counts=True) for part in (p[y_hat], p[~y_hat]))
+    return integrated_dice_of(*(np.unique(part, return_counts=True) for part in (p[y_hat], p[~y_hat])))
+
+
+def integrated_dice_of(inside, outside):
+    """IDC = 2 ∫ tᵏ G₁'(t) G₀(t) dt with t = exp(-x / M), by Gauss-Legendre; for M = k + Σp of 100 and more.
+
+    Each side of the mask is given by its different probabilities and the number of pixels that have them.
+    """
+    (p1, n1), (p0, n0) = inside, outside
     k = n1.sum()
     scale = k + (n1 * p1).sum() + (n0 * p0).sum()
     x, weights = gauss_legendre(0, 70, panels=7)

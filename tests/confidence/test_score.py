@@ -28,7 +28,7 @@ from segtrust.errors import (
 )
 from segtrust.kernels import sweep
 from segtrust.maps import EmptyPolicy
-from tests.references import close, logit_normal, scores
+from tests.references import close, logit_normal, pla, scores, tla
 
 EVERYTHING = ["sdc", "idc", "amsp", "apc", "ane", "mmmc", ThresholdLevel(0.3), PatchLevel(4)]
 NAMES = ["sdc", "idc", "amsp", "apc", "ane", "mmmc", "tla", "pla"]
@@ -59,6 +59,20 @@ class TestScore:
         score(logit_normal((30, 40)), estimators=EVERYTHING)
         assert sorted(passes) == ["dice_statistics", "measure"]
 
+    def test_two_sides_and_two_thresholds_in_one_call(self):
+        class OtherPatch(PatchLevel):
+            name = "other pla"
+
+        class OtherThreshold(ThresholdLevel):
+            name = "other tla"
+
+        p = logit_normal((30, 40))
+        found = score(p, estimators=[*EVERYTHING, OtherPatch(7), OtherThreshold(0.8)])
+        assert close(found["other pla"], pla(p, 7))
+        assert close(found["other tla"], tla(p, 0.8))
+        assert close(found["pla"], pla(p, 4))
+        assert close(found["tla"], tla(p, 0.3))
+
     def test_the_usual_two(self):
         assert list(score(np.array([0.2, 0.7]))) == ["sdc", "amsp"]
 
@@ -79,6 +93,39 @@ class TestScore:
     def test_results_of_one_name_would_hide_each_other(self):
         with pytest.raises(ParameterError, match="each is given once"):
             score(np.zeros(3), estimators=[PatchLevel(3), PatchLevel(5)])
+
+
+class TestInvariance:
+    P = logit_normal((12, 14, 9))
+    MASK = np.random.default_rng(2).random(P.shape) < 0.2
+    WHOLE = score(P, MASK, EVERYTHING)
+
+    def assert_unchanged(self, p, mask, but=()):
+        found = score(p, mask, EVERYTHING)
+        changed = [
+            name for name in NAMES if name not in but and not close(found[name], self.WHOLE[name], 1e-13)
+        ]
+        assert changed == []
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_permutations_change_patches_only(self, seed):
+        places = np.random.default_rng(seed).permutation(self.P.size)
+        self.assert_unchanged(self.P.ravel()[places], self.MASK.ravel()[places], but={"pla"})
+
+    @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 2), (0, 1, 2)])
+    def test_flips_change_nothing(self, axes):
+        self.assert_unchanged(np.flip(self.P, axes), np.flip(self.MASK, axes))
+
+    @pytest.mark.parametrize("axes", [(1, 0, 2), (2, 1, 0), (1, 2, 0)])
+    def test_the_order_of_axes_changes_nothing(self, axes):
+        self.assert_unchanged(self.P.transpose(axes), self.MASK.transpose(axes))
+
+    @pytest.mark.parametrize("times", [(3, 1, 1), (1, 2, 2)])
+    def test_tiling_changes_expectations_and_patches_only(self, times):
+        self.assert_unchanged(np.tile(self.P, times), np.tile(self.MASK, times), but={"idc", "pla"})
+
+    def test_a_new_axis_changes_nothing(self):
+        self.assert_unchanged(self.P[None, :, :, :, None], self.MASK[None, :, :, :, None])
 
 
 def test_assess_adds_bounds_and_size():

@@ -1,7 +1,5 @@
 """Exact expectations: enumeration of all truths, the Poisson-binomial recursion, and finer integrals."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,11 +11,11 @@ from segtrust.kernels.opening import open_map
 from segtrust.kernels.statistics import APART_ABOVE, MASS_LIMIT
 from segtrust.kernels.sums import QUARTIC_MASS, QUARTIC_TOP
 from tests.references import (
-    Exact,
     close,
     counted_tversky,
     enumerated_tversky,
     integrated_dice,
+    integrated_dice_of,
     logit_normal,
     probabilities,
 )
@@ -95,6 +93,8 @@ HAND_OVERS = {
     "enough mass inside": ([(5000, 0.1)], [(int(MASS_LIMIT / 0.999) + 1, 0.999)]),
     "little mass outside": ([(1399, 0.5 - JUST)], [(80, 0.9)]),
     "enough mass outside": ([(1401, 0.5 - JUST)], [(80, 0.9)]),
+    "less mass outside": ([(150, 0.97)], [(2, 0.9)]),
+    "less mass inside": ([(5, 0.3)], [(120, 0.97)]),
     "all apart": ([(179_100, APART_ABOVE * (1 + JUST))], [(3, 0.8)]),
     "none apart": ([(179_100, APART_ABOVE * (1 - JUST))], [(3, 0.8)]),
     "too many to be apart": ([(179_300, APART_ABOVE * (1 + JUST))], [(3, 0.8)]),
@@ -188,15 +188,15 @@ class TestProbabilityOfEmpty:
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "uint8"])
 @pytest.mark.parametrize("mean", [-14, -2])
-def test_a_map_of_a_hundred_million_pixels_keeps_to_the_bounds(dtype, mean):
-    tile = logit_normal(10**6, mean=mean)
-    p = np.tile((tile * 255).round().astype(dtype) if dtype == "uint8" else tile.astype(dtype), 100)
-    bounds = dice_bounds(p)
-    ratio = ideal_dice_confidence(p) / (2 * bounds.s / (bounds.k + bounds.s + bounds.lam))
-    assert bounds.lower - 1e-12 <= ratio <= bounds.upper + 1e-12
-    values, counts = np.unique(p, return_counts=True)
-    y = probabilities(values) >= 0.5
+def test_a_hundred_million_pixels(dtype, mean):
+    levels = (logit_normal(10**6, mean=mean) * 255).round()
+    p = np.tile(levels.astype(dtype) if dtype == "uint8" else (levels / 255).astype(dtype), 100)
+    values, counts = np.unique(p[: 10**6], return_counts=True)
+    exact, counts = probabilities(values), 100 * counts
+    y = exact >= 0.5
+    bounds, ideal = dice_bounds(p), ideal_dice_confidence(p)
     assert bounds.k == counts[y].sum()
-    assert math.isclose(
-        bounds.s, float((probabilities(values)[y] * counts[y]).sum(dtype=Exact)), rel_tol=1e-14
-    )
+    assert close(bounds.s, (exact[y] * counts[y]).sum(), 1e-14)
+    assert close(ideal, integrated_dice_of((exact[y], counts[y]), (exact[~y], counts[~y])))
+    ratio = ideal / (2 * bounds.s / (bounds.k + bounds.s + bounds.lam))
+    assert bounds.lower * (1 - 1e-14) <= ratio <= bounds.upper * (1 + 1e-14)

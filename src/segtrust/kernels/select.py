@@ -65,8 +65,6 @@ class _Search:
         below, upto = ranks.upto_low, ranks.below_high
         if bracket.low == bracket.high:  # one value: < high comes before <= low
             below, upto = upto, below
-            if below <= self.rank < upto:
-                return replace(self, low=low, high=low)
             low, high = low - 1, high + 1
         if self.rank < below:
             return replace(self, high=low, upto=below)
