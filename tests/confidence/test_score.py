@@ -18,6 +18,7 @@ from segtrust.confidence import (
 )
 from segtrust.errors import (
     EmptyArrayError,
+    MaskError,
     MaskShapeError,
     NotBinaryError,
     NotNormalisedError,
@@ -276,3 +277,16 @@ class TestIndependentClasses:
         assert found.predicted == ("whole", "rim")
         mean = (found.classes["whole"]["sdc"] + found.classes["rim"]["sdc"]) / 2
         assert math.isclose(found.case["sdc"], mean, rel_tol=1e-15)
+
+
+@pytest.mark.parametrize("label", [-1, 3])
+def test_labels_without_a_channel_are_refused(label):
+    p = np.full((3, 4), 1 / 3)
+    with pytest.raises(MaskError, match="from 0 to 2"):
+        score_classes(p, ["background", "liver", "tumour"], np.array([0, 1, 2, label]))
+
+
+def test_eight_bit_softmax_of_many_classes_counts_as_normalised():
+    p = np.random.default_rng(0).dirichlet(np.ones(100), size=50).T
+    levels = np.round(p * 255).astype(np.uint8)
+    assert score_classes(levels, [str(i) for i in range(100)]).predicted

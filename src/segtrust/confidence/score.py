@@ -14,7 +14,7 @@ from segtrust.confidence.base import ConfidenceEstimator
 from segtrust.confidence.registry import get_estimator
 from segtrust.confidence.soft_dice import SoftDice
 from segtrust.confidence.summary import summarise
-from segtrust.errors import EmptyArrayError, MaskShapeError, NotNormalisedError, ParameterError
+from segtrust.errors import EmptyArrayError, MaskError, MaskShapeError, NotNormalisedError, ParameterError
 from segtrust.kernels.arrays import LEVELS, detached, name_of
 from segtrust.kernels.bounds import DiceBounds, dice_bounds_from
 from segtrust.kernels.device import is_device_array
@@ -26,7 +26,7 @@ __all__ = ["Assessment", "ClassScores", "assess", "score", "score_batch", "score
 Estimators = Sequence[str | ConfidenceEstimator]
 _USUAL: Estimators = ("sdc", "amsp")
 _SUM_TOLERANCE = 0.02
-"""Float16 and 8-bit channels of a softmax miss 1 by up to this much."""
+"""Channels of a softmax saved as float16 miss 1 by up to this much."""
 
 
 def _resolve(estimators: Estimators) -> list[ConfidenceEstimator]:
@@ -261,7 +261,18 @@ def _class_masks(p: Any, mask: Any, *, independent: bool) -> Callable[[int], Any
     labels = _summable(p).argmax(0) if mask is None else mask
     if tuple(labels.shape) != tuple(p.shape[1:]):
         raise MaskShapeError(f"mask: expected labels of shape {tuple(p.shape[1:])}, got {labels.shape}.")
+    if mask is not None:
+        _check_labels(labels, p.shape[0])
     return lambda channel: labels == channel
+
+
+def _check_labels(labels: Any, count: int) -> None:
+    low, high = float(labels.min()), float(labels.max())
+    if not (low >= 0.0 and high <= count - 1.0):
+        raise MaskError(
+            f"mask: expected labels from 0 to {count - 1}, one a channel, got {low:g} to {high:g}. "
+            "Renumber them in the order of the channels first."
+        )
 
 
 def _summable(p: Any) -> Any:
@@ -278,7 +289,10 @@ def _check_normalised(p: Any) -> None:
     total = _summable(p.reshape(p.shape[0], -1)[:, ::stride]).sum(0)
     scale = LEVELS.get(name_of(p.dtype), 1.0)
     low, high = float(total.min()) / scale, float(total.max()) / scale
-    if not (low > 1.0 - _SUM_TOLERANCE and high < 1.0 + _SUM_TOLERANCE):
+    tolerance = _SUM_TOLERANCE + (
+        p.shape[0] / (2.0 * scale) if scale > 1.0 else 0.0
+    )  # half a level a channel
+    if not (low > 1.0 - tolerance and high < 1.0 + tolerance):
         raise NotNormalisedError(
             f"p: expected a softmax over the first axis of {tuple(p.shape)}, but its sums run from "
             f"{low:.3g} to {high:.3g}. Move the class axis to the front; for sigmoids pass independent=True."
