@@ -5,6 +5,7 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
+from segtrust.confidence import get_estimator
 from segtrust.errors import (
     EmptyArrayError,
     GeometryError,
@@ -110,3 +111,16 @@ class TestEmptyPolicy:
     def test_unknown_names_list_the_known(self, name):
         with pytest.raises(ParameterError, match="empty: expected one of 'paper', 'agree', got"):
             EmptyPolicy(name)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: Prediction([0.5, 0.2]), lambda: Case(Prediction(np.zeros(2)), [0, 1])]
+)
+def test_lists_are_refused_by_name(make):
+    with pytest.raises(ParameterError, match="expected an array, got list"):
+        make()
+
+
+def test_an_estimator_refuses_a_bare_array():
+    with pytest.raises(ParameterError, match="Wrap an array first"):
+        get_estimator("sdc").score(np.zeros(2))

@@ -18,7 +18,7 @@ from segtrust.errors import (
     ProbabilityTypeError,
 )
 
-__all__ = ["Case", "EmptyPolicy", "Prediction"]
+__all__ = ["Case", "EmptyPolicy", "Prediction", "prediction_of"]
 
 
 class EmptyPolicy(StrEnum):
@@ -75,6 +75,7 @@ class Prediction:
 
     def __post_init__(self) -> None:
         """Check type, shape and geometry."""
+        _check_is_array(self.probabilities, self.source)
         _check_type(self.probabilities.dtype, self.source)
         _check_same_shape(self.mask, self.shape, name=f"{self.source}: mask")
         if 0 in self.shape:
@@ -130,11 +131,32 @@ def _check_type(dtype: Any, source: str) -> None:
 
 
 def _check_same_shape(mask: Any, shape: tuple[int, ...], *, name: str) -> None:
-    if mask is not None and tuple(mask.shape) != shape:
+    if mask is None:
+        return
+    _check_is_array(mask, name)
+    if tuple(mask.shape) != shape:
         raise MaskShapeError(
             f"{name}: expected the shape of the map, {shape}, got {tuple(mask.shape)}. "
             "Both must lie on the same grid; resample or transpose one of them first."
         )
+
+
+def _check_is_array(values: Any, name: str) -> None:
+    if not (hasattr(values, "shape") and hasattr(values, "dtype")):
+        raise ParameterError(
+            f"{name}: expected an array, got {type(values).__name__}. Convert it: numpy.asarray(values)."
+        )
+
+
+def prediction_of(case: Case | Prediction) -> Prediction:
+    """Give the prediction of a case, or the prediction itself; refuse a bare array."""
+    prediction = case.prediction if isinstance(case, Case) else case
+    if not isinstance(prediction, Prediction):
+        raise ParameterError(
+            f"case: expected a Prediction or a Case, got {type(prediction).__name__}. "
+            "Wrap an array first: Prediction(p)."
+        )
+    return prediction
 
 
 def _check_spacing(spacing_mm: tuple[float, ...] | None, shape: tuple[int, ...], source: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from segtrust.confidence.summary import Needs, Summary, summarise
 from segtrust.kernels.opening import open_map
-from segtrust.maps import Case, Prediction
+from segtrust.maps import Case, Prediction, prediction_of
 
 __all__ = ["ConfidenceEstimator"]
 
@@ -39,7 +39,7 @@ class ConfidenceEstimator(ABC):
 
     def score(self, case: Case | Prediction) -> Any:
         """Confidence of one case; its truth, if any, is not looked at."""
-        prediction = case.prediction if isinstance(case, Case) else case
+        prediction = prediction_of(case)
         source = open_map(
             prediction.probabilities,
             prediction.mask,

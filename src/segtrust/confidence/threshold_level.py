@@ -18,7 +18,7 @@ from segtrust.kernels.bits import binary_entropy, doubt_at_entropy
 from segtrust.kernels.device import DeviceMap
 from segtrust.kernels.needs import UncertaintyNeeds
 from segtrust.kernels.opening import open_map
-from segtrust.maps import Case, Prediction
+from segtrust.maps import Case, Prediction, prediction_of
 
 if TYPE_CHECKING:  # what learns needs the compiled loops; what only scores does not
     from segtrust.kernels.select import Selector
@@ -94,7 +94,7 @@ class ThresholdLevel(ConfidenceEstimator):
 
 
 def _source(case: Case | Prediction) -> HostMap:
-    prediction = case.prediction if isinstance(case, Case) else case
+    prediction = prediction_of(case)
     source = open_map(
         prediction.probabilities, prediction.mask, threshold=prediction.threshold, source=prediction.source
     )
