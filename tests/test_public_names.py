@@ -2,6 +2,8 @@
 
 import ast
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 
 import segtrust as st
@@ -31,3 +33,14 @@ def test_every_class_and_function_is_documented():
         value = getattr(st, name)
         if inspect.isclass(value) or inspect.isfunction(value):
             assert inspect.getdoc(value), name
+
+
+def test_works_where_compiled_kernels_cannot_be_kept():
+    """As in a container under an arbitrary user: Numba then finds no place for its files."""
+    code = (
+        "from numba.core.caching import CacheImpl; CacheImpl._locator_classes = []\n"
+        "import numpy as np, segtrust as st; print(st.soft_dice_confidence(np.array([0.9, 0.1])))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) == 0.9

@@ -81,7 +81,10 @@ def entry(function: _Function) -> _Function:
     Numba itself looks only at the file of the function; a change in a file it calls into would go unnoticed,
     and so would an upgrade that restores the times of unchanged files.
     """
-    dispatcher = _compiled(cache=True)(function)
+    try:
+        dispatcher = _compiled(cache=True)(function)
+    except RuntimeError:  # nowhere to write to, as in a container under an arbitrary user: compile each time
+        return _compiled()(function)
     cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if cache_file is not None:
         cache_file._source_stamp = _DIGEST
