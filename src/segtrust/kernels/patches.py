@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from segtrust.kernels.jit import elementwise, entry, plain
+from segtrust.kernels.jit import elementwise, entry, plain, prefer_wide_vectors
 from segtrust.kernels.uncertainty import entropy_map, measure_stretch, new_work
 
 __all__ = ["Walk", "hand_over", "largest_sum", "new_walk", "rows_per_tile", "walk_tile", "window_sums"]
@@ -82,6 +82,7 @@ def new_walk(shape: tuple[int, ...], sides: tuple[int, ...]) -> Walk:
 
 @elementwise
 def _step(entropy: Any, slot: Any, column: Any) -> None:
+    prefer_wide_vectors()
     for i in range(entropy.size):
         column[i] += entropy[i] - slot[i]
         slot[i] = entropy[i]
@@ -102,6 +103,7 @@ def _add_to(total: Any, values: Any) -> None:
 
 @elementwise
 def _sum_of(first: Any, second: Any, out: Any) -> None:
+    prefer_wide_vectors()
     for i in range(out.size):
         out[i] = first[i] + second[i]
 
@@ -109,6 +111,7 @@ def _sum_of(first: Any, second: Any, out: Any) -> None:
 @elementwise
 def _slide(columns: Any, side: int, lines: Any, count: int) -> None:
     """Fill the lines after the first: each gains the row that enters the box and loses one that leaves."""
+    prefer_wide_vectors()
     for y in range(count - 1):
         for x in range(lines.shape[1]):
             lines[y + 1, x] = lines[y, x] + (columns[y + side, x] - columns[y, x])
@@ -117,6 +120,7 @@ def _slide(columns: Any, side: int, lines: Any, count: int) -> None:
 @elementwise
 def _keep_larger(parts: Any, rest: Any, best: Any) -> None:
     first, second, third, fourth, fifth = parts
+    prefer_wide_vectors()
     for i in range(best.size):
         value = (first[i] + second[i]) + (third[i] + fourth[i]) + (fifth[i] + rest[i])
         best[i] = value if value > best[i] else best[i]

@@ -21,8 +21,8 @@ from segtrust.kernels.view import MapView
 
 __all__ = ["SAMPLE", "Selector", "bracket_from_sample", "sample_doubts"]
 
-SAMPLE = 32768
-"""Sampled pixels; four standard deviations of a rank either way then span 2 % of the pixels."""
+SAMPLE = 65536
+"""Sampled pixels; three standard deviations of a rank either way then span 1.2 % of the pixels."""
 
 Count = Callable[[Bracket], Ranks]
 
@@ -39,7 +39,7 @@ def sample_doubts(view: MapView, size: int = SAMPLE) -> Any:
 def bracket_from_sample(sample: Any, fraction: float) -> Bracket:
     """Doubts that enclose the quantile of the whole map with near certainty."""
     ordered = np.sort(sample)
-    spread = 4.0 * math.sqrt(max(fraction * (1.0 - fraction), 1.0 / ordered.size) * ordered.size) + 2.0
+    spread = 3.0 * math.sqrt(max(fraction * (1.0 - fraction), 1.0 / ordered.size) * ordered.size) + 2.0
     middle = fraction * (ordered.size - 1)
     low = int(max(0, math.floor(middle - spread)))
     high = int(min(ordered.size - 1, math.ceil(middle + spread)))

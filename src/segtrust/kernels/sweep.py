@@ -8,8 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache, reduce
-from operator import add
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,8 +23,19 @@ from segtrust.kernels.patches import (
     walk_tile,
     window_sums,
 )
-from segtrust.kernels.statistics import Counts, DiceStatistics, UncertaintyStatistics
-from segtrust.kernels.sums import QUARTIC_TOP, SEGMENT, Pixels, Sums, new_look, new_sums, sum_segment
+from segtrust.kernels.statistics import ORDER, Counts, DiceStatistics, UncertaintyStatistics
+from segtrust.kernels.sums import (
+    QUARTIC_MASS,
+    QUARTIC_TOP,
+    SEGMENT,
+    Pixels,
+    Sums,
+    new_refined,
+    new_scratch,
+    new_sums,
+    refine_segment,
+    sum_segment,
+)
 from segtrust.kernels.uncertainty import (
     BLOCK,
     NOWHERE,
@@ -36,7 +46,7 @@ from segtrust.kernels.uncertainty import (
     new_measures,
     new_work,
 )
-from segtrust.kernels.view import MapView, explain_bad_values, packed
+from segtrust.kernels.view import MapView, explain_bad_values
 from segtrust.settings import current_threads
 
 __all__ = ["Ranks", "UncertaintyRequest", "count", "dice_statistics", "largest_patch", "measure", "total"]
@@ -47,7 +57,7 @@ _WALKED = (2, 3)
 """Numbers of dimensions for which the patches are summed in the same pass as everything else."""
 
 
-def _run(work: Callable[[_Task], _Result], tasks: Sequence[_Task]) -> Iterable[_Result]:
+def _run(work: Callable[[_Task], _Result], tasks: Sequence[_Task]) -> Sequence[_Result]:
     """Do the tasks, in threads where allowed; results come in the order of the tasks."""
     threads = min(current_threads(), len(tasks))
     if threads == 1:
@@ -69,58 +79,61 @@ def _segments(size: int) -> list[slice]:
     return [slice(first, min(first + SEGMENT, size)) for first in range(0, size, SEGMENT)]
 
 
-def _sum_one(view: MapView, segment: slice, *, powers: bool) -> Sums:
-    values = view.values.reshape(-1)[segment]
+def _pixels(view: MapView, segment: slice) -> Pixels:
     mask = None if view.mask is None else view.mask.reshape(-1)[segment]
-    sums = new_sums(powers=powers)
-    if not sum_segment(_pixels(view, values, mask), new_look(), sums):
-        return _sum_without_negative_zeros(view, segment, powers=powers)
-    return sums
+    values, tiny = view.values.reshape(-1)[segment], type(view.unit)(QUARTIC_TOP)
+    return Pixels(values, view.codes, mask, view.threshold, view.unit, tiny)
 
 
-def _pixels(view: MapView, values: Any, mask: Any) -> Pixels:
-    compared = type(view.threshold)
-    return Pixels(values, view.codes, mask, view.threshold, compared(1), compared(QUARTIC_TOP))
+def _sum_segments(view: MapView, *, powers: bool) -> Sequence[Sums]:
+    def one(segment: slice) -> Sums:
+        sums = new_sums(powers=powers)
+        if not sum_segment(_pixels(view, segment), new_scratch(), sums):
+            explain_bad_values(view, segment)
+        return sums
+
+    return _run(one, _segments(view.values.size))
 
 
-def _sum_without_negative_zeros(view: MapView, segment: slice, *, powers: bool) -> Sums:
-    """Sum a segment whose range check rang: raise, or go on without the signs of its zeros."""
-    explain_bad_values(view, segment)
-    return _sum_one(_unsigned(view, segment), slice(None), powers=powers)
-
-
-def _unsigned(view: MapView, segment: slice) -> MapView:
-    values = np.abs(view.probabilities(view.values.reshape(-1)[segment]))
-    mask = None if view.mask is None else view.mask.reshape(-1)[segment]
-    return replace(view, values=packed(values), codes=view.codes[:0], mask=mask)
-
-
-def _counts_of(sums: Sums) -> Counts:
-    (outside, lam), (inside, s) = sums.totals[:, :2].tolist()
+def _counts_of(parts: Sequence[Sums]) -> Counts:
+    totals = np.array([sums.totals for sums in parts]).reshape(-1, 4)
+    outside, lam, inside, s = (math.fsum(column) for column in totals.T)
     return Counts(int(outside + inside), int(inside), s, lam)
 
 
 def count(view: MapView) -> Counts:
     """Count a map: all that the soft Dice confidence and its bounds need."""
-    segments = _segments(view.values.size)
-    parts = [_counts_of(sums) for sums in _run(lambda at: _sum_one(view, at, powers=False), segments)]
-    return Counts(
-        sum(part.n for part in parts),
-        sum(part.k for part in parts),
-        math.fsum(part.s for part in parts),
-        math.fsum(part.lam for part in parts),
-    )
+    return _counts_of(_sum_segments(view, powers=False))
 
 
 def dice_statistics(view: MapView) -> DiceStatistics:
     """Sum a map with all that the exact expectations of overlap scores need."""
+    parts = _sum_segments(view, powers=True)
+    counts = _counts_of(parts)
+    powers = np.zeros((2, ORDER - 1))
+    powers[:, :3] = sum(part.powers for part in parts)
+    if all(mass == 0.0 or mass >= QUARTIC_MASS for mass in (counts.lam, counts.s)):
+        powers[:, :3] += sum(part.provisional for part in parts)
+        return DiceStatistics(counts, powers, (np.empty(0), np.empty(0)))
+    refined = _refine(view, [part.larger for part in parts], (counts.lam, counts.s))
+    powers += sum(more for more, _ in refined)
+    outside, inside = (np.concatenate([apart[side] for _, apart in refined]) for side in (0, 1))
+    return DiceStatistics(counts, powers, (outside, inside))
 
-    def one(segment: slice) -> DiceStatistics:
-        sums = _sum_one(view, segment, powers=True)
-        outside, inside = (sums.apart[side, : sums.apart_count[side]].copy() for side in (0, 1))
-        return DiceStatistics(_counts_of(sums), sums.totals[:, 2:].copy(), (outside, inside))
 
-    return reduce(add, _run(one, _segments(view.values.size)))
+def _refine(
+    view: MapView, larger: Sequence[Any], masses: tuple[float, float]
+) -> Sequence[tuple[Any, tuple[Any, Any]]]:
+    """Give the powers of the blocks with larger values and the values set apart, a pair a segment."""
+
+    def one(task: tuple[slice, Any]) -> tuple[Any, tuple[Any, Any]]:
+        segment, blocks = task
+        refined = new_refined()
+        refine_segment(_pixels(view, segment), blocks, masses, refined)
+        outside, inside = (refined.apart[side, : refined.apart_count[side]].copy() for side in (0, 1))
+        return refined.powers, (outside, inside)
+
+    return _run(one, list(zip(_segments(view.values.size), larger, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -219,8 +232,6 @@ def _measure_by_segments(view: MapView, request: UncertaintyRequest) -> tuple[Un
         measures = request.new_measures()
         if not measure_segment(flat[segment], view.codes, new_work(), measures):
             explain_bad_values(view, segment)
-            measures = request.new_measures()
-            measure_segment(_unsigned(view, segment).values, view.codes[:0], new_work(), measures)
         return _read(measures, flat[segment].size)
 
     return total(_run(one, _segments(flat.size)))
@@ -242,9 +253,6 @@ def _measure_by_tiles(
     results = list(_run(one, runs))
     if None in results:
         explain_bad_values(view)
-        unsigned = replace(_unsigned(view, slice(None)), mask=None)
-        shaped = replace(unsigned, values=unsigned.values.reshape(view.values.shape))
-        return _measure_by_tiles(shaped, request, sides[-view.values.ndim :])
     return total(part for parts in results if parts is not None for part in parts)
 
 

@@ -159,15 +159,18 @@ def _as_compared(threshold: float, dtype: Any) -> Any:
     return rounded if dtype.itemsize == 4 else np.float64(rounded)
 
 
-def explain_bad_values(view: MapView, stretch: slice = slice(None)) -> None:
-    """Raise for the first bad value of a stretch; return if there is none but a negative zero."""
+def explain_bad_values(view: MapView, stretch: slice = slice(None)) -> NoReturn:
+    """Raise for the first bad value of a stretch in which a loop has met one."""
     flat = view.values.reshape(-1)
     start, stop, _ = stretch.indices(flat.size)
-    for first in range(start, stop, _PIECE):
-        piece = view.probabilities(flat[first : min(first + _PIECE, stop)])
-        bad = ~((piece >= 0) & (piece <= 1))
-        if bad.any():
-            _raise_bad_value(view, piece, first, int(np.argmax(bad)))
+    firsts = range(start, stop, _PIECE)
+    pieces = (view.probabilities(flat[first : min(first + _PIECE, stop)]) for first in firsts)
+    first, piece = next(pair for pair in zip(firsts, pieces, strict=True) if _is_bad(pair[1]).any())
+    _raise_bad_value(view, piece, first, int(np.argmax(_is_bad(piece))))
+
+
+def _is_bad(piece: Any) -> Any:
+    return ~((piece >= 0) & (piece <= 1))
 
 
 def _raise_bad_value(view: MapView, piece: Any, first: int, at: int) -> NoReturn:
