@@ -165,6 +165,13 @@ class TestExpectedTversky:
         assert close(found, counted_tversky(p, p >= 0.5, alpha, beta))
 
 
+    @pytest.mark.parametrize("mass", [0.99 * MASS_LIMIT, 1.01 * MASS_LIMIT, 3 * MASS_LIMIT])
+    def test_likely_pixels_on_both_sides_need_six_powers(self, mass):
+        n = round(mass / 0.99)
+        p, y = np.full(2 * n, 0.99), np.arange(2 * n) < n
+        assert close(expected_tversky(p, y, alpha=0, beta=1), counted_tversky(p, y, 0, 1))
+
+
 class TestProbabilityOfEmpty:
     @pytest.mark.parametrize("mean", [-60, -20, -9, -6])
     @pytest.mark.parametrize("n", [1, 10, 3000])

@@ -10,7 +10,6 @@ import numpy as np
 from segtrust.kernels.device import DeviceMap, is_device_array
 from segtrust.kernels.needs import UncertaintyNeeds
 from segtrust.kernels.statistics import Counts, DiceStatistics, UncertaintyStatistics
-from segtrust.kernels.tiles import is_chunked
 from segtrust.kernels.view import check_threshold
 
 __all__ = ["MapSource", "numba_is_there", "open_map"]
@@ -50,9 +49,6 @@ def open_map(p: Any, mask: Any = None, *, threshold: float = 0.5, source: str = 
         return DeviceMap(p, mask, threshold, source)
     if not numba_is_there():
         return DeviceMap(np.asarray(p), None if mask is None else np.asarray(mask), threshold, source)
-    from segtrust.kernels.sources import ChunkedMap, MemoryMap
-    from segtrust.kernels.view import view_map
+    from segtrust.kernels.sources import open_host_map
 
-    if is_chunked(p):
-        return ChunkedMap(p, mask, threshold, source)
-    return MemoryMap(view_map(p, mask, threshold=threshold, source=source))
+    return open_host_map(p, mask, threshold=threshold, source=source)

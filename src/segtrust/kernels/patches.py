@@ -15,7 +15,16 @@ import numpy as np
 from segtrust.kernels.jit import elementwise, entry, plain, prefer_wide_vectors
 from segtrust.kernels.uncertainty import entropy_map, measure_stretch, new_work
 
-__all__ = ["Walk", "hand_over", "largest_sum", "new_walk", "rows_per_tile", "walk_tile", "window_sums"]
+__all__ = [
+    "Walk",
+    "bytes_of_walk",
+    "hand_over",
+    "largest_sum",
+    "new_walk",
+    "rows_per_tile",
+    "walk_tile",
+    "window_sums",
+]
 
 _RING_BYTES = 1 << 20
 _LINE = 1536
@@ -48,6 +57,13 @@ class Walk(NamedTuple):
     handed: Any
     """Entropies of the shared rows of each slice, from the tile before."""
     work: Any
+
+
+def bytes_of_walk(shape: tuple[int, ...], sides: tuple[int, ...]) -> int:
+    """Memory of the larger buffers of a walk: the ring, and the rows that tiles share."""
+    depth, _, width = shape
+    rows = rows_per_tile(shape, sides) + sides[1] - 1
+    return 8 * width * (sides[0] * rows + depth * (sides[1] - 1))
 
 
 def rows_per_tile(shape: tuple[int, ...], sides: tuple[int, ...]) -> int:
@@ -253,10 +269,19 @@ def window_sums(values: Any, sides: tuple[int, ...]) -> Any:
     [[12.0, 16.0]]
     """
     for axis, side in enumerate(sides):
-        moved = np.moveaxis(values, axis, 0)
-        count = moved.shape[0] - side + 1
-        total = moved[:count].copy()
-        for offset in range(1, side):
-            total += moved[offset : offset + count]
-        values = np.moveaxis(total, 0, axis)
+        values = np.moveaxis(_windows_along(np.moveaxis(values, axis, 0), side), 0, axis)
     return values
+
+
+def _windows_along(values: Any, side: int) -> Any:
+    """Add up ``side`` neighbours along the first axis, of windows of 1, 2, 4, … neighbours."""
+    count = values.shape[0] - side + 1
+    total, done, window, length = 0.0, 0, values, 1
+    while True:
+        if side & length:
+            total = total + window[done : done + count]
+            done += length
+        if done == side:
+            return total
+        window = window[:-length] + window[length:]
+        length *= 2

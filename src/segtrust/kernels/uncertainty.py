@@ -53,7 +53,7 @@ class Measures(NamedTuple):
     extremes: Any
     """Bit patterns of the smallest and the largest doubt."""
     ranks: Any
-    """Pixels with doubt <= low and pixels with doubt < high of the bracket."""
+    """Pixels with doubt < low, <= low, < high and <= high of the bracket."""
     inside: Any
     """The doubts strictly inside the bracket, as many as there is room for."""
     columns: Any
@@ -72,7 +72,7 @@ def new_measures(*, bracket: Bracket = NOWHERE, doubt_limit: float, entropies: b
     return Measures(
         np.zeros(4),
         extremes,
-        np.zeros(2),
+        np.zeros(4),
         np.empty(room),
         np.empty(_ROW),
         bracket,
@@ -87,20 +87,32 @@ def new_work() -> Any:
 
 
 @reduction
-def _survey(doubt: Any, bracket: Any) -> Any:
-    """Sum, extremes and ranks of the doubts of one block."""
+def _survey(doubt: Any) -> Any:
+    """Sum and extremes of the doubts of one block."""
     prefer_wide_vectors()
-    total = upto_low = below_high = 0.0
+    total = 0.0
     lowest = highest = pattern(doubt[0])
     for i in range(doubt.size):
         x = doubt[i]
         total += x
-        upto_low += 1.0 if x <= bracket.low else 0.0
-        below_high += 1.0 if x < bracket.high else 0.0
         bits = pattern(x)
         lowest = bits if bits < lowest else lowest
         highest = bits if bits > highest else highest
-    return total, upto_low, below_high, lowest, highest
+    return total, lowest, highest
+
+
+@reduction
+def _rank(doubt: Any, bracket: Any) -> Any:
+    """Count the doubts of one block around a bracket: < low, <= low, < high, <= high."""
+    prefer_wide_vectors()
+    below_low = upto_low = below_high = upto_high = 0.0
+    for i in range(doubt.size):
+        x = doubt[i]
+        below_low += 1.0 if x < bracket.low else 0.0
+        upto_low += 1.0 if x <= bracket.low else 0.0
+        below_high += 1.0 if x < bracket.high else 0.0
+        upto_high += 1.0 if x <= bracket.high else 0.0
+    return below_low, upto_low, below_high, upto_high
 
 
 @reduction
@@ -127,11 +139,12 @@ def _collect(doubt: Any, measures: Any) -> None:
 
     Few doubts lie inside, so most columns of the block, seen as rows of `_ROW`, are passed over.
     """
-    at = int(measures.ranks[1] - measures.ranks[0])
+    at = int(measures.ranks[2] - measures.ranks[1])
     if at + doubt.size > measures.inside.size:
         return
     columns = measures.columns
-    columns[:] = 0.0
+    for column in range(_ROW):
+        columns[column] = 0.0
     whole = doubt.size - doubt.size % _ROW
     for start in range(0, whole, _ROW):
         _count_inside(doubt[start:], measures.bracket, columns)
@@ -156,15 +169,24 @@ def _keep(doubt: Any, measures: Any, at: int) -> int:
 @plain
 def _add_survey(doubt: Any, measures: Any) -> bool:
     """Add one block; False for a doubt that is no doubt: its pattern is negative or above that of 1/2."""
-    total, upto_low, below_high, lowest, highest = _survey(doubt, measures.bracket)
+    total, lowest, highest = _survey(doubt)
+    measures.totals[0] += total
     measures.extremes[0] = min(measures.extremes[0], lowest)
     measures.extremes[1] = max(measures.extremes[1], highest)
-    if measures.inside.size and below_high > upto_low:
-        _collect(doubt, measures)
-    measures.totals[0] += total
-    measures.ranks[0] += upto_low
-    measures.ranks[1] += below_high
+    if measures.inside.size:
+        _add_ranks(doubt, measures)
     return bool(lowest >= 0 and highest <= _HALF_BITS)
+
+
+@plain
+def _add_ranks(doubt: Any, measures: Any) -> None:
+    below_low, upto_low, below_high, upto_high = _rank(doubt, measures.bracket)
+    if below_high > upto_low:
+        _collect(doubt, measures)
+    measures.ranks[0] += below_low
+    measures.ranks[1] += upto_low
+    measures.ranks[2] += below_high
+    measures.ranks[3] += upto_high
 
 
 @plain

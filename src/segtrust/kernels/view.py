@@ -21,7 +21,7 @@ from segtrust.kernels.refusals import (
     refuse_value,
 )
 
-__all__ = ["MapView", "as_binary", "check_threshold", "explain_bad_values", "packed", "view_map"]
+__all__ = ["MapView", "as_binary", "check_threshold", "explain_bad_values", "is_packed", "packed", "view_map"]
 
 _NO_CODES = np.empty(0)
 _PIECE = 1 << 20
@@ -142,6 +142,14 @@ def view_map(p: Any, mask: Any = None, *, threshold: float = 0.5, source: str = 
         values, mask = values.T, None if mask is None else mask.T
     mask = None if mask is None else packed(mask)
     return MapView(packed(values), codes, mask, _as_compared(threshold, p.dtype), source, reverse)
+
+
+def is_packed(p: Any, mask: Any) -> bool:
+    """Tell whether the loops can read a map and its mask where they lie."""
+    as_stored = p.dtype.isnative and (p.dtype.kind != "f" or p.dtype.itemsize <= 8)
+    arrays = [p] if mask is None else [p, mask]
+    together = all(a.flags.c_contiguous for a in arrays) or all(a.flags.f_contiguous for a in arrays)
+    return bool(as_stored and together and (mask is None or mask.dtype in (np.bool_, np.uint8)))
 
 
 def packed(values: Any) -> Any:
