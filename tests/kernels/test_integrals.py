@@ -165,11 +165,12 @@ class TestExpectedTversky:
         assert close(found, counted_tversky(p, p >= 0.5, alpha, beta))
 
 
+    @pytest.mark.parametrize(("alpha", "beta"), [(0, 1), (1, 1), (0, 30)])
     @pytest.mark.parametrize("mass", [0.99 * MASS_LIMIT, 1.01 * MASS_LIMIT, 3 * MASS_LIMIT])
-    def test_likely_pixels_on_both_sides_need_six_powers(self, mass):
-        n = round(mass / 0.99)
-        p, y = np.full(2 * n, 0.99), np.arange(2 * n) < n
-        assert close(expected_tversky(p, y, alpha=0, beta=1), counted_tversky(p, y, 0, 1))
+    def test_likely_pixels_on_both_sides_need_six_powers(self, mass, alpha, beta):
+        inside, outside = np.full(round(mass / 0.5), 0.5), np.full(round(mass / 0.99), 0.99)
+        p, y = np.concatenate([inside, outside]), np.arange(inside.size + outside.size) < inside.size
+        assert close(expected_tversky(p, y, alpha=alpha, beta=beta), counted_tversky(p, y, alpha, beta))
 
 
 class TestProbabilityOfEmpty:
