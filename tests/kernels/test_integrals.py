@@ -164,7 +164,6 @@ class TestExpectedTversky:
         found = expected_tversky(p, alpha=alpha, beta=beta)
         assert close(found, counted_tversky(p, p >= 0.5, alpha, beta))
 
-
     @pytest.mark.parametrize(("alpha", "beta"), [(0, 1), (1, 1), (0, 30)])
     @pytest.mark.parametrize("mass", [0.99 * MASS_LIMIT, 1.01 * MASS_LIMIT, 3 * MASS_LIMIT])
     def test_likely_pixels_on_both_sides_need_six_powers(self, mass, alpha, beta):
