@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.kernels.jit import elementwise, float_from_pattern, pattern, plain, prefer_wide_vectors
+from segtrust.compiled import elementwise, plain
+from segtrust.kernels.patterns import float_from_pattern, pattern, prefer_wide_vectors
 
 __all__ = ["fill_doubts", "fill_entropies"]
 

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from segtrust.kernels.jit import elementwise, entry, plain, prefer_wide_vectors
+from segtrust.compiled import elementwise, entry, plain
+from segtrust.kernels.patterns import prefer_wide_vectors
 from segtrust.kernels.uncertainty import entropy_map, measure_stretch, new_work
 
 __all__ = [

@@ -14,15 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from segtrust.kernels.jit import (
-    as_floats,
-    elementwise,
-    entry,
-    plain,
-    prefer_wide_vectors,
-    reduction,
-    unsigned_pattern,
-)
+from segtrust.compiled import elementwise, entry, plain, reduction
+from segtrust.kernels.patterns import as_floats, prefer_wide_vectors, unsigned_pattern
 from segtrust.kernels.statistics import APART_ABOVE, MASS_LIMIT, ORDER
 
 __all__ = [

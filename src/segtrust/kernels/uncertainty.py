@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from segtrust.compiled import elementwise, entry, plain, reduction
 from segtrust.kernels.entropy import fill_doubts, fill_entropies
-from segtrust.kernels.jit import as_floats, elementwise, entry, pattern, plain, prefer_wide_vectors, reduction
+from segtrust.kernels.patterns import as_floats, pattern, prefer_wide_vectors
 from segtrust.kernels.view import packed
 
 __all__ = [
