@@ -18,6 +18,7 @@ Each class also inherits the standard exception it specialises, so ``except Valu
     · CaseValueError                    - NaN, infinite, or a loss outside its range
     · TooFewCasesError                  - fewer cases than the question needs
     · SeenCasesError                    - cases that something has learned from already
+  x PolicyError             ValueError  - a policy that cannot be read, or does not fit what it is used with
   x UnknownNameError        KeyError    - an estimator or policy that does not exist
   x NotFittedError          RuntimeError - asked for a score before fit()
 """
@@ -36,6 +37,7 @@ __all__ = [
     "NotFittedError",
     "NotNormalisedError",
     "ParameterError",
+    "PolicyError",
     "ProbabilityError",
     "ProbabilityRangeError",
     "ProbabilityTypeError",
@@ -108,6 +110,10 @@ class TooFewCasesError(CasesError):
 
 class SeenCasesError(CasesError):
     """Cases that an estimator or a recalibration has learned from cannot vouch for it."""
+
+
+class PolicyError(SegtrustError, ValueError):
+    """A policy file that is damaged or of another kind, or a policy used with what it was not made for."""
 
 
 class UnknownNameError(SegtrustError, KeyError):
