@@ -227,6 +227,8 @@ class Bench:
 
         A unit without an accepted case has Z = 0 and tells nothing. Of a unit with one case this is its loss.
         """
+        if self.units[-1] == self.n - 1:  # one case each
+            return loss[accepted]
         sizes = np.bincount(self.units)
         excess = np.bincount(self.units, np.where(accepted, loss - risk, 0.0)) / sizes
         return (risk + excess)[np.bincount(self.units, accepted) > 0]
