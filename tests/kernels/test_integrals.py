@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from segtrust.confidence import dice_bounds, expected_tversky, ideal_dice_confidence
 from segtrust.kernels.integrals import probability_of_empty, probability_of_foreground
