@@ -30,9 +30,16 @@ def test_environment_must_be_a_whole_number(monkeypatch, text):
         current_threads()
 
 
-def test_a_block_needs_a_thread():
-    with pytest.raises(ParameterError, match="at least 1"), st.use_threads(0):
+@pytest.mark.parametrize("count", [0, -1, "2", 1.5, None])
+def test_a_block_needs_a_whole_number_of_threads(count):
+    message = f"threads: expected a whole number of at least 1, got {count!r}"
+    with pytest.raises(ParameterError, match=message), st.use_threads(count):
         pass
+
+
+def test_a_whole_number_may_come_from_numpy():
+    with st.use_threads(np.int64(2)):
+        assert current_threads() == 2
 
 
 def test_the_count_is_given_back_after_an_error():

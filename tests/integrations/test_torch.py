@@ -14,6 +14,7 @@ import pytest
 import segtrust
 from segtrust.errors import (
     EmptyArrayError,
+    MaskError,
     MaskShapeError,
     NotBinaryError,
     NotNormalisedError,
@@ -219,6 +220,54 @@ def test_what_are_no_masks_is_refused(error, task, mask):
         SoftDiceConfidence(from_logits=True, task=task)(torch.randn(2, 3, 4, 5), mask)
 
 
+LABELS = {
+    "beyond the channels": (torch.int64, 7),
+    "ignore index": (torch.uint8, 255),
+    "negative": (torch.int16, -1),
+    "broken": (torch.float32, 0.5),
+    "NaN": (torch.float64, float("nan")),
+    "wide": (torch.uint16, 300),
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_labels_without_a_channel_are_refused(name):
+    kind, label = LABELS[name]
+    labels = torch.zeros(2, 4, 5, dtype=kind)
+    labels[1, 2, 3] = label
+    message = rf": expected whole numbers as labels, from 0 to 2, one a channel, got {label:g}\. Renumber"
+    logits = torch.randn(2, 3, 4, 5)
+    with pytest.raises(MaskError, match=f"^mask{message}"):
+        SoftDiceConfidence(from_logits=True, task="multiclass")(logits, labels)
+    with pytest.raises(MaskError, match=f"^target{message}.* ignore index such as 255"):
+        SoftDiceConfidenceMetric(from_logits=True, task="multiclass").update(logits, labels)
+    with pytest.raises(MaskError, match=f"^mask{message}"):
+        segtrust.score_classes(logits[1].softmax(0), ["a", "b", "c"], labels[1])
+
+
+@pytest.mark.parametrize("kind", [torch.bool, torch.uint8, torch.uint16, torch.int64, torch.float16])
+def test_labels_of_any_type(kind):
+    labels = torch.randint(0, 2, (2, 4, 5))
+    module, logits = SoftDiceConfidence(from_logits=True, task="multiclass"), torch.randn(2, 3, 4, 5)
+    assert torch.equal(module(logits, labels.to(kind)), module(logits, labels))
+    p, names = logits[0].softmax(0), ["a", "b", "c"]
+    assert segtrust.score_classes(p, names, labels[0].to(kind)) == segtrust.score_classes(p, names, labels[0])
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_labels_are_not_looked_at_in_an_export():
+    module, logits = SoftDiceConfidence(from_logits=True, task="multiclass"), class_logits()
+    labels = torch.randint(0, 3, (3, 12, 13))
+    exported = torch.export.export(module, (logits, labels)).module()
+    torch.testing.assert_close(exported(logits, labels), module(logits, labels), equal_nan=True)
+
+
+def test_eight_bit_softmax_of_many_classes_counts_as_normalised():
+    p = torch.from_numpy(np.random.default_rng(0).dirichlet(np.ones(100), size=50).T[None])
+    levels = (p * 255).round().to(torch.uint8)
+    assert SoftDiceConfidence(from_logits=False, task="multiclass")(levels).shape == (1, 100)
+
+
 def test_settings_are_checked():
     with pytest.raises(ParameterError, match="task: expected one of binary, multiclass, multilabel"):
         SoftDiceConfidence(from_logits=True, task="softmax")
@@ -226,8 +275,13 @@ def test_settings_are_checked():
         SoftDiceConfidence(from_logits=True, task="binary", threshold=2.0)
     with pytest.raises(ParameterError, match="empty"):
         SoftDiceConfidence(from_logits=True, task="binary", empty="maybe")
-    with pytest.raises(TypeError, match="'from_logits' and 'task'"):
-        SoftDiceConfidence()
+    with pytest.raises(ParameterError, match="threshold: expected a number"):
+        SoftDiceConfidence(from_logits=True, task="binary", threshold="0.5")
+    for make in (SoftDiceConfidence, SoftDiceConfidenceMetric):
+        with pytest.raises(TypeError, match="'from_logits' and 'task'"):
+            make()
+        with pytest.raises(TypeError, match="unexpected keyword argument 'logits'"):
+            make(from_logits=True, task="binary", logits=True)
 
 
 # The metric, on both of its bases

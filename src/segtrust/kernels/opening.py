@@ -7,11 +7,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from segtrust.kernels.device import DeviceMap, is_device_array
+from segtrust.kernels.device import DeviceMap, is_device_array, on_host
+from segtrust.kernels.inputs import as_array, check_fraction
 from segtrust.kernels.needs import UncertaintyNeeds
+from segtrust.kernels.refusals import check_shapes, mask_name
 from segtrust.kernels.statistics import Counts, DiceStatistics, UncertaintyStatistics
 from segtrust.kernels.tiles import is_chunked
-from segtrust.kernels.view import check_threshold
 
 __all__ = ["MapSource", "numba_is_there", "open_map"]
 
@@ -45,14 +46,24 @@ def numba_is_there() -> bool:
 
 def open_map(p: Any, mask: Any = None, *, threshold: float = 0.5, source: str = "p") -> MapSource:
     """Find out where a map lies; shape and type are checked now, values while they are summed."""
-    check_threshold(threshold)
+    check_fraction(threshold, "threshold")
+    p = as_array(p, source)
+    if mask is not None:
+        mask = as_array(mask, mask_name(source))
+        check_shapes(tuple(p.shape), tuple(mask.shape), source)
     if is_device_array(p):
-        return DeviceMap(p, mask, threshold, source)
+        return DeviceMap(p, _read(mask), threshold, source)
+    mask = on_host(mask)
     if not numba_is_there():
-        return DeviceMap(np.asarray(p), None if mask is None else np.asarray(mask), threshold, source)
+        return DeviceMap(np.asarray(p), _read(mask), threshold, source)
     from segtrust.kernels.sources import ChunkedMap, MemoryMap
     from segtrust.kernels.view import view_map
 
-    if is_chunked(p):
+    if is_chunked(p) and p.shape:
         return ChunkedMap(p, mask, threshold, source)
     return MemoryMap(view_map(p, mask, threshold=threshold, source=source))
+
+
+def _read(mask: Any) -> Any:
+    """Read a mask that lies on a disk or was not computed yet; leave one in memory or on a device."""
+    return mask if mask is None or is_device_array(mask) else np.asarray(mask)
