@@ -5,7 +5,6 @@ import tracemalloc
 from functools import partial
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from segtrust.confidence import PatchLevel, ThresholdLevel, score, score_classes
@@ -180,7 +179,7 @@ def test_names_may_be_an_array():
 def test_lists_and_masked_arrays_are_refused(independent):
     p = np.full((2, 3), 0.5)
     call = partial(score_classes, names=["a", "b"], independent=independent)
-    for bad in (p.tolist(), np.ma.masked_less(p, 0.6), pd.DataFrame(p)):
+    for bad in (p.tolist(), np.ma.masked_less(p, 0.6)):
         with pytest.raises(ParameterError, match=r"^p: expected an array"):
             call(bad)
     for bad in ([0, 1, 0], np.ma.masked_less(p[0], 0.6)):
