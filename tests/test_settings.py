@@ -52,9 +52,7 @@ def test_the_count_is_given_back_after_an_error():
 
 
 FORK = """
-    import subprocess
-import sys
-import textwrap
+    import multiprocessing
     import numpy as np
     import segtrust as st
 
