@@ -144,7 +144,10 @@ def test_nothing_but_single_numbers_comes_to_the_host(no_copies):
 def test_nothing_but_single_numbers_of_several_classes_comes_to_the_host(no_copies):
     p = torch.rand(3, 40, 50).softmax(0)
     segtrust.score_classes(p, ["background", "liver", "tumour"], estimators=["sdc", "idc", "ane"])
+    segtrust.score_classes(p, ["a", "b", "c"], torch.randint(0, 3, (40, 50)).float())
     segtrust.score_classes(p, ["a", "b", "c"], independent=True)
+    with pytest.raises(segtrust.errors.MaskError):
+        segtrust.score_classes(p, ["a", "b", "c"], torch.full((40, 50), 255, dtype=torch.uint8))
 
 
 def test_warns_of_nothing_where_derivatives_are_kept():
