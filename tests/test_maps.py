@@ -162,6 +162,14 @@ def test_masked_arrays_are_refused_by_name(name):
     MAKERS[name](np.ma.array([0.0, 1.0]))
 
 
+@pytest.mark.parametrize("value", [P, None, "case 7"])
+def test_a_case_is_made_of_a_prediction(value):
+    with pytest.raises(
+        ParameterError, match=rf"prediction: expected a Prediction, got {type(value).__name__}\. Wrap"
+    ):
+        Case(value, P)
+
+
 def test_an_estimator_refuses_a_bare_array():
     with pytest.raises(ParameterError, match="Wrap an array first"):
         get_estimator("sdc").score(np.zeros(2))

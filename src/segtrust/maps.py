@@ -111,6 +111,8 @@ class Case:
 
     def __post_init__(self) -> None:
         """Check that truth and map lie on one grid."""
+        if not isinstance(self.prediction, Prediction):
+            raise _no_prediction(self.prediction, "prediction: expected a Prediction")
         _check_same_shape(self.truth, self.prediction.shape, name=f"{self.prediction.source}: truth")
 
     @property
@@ -141,11 +143,12 @@ def prediction_of(case: Case | Prediction) -> Prediction:
     """Give the prediction of a case, or the prediction itself; refuse a bare array."""
     prediction = case.prediction if isinstance(case, Case) else case
     if not isinstance(prediction, Prediction):
-        raise ParameterError(
-            f"case: expected a Prediction or a Case, got {type(prediction).__name__}. "
-            "Wrap an array first: Prediction(p)."
-        )
+        raise _no_prediction(prediction, "case: expected a Prediction or a Case")
     return prediction
+
+
+def _no_prediction(value: object, expected: str) -> ParameterError:
+    return ParameterError(f"{expected}, got {type(value).__name__}. Wrap an array first: Prediction(p).")
 
 
 def _check_spacing(spacing_mm: Any, shape: tuple[int, ...], source: str) -> None:

@@ -73,7 +73,7 @@ def _count_both(truth: Any, mask: Any) -> tuple[Any, Any, Any]:
     from segtrust.kernels.view import as_binary
 
     if is_device_array(mask):
-        truth = as_binary_on_device(put_beside(truth, mask), "truth")
+        truth = as_binary_on_device(put_beside(truth, mask, "truth"), "truth")
         mask = as_binary_on_device(mask, "mask")
         return count_on_device(truth & mask), count_on_device(mask), count_on_device(truth)
     truth, mask = as_binary(np.asarray(on_host(truth)), "truth"), as_binary(np.asarray(mask), "mask")

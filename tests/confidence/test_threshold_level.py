@@ -154,6 +154,11 @@ def test_nothing_to_learn_from(function):
         function()
 
 
+def test_one_case_is_no_data_set():
+    with pytest.raises(ParameterError, match="cases: expected several, got one Prediction"):
+        ThresholdLevel().fit(Prediction(np.zeros(3)))
+
+
 @pytest.mark.parametrize("fraction", [-0.1, 1.1, math.nan, "0.5", None])
 def test_fractions_out_of_range(fraction):
     with pytest.raises(ParameterError, match=r"fraction: expected a number in \[0, 1\], got"):

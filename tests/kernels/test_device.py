@@ -264,6 +264,15 @@ def test_a_bad_value_is_found_where_it_is():
         segtrust.soft_dice_confidence(p)
 
 
+@pytest.mark.parametrize("dtype", ["object", "U1", "complex64"])
+def test_masks_of_numpy_that_hold_none(dtype):
+    p, mask = torch.rand(2, 3), np.zeros((2, 3), dtype)
+    with pytest.raises(segtrust.errors.MaskError, match="mask: expected bool, integers or floats"):
+        segtrust.soft_dice_confidence(p, mask)
+    with pytest.raises(segtrust.errors.MaskError, match="truth: expected bool, integers or floats"):
+        segtrust.dice(mask, p > 0.5)
+
+
 def test_threshold_is_checked():
     with pytest.raises(segtrust.errors.ParameterError, match=r"threshold: expected a number in \[0, 1\]"):
         segtrust.soft_dice_confidence(torch.rand(3), threshold=1.5)

@@ -14,7 +14,7 @@ import numpy as np
 
 from segtrust.confidence.base import ConfidenceEstimator, score_map
 from segtrust.confidence.summary import Needs, Summary
-from segtrust.errors import EmptyArrayError, NotFittedError
+from segtrust.errors import EmptyArrayError, NotFittedError, ParameterError
 from segtrust.kernels.bits import binary_entropy, doubt_at_entropy
 from segtrust.kernels.device import DeviceMap
 from segtrust.kernels.inputs import check_fraction, check_number
@@ -121,6 +121,8 @@ def _of_each(
     function: Callable[[Case | Prediction], _Result], cases: Collection[Case | Prediction]
 ) -> list[_Result]:
     """Go through the cases once; unlike a loop, `map` lets go of a map before the next one is loaded."""
+    if isinstance(cases, Case | Prediction):
+        raise ParameterError(f"cases: expected several, got one {type(cases).__name__}. Put it into a list.")
     results = list(map(function, cases))
     if not results:
         raise EmptyArrayError(

@@ -73,8 +73,10 @@ def as_binary_on_device(mask: Any, source: str = "mask") -> Any:
     return binary
 
 
-def put_beside(mask: Any, p: Any) -> Any:
+def put_beside(mask: Any, p: Any, source: str = "mask") -> Any:
     """Bring a mask that lies elsewhere, or belongs to another library, to where a map is."""
+    if isinstance(mask, np.ndarray) and mask.dtype.kind not in "buif":  # some have no twin there
+        refuse_mask_type(mask.dtype, source)
     return array_namespace(p).asarray(mask, device=device_of(p))
 
 
@@ -177,7 +179,8 @@ class DeviceMap:
         """Blocks of the mask that was given; ``None`` again and again where none was."""
         if self.mask is None:
             return repeat(None)
-        mask = as_binary_on_device(put_beside(self.mask, self.p), mask_name(self.source))
+        name = mask_name(self.source)
+        mask = as_binary_on_device(put_beside(self.mask, self.p, name), name)
         return cut_in_blocks(self._xp.reshape(mask, (-1,)), self._block)
 
     def _sides(self) -> Iterator[tuple[Any, Any, Any]]:
