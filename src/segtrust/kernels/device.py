@@ -82,7 +82,9 @@ def put_beside(mask: Any, p: Any, source: str = "mask") -> Any:
 
 def on_host(values: Any) -> Any:
     """Copy an array on a device to NumPy; what is on the host already, or ``None``, stays as it is."""
-    return np.asarray(to_device(detached(values), "cpu")) if is_device_array(values) else values
+    if values is None or not is_device_array(values):
+        return values
+    return np.asarray(to_device(detached(values), "cpu"))
 
 
 def count_on_device(mask: Any) -> Any:

@@ -41,7 +41,7 @@ def check_number(
     value: Any, name: str, expected: str = "a finite number of at least 0", *, most: float = math.inf
 ) -> None:
     """Refuse what is not one finite number from 0 to ``most``."""
-    if not isinstance(value, Real):
+    if not isinstance(value, float | Real):  # float first, because it is quick
         raise ParameterError(
             f"{name}: expected {expected}, got {described(value)}. "
             "Pass one number; float(value) makes one of a text or of an array with one element."
@@ -57,6 +57,8 @@ def check_fraction(value: Any, name: str) -> None:
 
 def as_array(values: Any, name: str) -> Any:
     """Give numbers, lists and tables as NumPy arrays, and arrays as they are, checked."""
+    if type(values) is np.ndarray:
+        return values
     if not _has_shape_and_type(values):
         try:
             values = np.asarray(values)
