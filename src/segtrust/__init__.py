@@ -23,6 +23,10 @@ _HOMES = {
     "segtrust.kernels.bounds": "DiceBounds worst_relative_error",
     "segtrust.maps": "Case EmptyPolicy Prediction",
     "segtrust.risks": "RISKS Risk dice f_beta iou",
+    "segtrust.selective": (
+        "CalibrationCases Certificate Decision Need Operation Policy Procedure Scoring Standing Step "
+        "StructurePolicies Target certify certify_each certify_structures certify_threshold plan_calibration"
+    ),
     "segtrust.settings": "use_threads",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -14,6 +14,12 @@ Each class also inherits the standard exception it specialises, so ``except Valu
   x GeometryError           ValueError  - spacing that does not fit the map
   x ParameterError          ValueError  - a threshold, side or option outside its range, or no array
                                           where one is expected
+  x CasesError              ValueError  - confidences and losses that cannot be ranked together
+    · CaseLengthError                   - vectors of different lengths, or no vectors
+    · CaseValueError                    - NaN, infinite, or a loss outside its range
+    · TooFewCasesError                  - fewer cases than the question needs
+    · SeenCasesError                    - cases that something has learned from already
+  x PolicyError             ValueError  - a policy that cannot be read, or does not fit what it is used with
   x UnknownNameError        KeyError    - an estimator or policy that does not exist
   x NotFittedError          RuntimeError - asked for a score before fit()
 """
@@ -21,6 +27,9 @@ Each class also inherits the standard exception it specialises, so ``except Valu
 from __future__ import annotations
 
 __all__ = [
+    "CaseLengthError",
+    "CaseValueError",
+    "CasesError",
     "EmptyArrayError",
     "GeometryError",
     "MaskError",
@@ -29,10 +38,13 @@ __all__ = [
     "NotFittedError",
     "NotNormalisedError",
     "ParameterError",
+    "PolicyError",
     "ProbabilityError",
     "ProbabilityRangeError",
     "ProbabilityTypeError",
+    "SeenCasesError",
     "SegtrustError",
+    "TooFewCasesError",
     "UnknownNameError",
 ]
 
@@ -79,6 +91,30 @@ class GeometryError(SegtrustError, ValueError):
 
 class ParameterError(SegtrustError, ValueError):
     """An option outside the range in which it means something, or something that is no array of pixels."""
+
+
+class CasesError(SegtrustError, ValueError):
+    """Confidences and losses of a set of cases do not fit together."""
+
+
+class CaseLengthError(CasesError):
+    """Vectors over the same cases differ in length, or are no vectors."""
+
+
+class CaseValueError(CasesError):
+    """A confidence, loss or weight that is NaN, infinite or outside its range."""
+
+
+class TooFewCasesError(CasesError):
+    """Fewer cases than the question needs."""
+
+
+class SeenCasesError(CasesError):
+    """Cases that an estimator or a recalibration has learned from cannot vouch for it."""
+
+
+class PolicyError(SegtrustError, ValueError):
+    """A policy file that is damaged or of another kind, or a policy used with what it was not made for."""
 
 
 class UnknownNameError(SegtrustError, KeyError):

@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from hypothesis.extra import numpy as arrays
 
 from segtrust.confidence import SoftDice, dice_bounds, ideal_dice_confidence, soft_dice_confidence

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from segtrust.kernels.bits import binary_entropy, bits_of_float, doubt_at_entropy, float_of_bits
 from tests.references import close, entropies

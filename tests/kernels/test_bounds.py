@@ -6,8 +6,7 @@ from itertools import product
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.special import expit, hyp1f1
 from scipy.stats import binom
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from segtrust.kernels.uncertainty import entropy_map
 from segtrust.kernels.view import view_map

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from segtrust.confidence import dice_bounds, expected_tversky, ideal_dice_confidence
 from segtrust.kernels.integrals import probability_of_empty, probability_of_foreground
@@ -163,6 +162,13 @@ class TestExpectedTversky:
         p = logit_normal(1500, mean=mean)
         found = expected_tversky(p, alpha=alpha, beta=beta)
         assert close(found, counted_tversky(p, p >= 0.5, alpha, beta))
+
+    @pytest.mark.parametrize(("alpha", "beta"), [(0, 1), (1, 1), (0, 30)])
+    @pytest.mark.parametrize("mass", [0.99 * MASS_LIMIT, 1.01 * MASS_LIMIT, 3 * MASS_LIMIT])
+    def test_likely_pixels_on_both_sides_need_six_powers(self, mass, alpha, beta):
+        inside, outside = np.full(round(mass / 0.5), 0.5), np.full(round(mass / 0.99), 0.99)
+        p, y = np.concatenate([inside, outside]), np.arange(inside.size + outside.size) < inside.size
+        assert close(expected_tversky(p, y, alpha=alpha, beta=beta), counted_tversky(p, y, alpha, beta))
 
 
 class TestProbabilityOfEmpty:

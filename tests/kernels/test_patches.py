@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from segtrust.confidence import patch_level_confidence
+from segtrust.kernels import sweep
 from segtrust.kernels.patches import window_sums
 from tests.references import close, logit_normal, pla
 
@@ -89,6 +89,21 @@ def test_does_not_depend_on_the_order_of_axes_nor_on_flips(axes, flips):
     p = logit_normal((9, 12, 14))
     turned = np.flip(p.transpose(axes), tuple(flips))
     assert close(patch_level_confidence(turned, size=4), patch_level_confidence(p, size=4), 1e-14)
+
+
+def test_rounding_does_not_pile_up_along_a_deep_map():
+    p = np.random.default_rng(0).random((300_000, 1, 1))
+    assert close(patch_level_confidence(p, size=3), pla(p, 3), 3e-15)
+
+
+LARGE_BOXES = [((60, 61, 62), 45), ((200, 90, 80), 70), ((6, 50, 7, 40), 30), ((3000, 400), 390)]
+
+
+@pytest.mark.parametrize(("shape", "side"), LARGE_BOXES)
+def test_boxes_too_large_to_walk_with(shape, side, monkeypatch):
+    monkeypatch.setattr(sweep, "_WALK_BYTES", 0)
+    p = logit_normal(shape, mean=-1).astype(np.float32)
+    assert close(patch_level_confidence(p, size=side), pla(p, side), 1e-12)
 
 
 def test_window_sums():

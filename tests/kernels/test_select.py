@@ -4,16 +4,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from segtrust.kernels import select
 from segtrust.kernels.needs import UncertaintyNeeds
 from segtrust.kernels.opening import open_map
 from segtrust.kernels.select import Selector, bracket_from_sample
 from segtrust.kernels.sweep import Ranks
-from segtrust.kernels.uncertainty import COLLECT, Bracket
-from tests.references import probabilities
+from segtrust.kernels.uncertainty import BLOCK, COLLECT, Bracket
+from tests.references import logit_normal, probabilities
 
 ROOM = 6
 
@@ -73,8 +72,10 @@ def sees(doubts, room=ROOM):
     def count(bracket):
         inside = doubts[(doubts > bracket.low) & (doubts < bracket.high)]
         return Ranks(
+            int((doubts < bracket.low).sum()),
             int((doubts <= bracket.low).sum()),
             int((doubts < bracket.high).sum()),
+            int((doubts <= bracket.high).sum()),
             inside if inside.size <= room else inside[:0],
         )
 
@@ -102,14 +103,33 @@ def test_pairs_are_neighbours_and_the_last_is_its_own(doubts):
     assert [selector.pair(rank) for rank in range(doubts.size)] == list(pairwise(ordered))
 
 
-def test_a_large_map_is_read_twice_for_its_median():
-    p = np.random.default_rng(0).random(10**6)
+READ_TWICE = {
+    "smooth": np.random.default_rng(0).random(10**6),
+    "8 bits": np.random.default_rng(0).integers(0, 256, 10**6, np.uint8),
+    "8 bits, as floats": (logit_normal(10**6) * 255).round().astype(np.float32) / 255,
+    "mostly zero": np.where(np.random.default_rng(0).random(10**6) < 0.6, 0, 0.3),
+}
+
+
+@pytest.mark.parametrize("name", READ_TWICE)
+def test_a_large_map_is_read_twice_for_its_median(name):
+    p = READ_TWICE[name]
     source = open_map(p)
     brackets = []
     sweep = source.sweep
     source.sweep = lambda request: brackets.append(request.bracket) or sweep(request)
     assert source.measure(UncertaintyNeeds(median=True)).middle == sorted_middle(p)
     assert len(brackets) == 1  # and once for the sample
+
+
+def test_a_block_that_found_no_room_is_noticed():
+    """The room is not quite full at the end, but a block before had too many pixels to be sure of it."""
+    inside = [BLOCK] * (COLLECT // BLOCK - 1) + [1000, 500]
+    p = np.concatenate([np.where(np.arange(BLOCK) < count, 0.3, 0.0) for count in inside])
+    p[p > 0] -= np.linspace(0, 0.1, np.count_nonzero(p))
+    ranks = open_map(p).ranks(Bracket(0.1, 0.4))
+    assert ranks.below_high - ranks.upto_low == sum(inside) < COLLECT
+    assert not ranks.complete
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.01, 0.5, 0.99, 1.0])
@@ -122,8 +142,12 @@ def test_bracket_encloses_the_quantile(fraction):
 
 
 def test_ranks_of_tiles_add_up():
-    whole = Ranks.together(
-        [Ranks(1, 3, np.array([0.1, 0.2])), Ranks(2, 2, np.array([])), Ranks(0, 1, np.array([0.3]))]
-    )
-    assert (whole.upto_low, whole.below_high, whole.inside.tolist()) == (3, 6, [0.1, 0.2, 0.3])
+    parts = [
+        Ranks(0, 1, 3, 4, np.array([0.1, 0.2])),
+        Ranks(1, 2, 2, 2, np.array([])),
+        Ranks(0, 0, 1, 3, np.array([0.3])),
+    ]
+    whole = Ranks.together(parts)
+    assert (whole.below_low, whole.upto_low, whole.below_high, whole.upto_high) == (1, 3, 6, 9)
+    assert whole.inside.tolist() == [0.1, 0.2, 0.3]
     assert whole.complete

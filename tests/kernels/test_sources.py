@@ -194,3 +194,40 @@ def test_a_store_is_scored_in_bounded_memory(tmp_path):
     tracemalloc.stop()
     assert close(found["sdc"], score(piece, estimators=["sdc"])["sdc"])
     assert peak < stored.nbytes / 5
+
+
+# Large maps that the loops cannot read where they lie: each with a mask that fits, or one that does not.
+AWKWARD = {
+    "a channel of channels last": lambda p: np.stack([p, 1 - p], axis=-1)[..., 0],
+    "every second column": lambda p: np.repeat(p, 2, axis=2)[:, :, ::2],
+    "big-endian": lambda p: p.astype(">f4"),
+    "turned": lambda p: p.transpose(1, 0, 2).copy().transpose(1, 0, 2),
+    "long doubles": lambda p: p.astype(np.longdouble),
+    "with a mask of integers": lambda p: p,
+    "Fortran order with a mask in C order": np.asfortranarray,
+}
+
+
+@pytest.mark.parametrize("layout", AWKWARD)
+def test_awkward_layouts_are_read_piece_by_piece(layout):
+    p = logit_normal((120, 200, 140)).astype(np.float32)
+    mask = (p > 0.3).astype(np.int64) if "mask" in layout else None
+    if "C order" in layout:
+        mask = mask.astype(bool)
+    estimators = ["sdc", "idc", "amsp", "apc", "ane", "mmmc", ThresholdLevel(0.3), PatchLevel(10)]
+    expected = score(p, None if mask is None else mask.astype(bool), estimators)
+    awkward = AWKWARD[layout](p)
+    found = score(awkward, mask, estimators)
+    tracemalloc.start()
+    score(awkward, mask, estimators)  # nothing is compiled any more
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert {name: close(found[name], value) for name, value in expected.items()} == dict.fromkeys(found, True)
+    assert peak < 0.7 * p.nbytes
+
+
+def test_a_bad_value_in_an_awkward_layout_is_found():
+    p = np.zeros((40, 200, 140, 2), np.float32)
+    p[31, 7, 9, 0] = np.nan
+    with pytest.raises(ProbabilityRangeError, match="nan at index"):
+        score(p[..., 0])

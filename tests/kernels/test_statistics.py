@@ -5,8 +5,7 @@ from operator import add
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from segtrust.kernels.integrals import expected_dice, expected_tversky
 from segtrust.kernels.needs import UncertaintyNeeds

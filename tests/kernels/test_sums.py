@@ -8,7 +8,7 @@ import pytest
 from segtrust.errors import ProbabilityRangeError
 from segtrust.kernels.opening import open_map
 from segtrust.kernels.statistics import APART_ABOVE, MASS_LIMIT, ORDER
-from segtrust.kernels.sums import BLOCK, QUARTIC_MASS, SEGMENT, SUPERBLOCK
+from segtrust.kernels.sums import BLOCK, QUARTIC_MASS, SEGMENT
 from tests.references import Exact, close, logit_normal, mask_of, probabilities
 
 
@@ -17,7 +17,7 @@ def exact_counts(p, y):
     return y.size, np.count_nonzero(y), p[y].sum(), p[~y].sum()
 
 
-BORDERS = [size + step for size in (BLOCK, SUPERBLOCK, SEGMENT) for step in (-1, 0, 1)]
+BORDERS = [size + step for size in (BLOCK, SEGMENT) for step in (-1, 0, 1)]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, *BORDERS])
@@ -35,7 +35,7 @@ def test_counts_around_block_borders(n, dtype, given):
 
 
 @pytest.mark.parametrize("scale", [0.003, 0.1, 1.0])
-@pytest.mark.parametrize("n", [10, SUPERBLOCK + 7, SEGMENT + 5])
+@pytest.mark.parametrize("n", [10, 16 * BLOCK + 7, SEGMENT + 5])
 def test_powers_and_values_apart_account_for_every_pixel(scale, n):
     p = scale * np.random.default_rng(n).random(n)
     y = np.arange(n) % 3 == 0

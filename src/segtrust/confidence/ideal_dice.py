@@ -9,8 +9,12 @@ from typing import Any
 from segtrust.confidence.base import ConfidenceEstimator, as_number, score_map
 from segtrust.confidence.summary import Needs, Summary
 from segtrust.kernels.inputs import check_number
-from segtrust.kernels.integrals import expected_dice, probability_of_empty, probability_of_foreground
-from segtrust.kernels.integrals import expected_tversky as tversky_of
+from segtrust.kernels.integrals import (
+    expected_dice,
+    expected_tversky as tversky_of,
+    probability_of_empty,
+    probability_of_foreground,
+)
 from segtrust.kernels.opening import open_map
 from segtrust.maps import EmptyPolicy
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from typing import Any
 
-from array_api_compat import array_namespace
-from array_api_compat import device as device_of
+from array_api_compat import array_namespace, device as device_of
 
 from segtrust.kernels.statistics import DiceStatistics, UncertaintyStatistics
 

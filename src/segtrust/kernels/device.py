@@ -17,8 +17,7 @@ from operator import add
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, is_array_api_obj, is_dask_array, to_device
-from array_api_compat import device as device_of
+from array_api_compat import array_namespace, device as device_of, is_array_api_obj, is_dask_array, to_device
 
 from segtrust.kernels.arrays import (
     LEVELS,

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.kernels.jit import elementwise, float_from_pattern, pattern, plain, prefer_wide_vectors
+from segtrust.compiled import elementwise, plain
+from segtrust.kernels.patterns import float_from_pattern, pattern, prefer_wide_vectors
 
 __all__ = ["fill_doubts", "fill_entropies"]
 
@@ -28,9 +29,12 @@ _ONE_BITS = np.int64(0x3FF0000000000000)
 
 @plain
 def fill_doubts(block: Any, doubt: Any) -> None:
-    """Give min(p, 1 - p): negative outside [0, 1], NaN for NaN, so that one look finds a bad value."""
+    """Give min(p, 1 - p): negative outside [0, 1], NaN for NaN, so that one look finds a bad value.
+
+    Adding zero takes the sign from a negative zero, which is a good value.
+    """
     for i in range(block.size):
-        x = np.float64(block[i])
+        x = np.float64(block[i]) + 0.0
         rest = 1.0 - x
         doubt[i] = x if x < rest else rest
 
@@ -86,7 +90,7 @@ def fill_entropies(block: Any, doubt: Any, entropy: Any) -> None:
     """Give the doubt and the entropy of each pixel; entropies of bad values mean nothing."""
     prefer_wide_vectors()
     for i in range(block.size):
-        x = np.float64(block[i])
+        x = np.float64(block[i]) + 0.0
         rest = 1.0 - x
         m = x if x < rest else rest
         doubt[i] = m

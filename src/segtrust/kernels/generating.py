@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.kernels.jit import entry, prefer_wide_vectors, reduction
+from segtrust.compiled import entry, reduction
+from segtrust.kernels.patterns import prefer_wide_vectors
 
 __all__ = ["generating_sums"]
 

@@ -12,7 +12,6 @@ from segtrust.kernels.inputs import as_array, check_fraction
 from segtrust.kernels.needs import UncertaintyNeeds
 from segtrust.kernels.refusals import check_shapes, mask_name
 from segtrust.kernels.statistics import Counts, DiceStatistics, UncertaintyStatistics
-from segtrust.kernels.tiles import is_chunked
 
 __all__ = ["MapSource", "numba_is_there", "open_map"]
 
@@ -56,12 +55,9 @@ def open_map(p: Any, mask: Any = None, *, threshold: float = 0.5, source: str = 
     mask = on_host(mask)
     if not numba_is_there():
         return DeviceMap(np.asarray(p), _read(mask), threshold, source)
-    from segtrust.kernels.sources import ChunkedMap, MemoryMap
-    from segtrust.kernels.view import view_map
+    from segtrust.kernels.sources import open_host_map
 
-    if is_chunked(p) and p.shape:
-        return ChunkedMap(p, mask, threshold, source)
-    return MemoryMap(view_map(p, mask, threshold=threshold, source=source))
+    return open_host_map(p if p.shape else np.asarray(p), mask, threshold=threshold, source=source)
 
 
 def _read(mask: Any) -> Any:

@@ -12,10 +12,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from segtrust.kernels.jit import elementwise, entry, plain
+from segtrust.compiled import elementwise, entry, plain
+from segtrust.kernels.patterns import prefer_wide_vectors
 from segtrust.kernels.uncertainty import entropy_map, measure_stretch, new_work
 
-__all__ = ["Walk", "hand_over", "largest_sum", "new_walk", "rows_per_tile", "walk_tile", "window_sums"]
+__all__ = [
+    "Walk",
+    "bytes_of_walk",
+    "hand_over",
+    "largest_sum",
+    "new_walk",
+    "rows_per_tile",
+    "walk_tile",
+    "window_sums",
+]
 
 _RING_BYTES = 1 << 20
 _LINE = 1536
@@ -50,6 +60,13 @@ class Walk(NamedTuple):
     work: Any
 
 
+def bytes_of_walk(shape: tuple[int, ...], sides: tuple[int, ...]) -> int:
+    """Memory of the larger buffers of a walk: the ring, and the rows that tiles share."""
+    depth, _, width = shape
+    rows = rows_per_tile(shape, sides) + sides[1] - 1
+    return 8 * width * (sides[0] * rows + depth * (sides[1] - 1))
+
+
 def rows_per_tile(shape: tuple[int, ...], sides: tuple[int, ...]) -> int:
     """Rows whose ring of slices fits the second-level cache; at least one."""
     _, height, width = shape
@@ -82,6 +99,7 @@ def new_walk(shape: tuple[int, ...], sides: tuple[int, ...]) -> Walk:
 
 @elementwise
 def _step(entropy: Any, slot: Any, column: Any) -> None:
+    prefer_wide_vectors()
     for i in range(entropy.size):
         column[i] += entropy[i] - slot[i]
         slot[i] = entropy[i]
@@ -102,6 +120,7 @@ def _add_to(total: Any, values: Any) -> None:
 
 @elementwise
 def _sum_of(first: Any, second: Any, out: Any) -> None:
+    prefer_wide_vectors()
     for i in range(out.size):
         out[i] = first[i] + second[i]
 
@@ -109,6 +128,7 @@ def _sum_of(first: Any, second: Any, out: Any) -> None:
 @elementwise
 def _slide(columns: Any, side: int, lines: Any, count: int) -> None:
     """Fill the lines after the first: each gains the row that enters the box and loses one that leaves."""
+    prefer_wide_vectors()
     for y in range(count - 1):
         for x in range(lines.shape[1]):
             lines[y + 1, x] = lines[y, x] + (columns[y + side, x] - columns[y, x])
@@ -117,6 +137,7 @@ def _slide(columns: Any, side: int, lines: Any, count: int) -> None:
 @elementwise
 def _keep_larger(parts: Any, rest: Any, best: Any) -> None:
     first, second, third, fourth, fifth = parts
+    prefer_wide_vectors()
     for i in range(best.size):
         value = (first[i] + second[i]) + (third[i] + fourth[i]) + (fifth[i] + rest[i])
         best[i] = value if value > best[i] else best[i]
@@ -249,10 +270,19 @@ def window_sums(values: Any, sides: tuple[int, ...]) -> Any:
     [[12.0, 16.0]]
     """
     for axis, side in enumerate(sides):
-        moved = np.moveaxis(values, axis, 0)
-        count = moved.shape[0] - side + 1
-        total = moved[:count].copy()
-        for offset in range(1, side):
-            total += moved[offset : offset + count]
-        values = np.moveaxis(total, 0, axis)
+        values = np.moveaxis(_windows_along(np.moveaxis(values, axis, 0), side), 0, axis)
     return values
+
+
+def _windows_along(values: Any, side: int) -> Any:
+    """Add up ``side`` neighbours along the first axis, of windows of 1, 2, 4, … neighbours."""
+    count = values.shape[0] - side + 1
+    total, done, window, length = 0.0, 0, values, 1
+    while True:
+        if side & length:
+            total = total + window[done : done + count]
+            done += length
+        if done == side:
+            return total
+        window = window[:-length] + window[length:]
+        length *= 2

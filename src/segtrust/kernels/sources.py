@@ -18,11 +18,14 @@ from segtrust.kernels.needs import UncertaintyNeeds
 from segtrust.kernels.select import SAMPLE, Selector, bracket_from_sample, sample_doubts
 from segtrust.kernels.statistics import Counts, DiceStatistics, UncertaintyStatistics
 from segtrust.kernels.sweep import Ranks, UncertaintyRequest
-from segtrust.kernels.tiles import extended, read_tile, tiles_of
+from segtrust.kernels.tiles import extended, is_chunked, read_tile, tiles_of
 from segtrust.kernels.uncertainty import Bracket
-from segtrust.kernels.view import MapView, view_map
+from segtrust.kernels.view import MapView, is_packed, view_map
 
-__all__ = ["ChunkedMap", "HostMap", "MemoryMap"]
+__all__ = ["ChunkedMap", "HostMap", "MemoryMap", "open_host_map"]
+
+_COPIED_WHOLE = 1 << 20
+"""Pixels up to which a map that cannot be summed where it lies is copied at once."""
 
 
 class HostMap(ABC):
@@ -36,6 +39,10 @@ class HostMap(ABC):
     @abstractmethod
     def count(self) -> Counts:
         """Pixels and probability on both sides of the mask."""
+
+    @abstractmethod
+    def dice_statistics(self) -> DiceStatistics:
+        """All that exact expectations of overlap scores need."""
 
     @abstractmethod
     def sweep(self, request: UncertaintyRequest) -> tuple[UncertaintyStatistics, Ranks]:
@@ -98,7 +105,7 @@ class MemoryMap(HostMap):
 
 @dataclass(frozen=True)
 class ChunkedMap(HostMap):
-    """An array that is read one chunk at a time; every question reads it once more.
+    """An array that is read one piece at a time; every question reads it once more.
 
     Attributes
     ----------
@@ -164,3 +171,13 @@ class ChunkedMap(HostMap):
         share = size / self.n
         views = self._views()
         return np.concatenate([sample_doubts(view, 1 + int(share * view.values.size)) for view in views])
+
+
+def open_host_map(p: Any, mask: Any, *, threshold: float, source: str) -> HostMap:
+    """Take a map as it lies where the loops can, else piece by piece, so that it is never copied whole."""
+    if is_chunked(p):
+        return ChunkedMap(p, mask, threshold, source)
+    p, mask = np.asarray(p), None if mask is None else np.asarray(mask)
+    if p.size > _COPIED_WHOLE and not is_packed(p, mask):
+        return ChunkedMap(p, mask, threshold, source)
+    return MemoryMap(view_map(p, mask, threshold=threshold, source=source))

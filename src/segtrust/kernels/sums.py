@@ -1,9 +1,11 @@
 """Sums over the pixels of a map that the Dice family of estimators is made of.
 
-For each side of the mask (foreground, background) the sums of p, p², … p⁶ are gathered. While a side
-holds little probability its larger values are set apart one by one instead, because the power series of
-the integrals in `segtrust.kernels.integrals` converges fast for small values or for much mass, not for a
-few large values. Blocks are fixed by the position in the map, so the result does not depend on threads.
+For each side of the mask (foreground, background) the sums of p, p², … p⁶ are gathered. The power series of
+the integrals in `segtrust.kernels.integrals` converges fast for small values or for much mass, not for a few
+large values: those are set apart one by one where their side holds little probability. How much a side holds
+is known only at the end, so a first pass sums four powers of every block, which is enough for a side with
+much mass, and `refine_segment` goes back to the blocks with larger values where it was not. Blocks are fixed
+by the position in the map, so the result does not depend on threads.
 """
 
 from __future__ import annotations
@@ -12,30 +14,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from segtrust.kernels.jit import (
-    as_floats,
-    elementwise,
-    entry,
-    plain,
-    prefer_wide_vectors,
-    reduction,
-    unsigned_pattern,
-)
+from segtrust.compiled import elementwise, entry, plain, reduction
+from segtrust.kernels.patterns import as_floats, prefer_wide_vectors, unsigned_pattern
 from segtrust.kernels.statistics import APART_ABOVE, MASS_LIMIT, ORDER
 
-__all__ = ["QUARTIC_TOP", "SEGMENT", "Pixels", "Sums", "new_look", "new_sums", "sum_segment"]
+__all__ = [
+    "QUARTIC_MASS",
+    "QUARTIC_TOP",
+    "SEGMENT",
+    "Pixels",
+    "Refined",
+    "Sums",
+    "new_refined",
+    "new_scratch",
+    "new_sums",
+    "refine_segment",
+    "sum_segment",
+]
 
 SEGMENT = 1 << 20
 """Pixels summed in one call; the unit that threads share out."""
 
-SUPERBLOCK = 1 << 16
-"""Pixels that stay in the second-level cache between the first and the second look at them."""
-
 BLOCK = 4096
-"""Pixels summed without looking up; a float32 counter is exact far beyond it."""
+"""Pixels summed without looking up: they stay in the first-level cache, and a float32 counter is exact."""
 
 QUARTIC_MASS = 7e3
-"""From this mass on (both sides) the powers above 4 are below 1e-14 of the result and are not summed."""
+"""From this mass of a side on its powers above 4 are below 1e-14 of the result."""
 
 QUARTIC_TOP = 2.0**-12
 """In a block whose largest value is below it the powers above 4 are below 4e-15 and are not summed."""
@@ -56,43 +60,58 @@ class Pixels(NamedTuple):
     """In the type in which values are compared."""
     unit: Any
     """1 in the same type: counters of that type let the loop be vectorised."""
-    quartic_top: Any
+    tiny: Any
     """`QUARTIC_TOP` in the same type."""
 
 
 class Sums(NamedTuple):
-    """What one segment adds up to; row 0 is the background, row 1 the foreground."""
+    """What the first pass over a segment gives; row 0 is the background, row 1 the foreground."""
 
     totals: Any
-    """(pixels, Σp, Σp², … Σp⁶) a side; the powers leave out what is set apart, the first two do not."""
+    """(pixels, Σp) a side."""
+    powers: Any
+    """Σp², Σp³, Σp⁴ a side, of the blocks without larger values; no columns where powers are not wanted."""
+    provisional: Any
+    """The same of the blocks with larger values; good only for a side with much mass."""
+    larger: Any
+    """For each block whether it has values above `QUARTIC_TOP`."""
+
+
+class Refined(NamedTuple):
+    """What the second pass gives for the blocks with larger values; row 0 is the background."""
+
+    powers: Any
+    """Σp², … Σp⁶ a side, without the values that are set apart."""
     apart: Any
-    """Values set apart, a row a side; no room at all means that only pixels and Σp are wanted."""
+    """Values set apart, a row a side."""
     apart_count: Any
     """How many values of each row are in use."""
-
-
-class Look(NamedTuple):
-    """What the first look at a superblock tells the second one, a row a block."""
-
-    counts: Any
-    masses: Any
-    tops: Any
-    """Largest bit pattern."""
     scratch: Any
     background: Any
     foreground: Any
 
 
-def new_look() -> Look:
-    """Buffers for the blocks of one superblock."""
-    blocks = SUPERBLOCK // BLOCK
-    tops = np.empty(blocks, np.uint64)
-    return Look(np.empty(blocks), np.empty(blocks), tops, np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK))
-
-
 def new_sums(*, powers: bool) -> Sums:
-    """Empty buffers for one segment."""
-    return Sums(np.zeros((2, ORDER + 1)), np.empty((2, _MOST_APART if powers else 0)), np.zeros(2, np.int64))
+    """Empty accumulators for one segment."""
+    shape = (2, 3 if powers else 0)
+    return Sums(np.zeros((2, 2)), np.zeros(shape), np.zeros(shape), np.zeros(SEGMENT // BLOCK, bool))
+
+
+def new_scratch() -> Any:
+    """Room for the probabilities of one block of integer codes."""
+    return np.empty(BLOCK)
+
+
+def new_refined() -> Refined:
+    """Empty accumulators for the second pass over one segment."""
+    return Refined(
+        np.zeros((2, ORDER - 1)),
+        np.empty((2, _MOST_APART)),
+        np.zeros(2, np.int64),
+        new_scratch(),
+        np.empty(BLOCK),
+        np.empty(BLOCK),
+    )
 
 
 @plain
@@ -112,6 +131,10 @@ def _cut(mask: Any, first: int, last: int) -> Any:
 
 @reduction
 def _count(block: Any, mask: Any, threshold: Any, unit: Any) -> Any:
+    """Count one block by side; give (count, Σp inside, Σp outside, largest bit pattern).
+
+    Adding zero takes the sign from a negative zero, whose pattern is not that of 0.
+    """
     prefer_wide_vectors()
     inside = 0.0
     outside = 0.0
@@ -119,7 +142,7 @@ def _count(block: Any, mask: Any, threshold: Any, unit: Any) -> Any:
     count = none
     top = unsigned_pattern(none)
     for i in range(block.size):
-        x = block[i]
+        x = block[i] + none
         hit = _inside(x, mask, i, threshold)
         inside += np.float64(x) if hit else 0.0
         outside += 0.0 if hit else np.float64(x)
@@ -164,9 +187,9 @@ def _quartic_one_side(values: Any, total: Any) -> None:
 
 @plain
 def _add(total: Any, second: float, third: float, fourth: float) -> None:
-    total[2] += second
-    total[3] += third
-    total[4] += fourth
+    total[0] += second
+    total[1] += third
+    total[2] += fourth
 
 
 @reduction
@@ -182,8 +205,45 @@ def _sextic(values: Any, total: Any) -> None:
         fifth += square * square * x
         sixth += square * square * square
     _add(total, second, third, fourth)
-    total[5] += fifth
-    total[6] += sixth
+    total[3] += fifth
+    total[4] += sixth
+
+
+@plain
+def _add_powers(block: Any, mask: Any, pixels: Any, count: float, totals: Any) -> None:
+    """Add four powers of a block, by side where it has two."""
+    if count == 0.0:
+        _quartic_one_side(block, totals[0])
+    elif count == block.size:
+        _quartic_one_side(block, totals[1])
+    else:
+        _quartic(block, mask, pixels.threshold, totals)
+
+
+@entry
+def sum_segment(pixels: Any, scratch: Any, sums: Any) -> bool:
+    """Add a segment to ``sums``; False at a value that is no probability: its pattern lies above that of 1.
+
+    ``scratch`` is of `new_scratch`.
+    """
+    one = np.uint64(unsigned_pattern(pixels.unit))
+    tiny = np.uint64(unsigned_pattern(pixels.tiny))
+    for first in range(0, pixels.values.size, BLOCK):
+        last = min(first + BLOCK, pixels.values.size)
+        block = as_floats(pixels.values[first:last], pixels.codes, scratch)
+        mask = _cut(pixels.mask, first, last)
+        count, inside, outside, top = _count(block, mask, pixels.threshold, pixels.unit)
+        if top > one:
+            return False
+        sums.totals[0, 0] += last - first - count
+        sums.totals[1, 0] += count
+        sums.totals[0, 1] += outside
+        sums.totals[1, 1] += inside
+        if sums.powers.shape[1] and top > 0:
+            larger = top > tiny
+            sums.larger[first // BLOCK] = larger
+            _add_powers(block, mask, pixels, count, sums.provisional if larger else sums.powers)
+    return True
 
 
 @elementwise
@@ -208,94 +268,20 @@ def _set_apart(values: Any, apart: Any, count: int) -> int:
 
 
 @plain
-def _fold(sums: Any, side: int) -> None:
-    """Turn the values set apart into power sums once their side has mass enough."""
-    if sums.apart_count[side] and sums.totals[side, 1] >= MASS_LIMIT:
-        _sextic(sums.apart[side, : sums.apart_count[side]], sums.totals[side])
-        sums.apart_count[side] = 0
-
-
-@plain
-def _add_powers(values: Any, sums: Any, side: int) -> None:
-    if sums.totals[side, 1] < MASS_LIMIT:
-        sums.apart_count[side] = _set_apart(values, sums.apart[side], sums.apart_count[side])
-    _sextic(values, sums.totals[side])
-
-
-@plain
-def _first_look(pixels: Any, first: int, last: int, look: Any) -> Any:
-    """Count one block by side; give (count, Σp inside, Σp outside, largest bit pattern)."""
-    block = as_floats(pixels.values[first:last], pixels.codes, look.scratch)
-    return _count(block, _cut(pixels.mask, first, last), pixels.threshold, pixels.unit)
-
-
-@plain
-def _four_powers_do(sums: Any) -> bool:
-    """Both sides hold so much probability, or none, that the fifth power is below 1e-14."""
-    enough = True
-    for side in range(2):
-        mass = sums.totals[side, 1]
-        enough = enough and (mass == 0.0 or mass >= QUARTIC_MASS)
-    return enough
-
-
-@plain
-def _second_look(pixels: Any, first: int, last: int, look: Any, sums: Any) -> None:
-    """Add the powers of one block, the cheapest way that is exact for what it holds."""
-    at = (first % SUPERBLOCK) // BLOCK
-    if look.masses[at] == 0.0:
-        return
-    block = as_floats(pixels.values[first:last], pixels.codes, look.scratch)
-    mask = _cut(pixels.mask, first, last)
-    four_do = _four_powers_do(sums)
-    limit = np.uint64(unsigned_pattern(pixels.quartic_top))
-    if look.counts[at] == 0.0 and (four_do or look.tops[at] <= limit):
-        _quartic_one_side(block, sums.totals[0])
-    elif four_do:
-        _quartic(block, mask, pixels.threshold, sums.totals)
-    else:
-        _split_powers(block, mask, pixels.threshold, look, sums)
-
-
-@plain
-def _split_powers(block: Any, mask: Any, threshold: Any, look: Any, sums: Any) -> None:
-    background, foreground = look.background[: block.size], look.foreground[: block.size]
-    _split(block, mask, threshold, background, foreground)
-    _add_powers(background, sums, 0)
-    _add_powers(foreground, sums, 1)
-
-
-@plain
-def _sum_superblock(pixels: Any, begin: int, end: int, look: Any, sums: Any) -> Any:
-    highest = np.uint64(0)
-    for first in range(begin, end, BLOCK):
-        last = min(first + BLOCK, end)
-        count, inside, outside, top = _first_look(pixels, first, last, look)
-        at = (first - begin) // BLOCK
-        look.counts[at], look.masses[at], look.tops[at] = count, inside + outside, top
-        highest = max(highest, look.tops[at])
-        sums.totals[0, 0] += last - first - count
-        sums.totals[1, 0] += count
-        sums.totals[0, 1] += outside
-        sums.totals[1, 1] += inside
-    return highest
+def _refine_side(values: Any, mass: float, side: int, refined: Any) -> None:
+    if mass < MASS_LIMIT:
+        refined.apart_count[side] = _set_apart(values, refined.apart[side], refined.apart_count[side])
+    _sextic(values, refined.powers[side])
 
 
 @entry
-def sum_segment(pixels: Any, look: Any, sums: Any) -> bool:
-    """Add a segment to ``sums``; False at a value that is no probability or a negative zero.
-
-    The largest bit pattern tells, see `unsigned_pattern`. Summing ends where the check fails: the room for
-    values set apart is enough for probabilities only.
-    """
-    one = np.uint64(unsigned_pattern(pixels.unit))
-    for begin in range(0, pixels.values.size, SUPERBLOCK):
-        end = min(begin + SUPERBLOCK, pixels.values.size)
-        if _sum_superblock(pixels, begin, end, look, sums) > one:
-            return False
-        if sums.apart.shape[1]:
-            _fold(sums, 0)
-            _fold(sums, 1)
-            for first in range(begin, end, BLOCK):
-                _second_look(pixels, first, min(first + BLOCK, end), look, sums)
-    return True
+def refine_segment(pixels: Any, larger: Any, masses: Any, refined: Any) -> None:
+    """Sum the blocks with larger values anew, for a map whose sides hold ``masses``."""
+    for first in range(0, pixels.values.size, BLOCK):
+        if larger[first // BLOCK]:
+            last = min(first + BLOCK, pixels.values.size)
+            block = as_floats(pixels.values[first:last], pixels.codes, refined.scratch)
+            background, foreground = refined.background[: block.size], refined.foreground[: block.size]
+            _split(block, _cut(pixels.mask, first, last), pixels.threshold, background, foreground)
+            _refine_side(background, masses[0], 0, refined)
+            _refine_side(foreground, masses[1], 1, refined)

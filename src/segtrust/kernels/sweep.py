@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache, reduce
-from operator import add
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,6 +15,7 @@ import numpy as np
 from segtrust.kernels.bits import float_of_bits
 from segtrust.kernels.patches import (
     Walk,
+    bytes_of_walk,
     hand_over,
     largest_sum,
     new_walk,
@@ -24,8 +23,19 @@ from segtrust.kernels.patches import (
     walk_tile,
     window_sums,
 )
-from segtrust.kernels.statistics import Counts, DiceStatistics, UncertaintyStatistics
-from segtrust.kernels.sums import QUARTIC_TOP, SEGMENT, Pixels, Sums, new_look, new_sums, sum_segment
+from segtrust.kernels.statistics import ORDER, Counts, DiceStatistics, UncertaintyStatistics
+from segtrust.kernels.sums import (
+    QUARTIC_MASS,
+    QUARTIC_TOP,
+    SEGMENT,
+    Pixels,
+    Sums,
+    new_refined,
+    new_scratch,
+    new_sums,
+    refine_segment,
+    sum_segment,
+)
 from segtrust.kernels.uncertainty import (
     BLOCK,
     NOWHERE,
@@ -36,18 +46,20 @@ from segtrust.kernels.uncertainty import (
     new_measures,
     new_work,
 )
-from segtrust.kernels.view import MapView, explain_bad_values, packed
+from segtrust.kernels.view import MapView, explain_bad_values
 from segtrust.settings import current_threads
 
 __all__ = ["Ranks", "UncertaintyRequest", "count", "dice_statistics", "largest_patch", "measure", "total"]
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
-_WALKED = (2, 3)
-"""Numbers of dimensions for which the patches are summed in the same pass as everything else."""
+_WALK_BYTES, _WALK_SHARE = 1 << 22, 0.12
+"""Memory that a walk may take, in all and beside the map; see `_can_walk`."""
+_STRETCH = 1 << 15
+"""Pixels of a line whose entropies are held at once."""
 
 
-def _run(work: Callable[[_Task], _Result], tasks: Sequence[_Task]) -> Iterable[_Result]:
+def _run(work: Callable[[_Task], _Result], tasks: Sequence[_Task]) -> Sequence[_Result]:
     """Do the tasks, in threads where allowed; results come in the order of the tasks."""
     threads = min(current_threads(), len(tasks))
     if threads == 1:
@@ -69,58 +81,61 @@ def _segments(size: int) -> list[slice]:
     return [slice(first, min(first + SEGMENT, size)) for first in range(0, size, SEGMENT)]
 
 
-def _sum_one(view: MapView, segment: slice, *, powers: bool) -> Sums:
-    values = view.values.reshape(-1)[segment]
+def _pixels(view: MapView, segment: slice) -> Pixels:
     mask = None if view.mask is None else view.mask.reshape(-1)[segment]
-    sums = new_sums(powers=powers)
-    if not sum_segment(_pixels(view, values, mask), new_look(), sums):
-        return _sum_without_negative_zeros(view, segment, powers=powers)
-    return sums
+    values, tiny = view.values.reshape(-1)[segment], type(view.unit)(QUARTIC_TOP)
+    return Pixels(values, view.codes, mask, view.threshold, view.unit, tiny)
 
 
-def _pixels(view: MapView, values: Any, mask: Any) -> Pixels:
-    compared = type(view.threshold)
-    return Pixels(values, view.codes, mask, view.threshold, compared(1), compared(QUARTIC_TOP))
+def _sum_segments(view: MapView, *, powers: bool) -> Sequence[Sums]:
+    def one(segment: slice) -> Sums:
+        sums = new_sums(powers=powers)
+        if not sum_segment(_pixels(view, segment), new_scratch(), sums):
+            explain_bad_values(view, segment)
+        return sums
+
+    return _run(one, _segments(view.values.size))
 
 
-def _sum_without_negative_zeros(view: MapView, segment: slice, *, powers: bool) -> Sums:
-    """Sum a segment whose range check rang: raise, or go on without the signs of its zeros."""
-    explain_bad_values(view, segment)
-    return _sum_one(_unsigned(view, segment), slice(None), powers=powers)
-
-
-def _unsigned(view: MapView, segment: slice) -> MapView:
-    values = np.abs(view.probabilities(view.values.reshape(-1)[segment]))
-    mask = None if view.mask is None else view.mask.reshape(-1)[segment]
-    return replace(view, values=packed(values), codes=view.codes[:0], mask=mask)
-
-
-def _counts_of(sums: Sums) -> Counts:
-    (outside, lam), (inside, s) = sums.totals[:, :2].tolist()
+def _counts_of(parts: Sequence[Sums]) -> Counts:
+    totals = np.array([sums.totals for sums in parts]).reshape(-1, 4)
+    outside, lam, inside, s = (math.fsum(column) for column in totals.T)
     return Counts(int(outside + inside), int(inside), s, lam)
 
 
 def count(view: MapView) -> Counts:
     """Count a map: all that the soft Dice confidence and its bounds need."""
-    segments = _segments(view.values.size)
-    parts = [_counts_of(sums) for sums in _run(lambda at: _sum_one(view, at, powers=False), segments)]
-    return Counts(
-        sum(part.n for part in parts),
-        sum(part.k for part in parts),
-        math.fsum(part.s for part in parts),
-        math.fsum(part.lam for part in parts),
-    )
+    return _counts_of(_sum_segments(view, powers=False))
 
 
 def dice_statistics(view: MapView) -> DiceStatistics:
     """Sum a map with all that the exact expectations of overlap scores need."""
+    parts = _sum_segments(view, powers=True)
+    counts = _counts_of(parts)
+    powers = np.zeros((2, ORDER - 1))
+    powers[:, :3] = sum(part.powers for part in parts)
+    if all(mass == 0.0 or mass >= QUARTIC_MASS for mass in (counts.lam, counts.s)):
+        powers[:, :3] += sum(part.provisional for part in parts)
+        return DiceStatistics(counts, powers, (np.empty(0), np.empty(0)))
+    refined = _refine(view, [part.larger for part in parts], (counts.lam, counts.s))
+    powers += sum(more for more, _ in refined)
+    outside, inside = (np.concatenate([apart[side] for _, apart in refined]) for side in (0, 1))
+    return DiceStatistics(counts, powers, (outside, inside))
 
-    def one(segment: slice) -> DiceStatistics:
-        sums = _sum_one(view, segment, powers=True)
-        outside, inside = (sums.apart[side, : sums.apart_count[side]].copy() for side in (0, 1))
-        return DiceStatistics(_counts_of(sums), sums.totals[:, 2:].copy(), (outside, inside))
 
-    return reduce(add, _run(one, _segments(view.values.size)))
+def _refine(
+    view: MapView, larger: Sequence[Any], masses: tuple[float, float]
+) -> Sequence[tuple[Any, tuple[Any, Any]]]:
+    """Give the powers of the blocks with larger values and the values set apart, a pair a segment."""
+
+    def one(task: tuple[slice, Any]) -> tuple[Any, tuple[Any, Any]]:
+        segment, blocks = task
+        refined = new_refined()
+        refine_segment(_pixels(view, segment), blocks, masses, refined)
+        outside, inside = (refined.apart[side, : refined.apart_count[side]].copy() for side in (0, 1))
+        return refined.powers, (outside, inside)
+
+    return _run(one, list(zip(_segments(view.values.size), larger, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -155,53 +170,69 @@ class Ranks:
 
     Attributes
     ----------
-    upto_low, below_high
-        Pixels with doubt <= low, and with doubt < high.
+    below_low, upto_low, below_high, upto_high
+        Pixels with doubt < low, <= low, < high and <= high.
     inside
         The doubts strictly between, or fewer where there was no room for all.
     """
 
+    below_low: int
     upto_low: int
     below_high: int
+    upto_high: int
     inside: Any
 
     @property
     def complete(self) -> bool:
         """Whether ``inside`` holds all doubts of the bracket."""
-        return int(self.inside.size) == self.below_high - self.upto_low
+        return int(self.inside.size) == max(self.below_high - self.upto_low, 0)
 
     @classmethod
     def together(cls, parts: Iterable[Ranks]) -> Ranks:
         """Add up the ranks in several tiles, all at once: their doubts are copied one time only."""
         tiles = list(parts)
         return cls(
+            sum(tile.below_low for tile in tiles),
             sum(tile.upto_low for tile in tiles),
             sum(tile.below_high for tile in tiles),
+            sum(tile.upto_high for tile in tiles),
             np.concatenate([tile.inside for tile in tiles]),
         )
 
 
 def measure(view: MapView, request: UncertaintyRequest) -> tuple[UncertaintyStatistics, Ranks]:
-    """Measure the uncertainty of a map, in one pass where it has two or three dimensions."""
+    """Measure the uncertainty of a map, its patches in the same pass where that takes little memory."""
     if request.side is None:
         return _measure_by_segments(view, request)
     side = request.side
     sides = tuple(min(side, length) for length in view.values.shape)
-    if view.values.ndim in _WALKED:
+    if _can_walk(view, sides):
         return _measure_by_tiles(view, request, sides)
     statistics, ranks = _measure_by_segments(view, request)
-    return replace(statistics, patch=_largest_patch_elsewhere(view, sides)), ranks
+    return replace(statistics, patch=_largest_patch_by_slices(view, sides)), ranks
+
+
+def _as_volume(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return (1,) * (3 - len(shape)) + shape
+
+
+def _can_walk(view: MapView, sides: tuple[int, ...]) -> bool:
+    """Tell whether the map has two or three dimensions and the walk's buffers are small beside it."""
+    if view.values.ndim not in (2, 3):
+        return False
+    allowed = max(_WALK_BYTES, _WALK_SHARE * view.values.nbytes)
+    return bool(bytes_of_walk(_as_volume(view.values.shape), _as_volume(sides)) <= allowed)
 
 
 def _read(measures: Measures, n: int, patch: float = -math.inf) -> tuple[UncertaintyStatistics, Ranks]:
     doubt, entropy, above, above_count = measures.totals.tolist()
     lowest, highest = (float_of_bits(int(bits)) for bits in measures.extremes)
-    upto_low, below_high = (int(rank) for rank in measures.ranks)
+    below_low, upto_low, below_high, upto_high = (int(rank) for rank in measures.ranks)
     kept = below_high - upto_low
-    room = measures.inside.size - BLOCK  # the last block may have found no room
+    room = measures.inside.size - BLOCK  # with less left a block may have been passed over
     inside = measures.inside[: kept if 0 <= kept <= room else 0].copy()
     statistics = UncertaintyStatistics(n, doubt, entropy, above, int(above_count), lowest, highest, patch)
-    return statistics, Ranks(upto_low, below_high, inside)
+    return statistics, Ranks(below_low, upto_low, below_high, upto_high, inside)
 
 
 def total(
@@ -219,8 +250,6 @@ def _measure_by_segments(view: MapView, request: UncertaintyRequest) -> tuple[Un
         measures = request.new_measures()
         if not measure_segment(flat[segment], view.codes, new_work(), measures):
             explain_bad_values(view, segment)
-            measures = request.new_measures()
-            measure_segment(_unsigned(view, segment).values, view.codes[:0], new_work(), measures)
         return _read(measures, flat[segment].size)
 
     return total(_run(one, _segments(flat.size)))
@@ -230,8 +259,7 @@ def _measure_by_tiles(
     view: MapView, request: UncertaintyRequest, sides: tuple[int, ...]
 ) -> tuple[UncertaintyStatistics, Ranks]:
     """Measure a map with its patches; each thread walks neighbouring tiles and hands rows on."""
-    missing = (1,) * (3 - view.values.ndim)
-    volume, sides = view.values.reshape(missing + view.values.shape), missing + sides
+    volume, sides = view.values.reshape(_as_volume(view.values.shape)), _as_volume(sides)
     tiles = _tiles(volume.shape, sides)
     threads = min(current_threads(), len(tiles))
     runs = [tiles[len(tiles) * i // threads : len(tiles) * (i + 1) // threads] for i in range(threads)]
@@ -242,9 +270,6 @@ def _measure_by_tiles(
     results = list(_run(one, runs))
     if None in results:
         explain_bad_values(view)
-        unsigned = replace(_unsigned(view, slice(None)), mask=None)
-        shaped = replace(unsigned, values=unsigned.values.reshape(view.values.shape))
-        return _measure_by_tiles(shaped, request, sides[-view.values.ndim :])
     return total(part for parts in results if parts is not None for part in parts)
 
 
@@ -289,25 +314,36 @@ def largest_patch(view: MapView, sides: tuple[int, ...]) -> float:
         sides = sides[::-1]
     if any(side > length for side, length in zip(sides, view.values.shape, strict=True)):
         return -math.inf
-    if view.values.ndim in _WALKED:
-        request = UncertaintyRequest()
-        return _measure_by_tiles(view, request, sides)[0].patch
-    return _largest_patch_elsewhere(view, sides)
+    if _can_walk(view, sides):
+        return _measure_by_tiles(view, UncertaintyRequest(), sides)[0].patch
+    return _largest_patch_by_slices(view, sides)
 
 
-def _largest_patch_elsewhere(view: MapView, sides: tuple[int, ...]) -> float:
-    """Largest patch of a map of one dimension or of more than three; a pass of its own."""
-    values, (side, *inner) = view.values, sides
-    if values.ndim == 1:
-        pieces = (values[first : first + SEGMENT + side - 1] for first in range(0, values.size, SEGMENT))
-        sums = (
-            window_sums(entropy_map(piece, view.codes), (side,)) for piece in pieces if piece.size >= side
-        )
-        return max(float(part.max()) for part in sums)
-    recent: deque[Any] = deque(maxlen=side)
-    largest = -math.inf
-    for piece in values:
-        recent.append(window_sums(entropy_map(piece, view.codes), tuple(inner)))
-        if len(recent) == side:
-            largest = max(largest, float(np.sum(recent, axis=0).max()))
+def _largest_patch_by_slices(view: MapView, sides: tuple[int, ...]) -> float:
+    """Largest patch of any map with any box, in little memory; a pass of its own.
+
+    The windows of a slice along the longest axis are added when it enters the box and computed once more to
+    be taken off when it leaves. Rounding is that of the largest sum, which is the one that counts.
+    """
+    if view.values.ndim == 1:
+        return _largest_stretch(view, sides[0])
+    along = int(np.argmax(view.values.shape))
+    slices, side, inner = np.moveaxis(view.values, along, 0), sides[along], sides[:along] + sides[along + 1 :]
+
+    def windows(z: int) -> Any:
+        return window_sums(entropy_map(slices[z], view.codes), inner)
+
+    column, largest = 0.0, -math.inf
+    for z in range(len(slices)):
+        column = column + windows(z) - (windows(z - side) if z >= side else 0.0)
+        if z >= side - 1:
+            largest = max(largest, float(column.max()))
     return largest
+
+
+def _largest_stretch(view: MapView, side: int) -> float:
+    """Largest patch of a line."""
+    piece = max(_STRETCH, side)
+    firsts = range(0, view.values.size - side + 1, piece)
+    pieces = (view.values[first : first + piece + side - 1] for first in firsts)
+    return max(float(window_sums(entropy_map(each, view.codes), (side,)).max()) for each in pieces)

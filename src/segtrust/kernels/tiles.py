@@ -1,4 +1,4 @@
-"""Maps larger than memory: anything with a shape, a type, chunks and slicing (Dask, Zarr, HDF5)."""
+"""Maps that are read piece by piece: larger than memory (Dask, Zarr, HDF5), or laid out with gaps."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ __all__ = ["extended", "is_chunked", "read_tile", "tiles_of"]
 
 _SLAB = 1 << 24
 """Pixels of a piece of an array that says nothing about its chunks."""
+_SLABS = 16
+"""Pieces of an array in memory; one of them is copied at a time, and patches reach into the next."""
 
 
 def is_chunked(p: Any) -> bool:
@@ -27,9 +29,15 @@ def _steps(length: int, chunk: int | Sequence[int]) -> list[slice]:
     return [slice(first, min(first + chunk, length)) for first in range(0, length, max(chunk, 1))]
 
 
+def _slabs(p: Any) -> list[int]:
+    """Cut an array in memory across the axis whose neighbours lie farthest apart: a slab is then compact."""
+    across = int(np.argmax(np.abs(p.strides)))
+    return [-(-length // _SLABS) if axis == across else length for axis, length in enumerate(p.shape)]
+
+
 def tiles_of(p: Any) -> Iterator[tuple[slice, ...]]:
     """Index of each chunk, in the order of the array."""
-    chunks = p.chunks
+    chunks = _slabs(p) if isinstance(p, np.ndarray) else p.chunks
     if chunks is None:  # a contiguous HDF5 data set
         rows = max(1, _SLAB // max(1, int(np.prod(p.shape[1:]))))
         chunks = (rows, *p.shape[1:])

@@ -23,7 +23,7 @@ from segtrust.kernels.refusals import (
     refuse_value,
 )
 
-__all__ = ["MapView", "as_binary", "explain_bad_values", "packed", "view_map"]
+__all__ = ["MapView", "as_binary", "explain_bad_values", "is_packed", "packed", "view_map"]
 
 _NO_CODES = np.empty(0)
 _PIECE = 1 << 20
@@ -143,6 +143,14 @@ def view_map(p: Any, mask: Any = None, *, threshold: float = 0.5, source: str = 
     return MapView(packed(values), codes, mask, _as_compared(threshold, p.dtype), source, reverse)
 
 
+def is_packed(p: Any, mask: Any) -> bool:
+    """Tell whether the loops can read a map and its mask where they lie."""
+    as_stored = p.dtype.isnative and (p.dtype.kind != "f" or p.dtype.itemsize <= 8)
+    arrays = [p] if mask is None else [p, mask]
+    together = all(a.flags.c_contiguous for a in arrays) or all(a.flags.f_contiguous for a in arrays)
+    return bool(as_stored and together and (mask is None or mask.dtype in (np.bool_, np.uint8)))
+
+
 def packed(values: Any) -> Any:
     """Give an array without gaps that nobody writes to, so that loops are compiled for one kind only."""
     view = np.ascontiguousarray(values).view()
@@ -158,15 +166,18 @@ def _as_compared(threshold: float, dtype: Any) -> Any:
     return rounded if dtype.itemsize == 4 else np.float64(rounded)
 
 
-def explain_bad_values(view: MapView, stretch: slice = slice(None)) -> None:
-    """Raise for the first bad value of a stretch; return if there is none but a negative zero."""
+def explain_bad_values(view: MapView, stretch: slice = slice(None)) -> NoReturn:
+    """Raise for the first bad value of a stretch in which a loop has met one."""
     flat = view.values.reshape(-1)
     start, stop, _ = stretch.indices(flat.size)
-    for first in range(start, stop, _PIECE):
-        piece = view.probabilities(flat[first : min(first + _PIECE, stop)])
-        bad = ~((piece >= 0) & (piece <= 1))
-        if bad.any():
-            _raise_bad_value(view, piece, first, int(np.argmax(bad)))
+    firsts = range(start, stop, _PIECE)
+    pieces = (view.probabilities(flat[first : min(first + _PIECE, stop)]) for first in firsts)
+    first, piece = next(pair for pair in zip(firsts, pieces, strict=True) if _is_bad(pair[1]).any())
+    _raise_bad_value(view, piece, first, int(np.argmax(_is_bad(piece))))
+
+
+def _is_bad(piece: Any) -> Any:
+    return ~((piece >= 0) & (piece <= 1))
 
 
 def _raise_bad_value(view: MapView, piece: Any, first: int, at: int) -> NoReturn:

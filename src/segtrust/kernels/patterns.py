@@ -1,42 +1,16 @@
-"""How the loops are compiled, said once.
-
-Two kinds of loop exist here. A *reduction* may be re-associated by the compiler, or it would not be
-vectorised; its blocks are short and its accumulators double, so the order inside a block costs at most a
-few units in the last place. An *element-wise* loop must keep its order (the exponent arithmetic of the
-logarithm depends on it) and is vectorised anyway.
-"""
+"""Bit patterns, vector width and integer codes inside compiled loops."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 from llvmlite import ir
-from numba import config, njit, types
+from numba import config, types
 from numba.extending import intrinsic, overload
 
-__all__ = [
-    "as_floats",
-    "elementwise",
-    "entry",
-    "float_from_pattern",
-    "pattern",
-    "plain",
-    "prefer_wide_vectors",
-    "reduction",
-    "unsigned_pattern",
-]
-
-_Function = TypeVar("_Function")
-
-
-class _Compile(Protocol):
-    """A decorator that keeps the type of what it compiles."""
-
-    def __call__(self, function: _Function, /) -> _Function: ...
+__all__ = ["as_floats", "float_from_pattern", "pattern", "prefer_wide_vectors", "unsigned_pattern"]
 
 
 class _Inline(Protocol):
@@ -46,49 +20,6 @@ class _Inline(Protocol):
 
 
 _intrinsic: _Inline = intrinsic
-
-
-def _digest_of_kernels() -> str:
-    """Fingerprint of every file that a compiled loop may have been inlined from."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-_DIGEST = _digest_of_kernels()
-_inner: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-
-
-def _compiled(**options: Any) -> _Compile:
-    decorator: _Compile = njit(nogil=True, error_model="numpy", **options)
-    return decorator
-
-
-reduction = _compiled(fastmath=True, **_inner)
-"""For sums; called by other compiled functions only, which saves half of the compiler's time."""
-
-elementwise = _compiled(fastmath={"contract", "nnan", "ninf", "nsz"}, **_inner)
-"""For loops without a sum; called by other compiled functions only."""
-
-plain = _compiled(**_inner)
-"""For what calls the loops; called by other compiled functions only."""
-
-
-def entry(function: _Function) -> _Function:
-    """Compile a function that Python calls, and keep it on disk with all it calls until any kernel changes.
-
-    Numba itself looks only at the file of the function; a change in a file it calls into would go unnoticed,
-    and so would an upgrade that restores the times of unchanged files.
-    """
-    try:
-        dispatcher = _compiled(cache=True)(function)
-    except RuntimeError:  # nowhere to write to, as in a container under an arbitrary user: compile each time
-        return _compiled()(function)
-    cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-    if cache_file is not None:
-        cache_file._source_stamp = _DIGEST
-    return dispatcher
 
 
 def as_floats(source: Any, table: Any, scratch: Any) -> Any:

@@ -1,0 +1,1 @@
+"""Experiments: parameters in, one tidy table out."""

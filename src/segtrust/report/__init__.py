@@ -1,0 +1,1 @@
+"""Tables and figures of results; the only place that rounds."""

@@ -1,0 +1,119 @@
+"""The answer of a certification."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from segtrust.selective.plan import Need
+from segtrust.selective.procedure import Procedure
+from segtrust.selective.targets import Target
+
+__all__ = ["Certificate", "Operation", "Step"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One candidate that was tested.
+
+    Attributes
+    ----------
+    threshold
+        Cases with at least this confidence are accepted.
+    accepted
+        Calibration cases that it accepts.
+    p_value
+        Largest over the targets; the candidate is certified where it is at most ``level``.
+    level
+        At which it was tested.
+    """
+
+    threshold: float
+    accepted: int
+    p_value: float
+    level: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the promise can be made at this threshold."""
+        return self.p_value <= self.level
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A threshold in use.
+
+    Attributes
+    ----------
+    threshold
+        Cases with at least this confidence are accepted.
+    coverage, coverage_interval
+        Share of the calibration cases that it accepts, and its Clopper-Pearson interval, as if the threshold
+        had been chosen before they were seen.
+    risks
+        Observed selective risk, a number a target.
+    """
+
+    threshold: float
+    coverage: float
+    coverage_interval: tuple[float, float]
+    risks: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A certified threshold, or the honest answer that there is none.
+
+    Attributes
+    ----------
+    operation
+        The threshold and what comes with it; ``None`` where nothing can be promised.
+    need
+        Where nothing is certified: how many cases would do.
+    targets, delta
+        What holds for the accepted cases, all of it together, with probability at least ``1 - delta`` over
+        the draw of the calibration cases.
+    n
+        Cases that were tested on, those set aside not counted.
+    digest
+        Fingerprint of the calibration table.
+    procedure
+        What was fixed beforehand.
+    steps
+        All tests, in their order.
+    """
+
+    operation: Operation | None
+    need: Need | None
+    targets: tuple[Target, ...]
+    delta: float
+    n: int
+    digest: str
+    procedure: Procedure
+    steps: tuple[Step, ...] = field(repr=False)
+
+    @property
+    def certified(self) -> bool:
+        """Whether there is a threshold."""
+        return self.operation is not None
+
+    @property
+    def threshold(self) -> float | None:
+        """Confidence from which on cases are accepted; ``None`` where nothing can be promised."""
+        return None if self.operation is None else self.operation.threshold
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of the calibration cases that are accepted."""
+        return None if self.operation is None else self.operation.coverage
+
+    def __str__(self) -> str:
+        """Say it in a sentence."""
+        promise = " and ".join(map(str, self.targets))
+        if self.operation is None:
+            return f"Not certifiable with these {self.n} cases: {promise} (δ = {self.delta:g}). {self.need}"
+        low, high = self.operation.coverage_interval
+        return (
+            f"Accept cases with confidence of at least {self.operation.threshold:.6g}: {promise}, with "
+            f"probability {1.0 - self.delta:g}. {self.operation.coverage:.1%} of {self.n} cases are accepted "
+            f"({low:.1%} to {high:.1%})."
+        )

@@ -1,0 +1,293 @@
+"""An acceptance threshold whose promise holds with a stated probability: fixed-sequence testing.
+
+The selective risk is not monotone in the threshold, so candidates are tested one by one, each at the full
+level, in an order fixed before any loss is seen: from the threshold that accepts half of the reference cases
+to laxer ones, until one cannot be rejected. The probability that any rejected candidate breaks the promise is
+at most the level, however many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from segtrust.errors import ParameterError, TooFewCasesError
+from segtrust.selective.cases import CalibrationCases
+from segtrust.selective.certificate import Certificate, Operation, Step
+from segtrust.selective.plan import Need, need_from_losses
+from segtrust.selective.procedure import Procedure
+from segtrust.selective.pvalues import get_p_value
+from segtrust.selective.targets import Target
+from segtrust.selective.vectors import check_fraction, check_seed
+
+__all__ = ["Bench", "certify", "certify_each", "certify_threshold", "clopper_pearson", "walk_candidates"]
+
+_FEWEST_REFERENCES = 10
+
+
+def certify_threshold(
+    confidence: Any,
+    loss: Any,
+    *,
+    target_risk: float,
+    delta: float = 0.05,
+    reference: Any = None,
+    patients: Any = None,
+) -> Certificate:
+    """Find the laxest threshold whose selective risk is at most the target, with probability 1 - δ.
+
+    Parameters
+    ----------
+    confidence, loss
+        Of calibration cases that nothing has learned from; losses in [0, 1].
+    target_risk
+        Limit on the mean loss of the accepted cases.
+    delta
+        Probability, over the draw of the calibration cases, that the promise is broken.
+    reference
+        Confidences of other, unlabelled cases, for candidate thresholds. Without them a fifth of the cases is
+        set aside for it.
+    patients
+        Label of each case's patient. Patients are then the independent units, and the promise is about the
+        mean in which each patient counts once.
+
+    Returns
+    -------
+    Certificate
+        With ``threshold`` ``None`` where nothing can be promised.
+
+    See Also
+    --------
+    certify : Several targets, failure rates, other procedures, cases with ids.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> confidence = rng.random(300)
+    >>> loss = (1 - confidence) * rng.random(300)
+    >>> found = certify_threshold(confidence, loss, target_risk=0.2, reference=rng.random(500))
+    >>> found.certified, round(found.coverage, 2)
+    (True, 0.76)
+    """
+    cases = CalibrationCases(confidence, loss, patients=patients, reference=reference)
+    return certify(cases, [Target(target_risk)], delta=delta)
+
+
+def certify(
+    cases: CalibrationCases,
+    targets: Sequence[Target],
+    *,
+    delta: float = 0.05,
+    procedure: Procedure | None = None,
+    seen_ids: Collection[str] = (),
+) -> Certificate:
+    """Find the laxest threshold at which all targets hold together, with probability 1 - δ.
+
+    Parameters
+    ----------
+    cases
+        Calibration cases.
+    targets
+        One or several; a candidate passes where every one of them does, which needs no correction.
+    delta
+        Probability that any of the targets is broken.
+    procedure
+        What is fixed beforehand; `Procedure` says what is usual.
+    seen_ids
+        Cases that the estimator, or a recalibration of the maps, has learned from. They are refused.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> confidence = rng.random(400)
+    >>> cases = CalibrationCases(confidence, (1 - confidence) * rng.random(400), reference=rng.random(500))
+    >>> both = certify(cases, [Target(0.2), Target(0.1, below_dice=0.5)])
+    >>> both.certified, both.threshold >= certify(cases, [Target(0.2)]).threshold
+    (True, True)
+    """
+    procedure = procedure or Procedure()
+    cases.refuse(seen_ids)
+    bench, steps = walk_candidates(cases, targets, delta, procedure)
+    operation = _operation(bench, steps, delta)
+    return Certificate(
+        operation,
+        _need(bench, steps) if operation is None else None,
+        bench.targets,
+        delta,
+        bench.n,
+        cases.digest,
+        procedure,
+        tuple(steps),
+    )
+
+
+def walk_candidates(
+    cases: CalibrationCases, targets: Sequence[Target], delta: float, procedure: Procedure
+) -> tuple[Bench, list[Step]]:
+    """Walk the sequences; give the cases as they were tested, and all tests."""
+    delta = check_fraction(delta, "delta", open_ends=True)
+    if not targets:
+        raise ParameterError("targets: expected at least one, got none.")
+    tested, reference = _split(cases, procedure)
+    bench = Bench(tested, tuple(targets), procedure)
+    level = delta / len(procedure.start_coverages)
+    sequences = (procedure.candidates(reference, start) for start in procedure.start_coverages)
+    return bench, [step for candidates in sequences for step in bench.walk(candidates, level)]
+
+
+def certify_each(
+    cases: CalibrationCases,
+    targets: Sequence[Target],
+    *,
+    delta: float = 0.05,
+    procedure: Procedure | None = None,
+    seen_ids: Collection[str] = (),
+) -> list[Certificate]:
+    """Find a threshold for each target of its own; the probability that any promise is broken is at most δ.
+
+    Parameters are those of `certify`; each of m targets is certified at level δ/m.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> confidence = rng.random(400)
+    >>> cases = CalibrationCases(confidence, (1 - confidence) * rng.random(400), reference=rng.random(500))
+    >>> strict, lax = certify_each(cases, [Target(0.15), Target(0.22)])
+    >>> strict.threshold > lax.threshold, strict.delta
+    (True, 0.025)
+    """
+    if not targets:
+        raise ParameterError("targets: expected at least one, got none.")
+    level = check_fraction(delta, "delta", open_ends=True) / len(targets)
+    return [
+        certify(cases, [target], delta=level, procedure=procedure, seen_ids=seen_ids) for target in targets
+    ]
+
+
+def _split(cases: CalibrationCases, procedure: Procedure) -> tuple[CalibrationCases, Any]:
+    """Give the cases to test on, and the confidences from which candidates are taken."""
+    if cases.reference is not None:
+        reference, tested = cases.reference, cases
+    else:
+        units = cases.units
+        order = check_seed(procedure.seed).permutation(units.max() + 1)
+        aside = np.isin(units, order[: round(procedure.set_aside * order.size)])
+        if aside.sum() < _FEWEST_REFERENCES or (~aside).sum() < 2:
+            raise TooFewCasesError(
+                f"cases: of {cases.n}, {aside.sum()} would be set aside for candidates, which takes at "
+                f"least {_FEWEST_REFERENCES}. Give confidences of unlabelled cases as reference."
+            )
+        reference, tested = cases.confidence[aside], cases.part(~aside)
+    return tested, reference
+
+
+class Bench:
+    """Cases in a random order, ready to be tested at any threshold."""
+
+    def __init__(self, cases: CalibrationCases, targets: tuple[Target, ...], procedure: Procedure) -> None:
+        self.targets = targets
+        self.procedure = procedure
+        # Sorted first, then shuffled: the answer must not depend on the order of the rows.
+        units = cases.units
+        canonical = np.lexsort((cases.loss, cases.confidence))
+        shuffled = check_seed(procedure.seed + 1).permutation(_ranked(units[canonical]).max() + 1)
+        order = np.argsort(shuffled[_ranked(units[canonical])], kind="stable")
+        self.confidence = cases.confidence[canonical][order]
+        self.units = _ranked(units[canonical][order])
+        self.losses = [target.losses(cases.loss[canonical][order]) for target in targets]
+
+    @property
+    def n(self) -> int:
+        """Number of cases."""
+        return int(self.confidence.size)
+
+    def walk(self, thresholds: Sequence[float], level: float) -> list[Step]:
+        """Test one candidate after the other, up to the first that cannot be rejected."""
+        steps = []
+        for threshold in thresholds:
+            accepted = self.confidence >= threshold
+            largest = max(
+                self._p_value(loss, accepted, target.risk, level)
+                for loss, target in zip(self.losses, self.targets, strict=True)
+            )
+            steps.append(Step(threshold, int(accepted.sum()), largest, level))
+            if not steps[-1].passed:
+                break
+        return steps
+
+    def _p_value(self, loss: Any, accepted: Any, risk: float, level: float) -> float:
+        if risk in (0.0, 1.0):  # no finite number of cases shows 0, and losses are never above 1
+            return 1.0 - risk
+        return get_p_value(self.procedure.p_value)(self.unit_losses(loss, accepted, risk), risk, level)
+
+    def unit_losses(self, loss: Any, accepted: Any, risk: float) -> Any:
+        """Give risk + Z of each unit with an accepted case, Z the mean of its (loss - risk)·accepted.
+
+        A unit without an accepted case has Z = 0 and tells nothing. Of a unit with one case this is its loss.
+        """
+        if self.units[-1] == self.n - 1:  # one case each
+            return loss[accepted]
+        sizes = np.bincount(self.units)
+        excess = np.bincount(self.units, np.where(accepted, loss - risk, 0.0)) / sizes
+        return (risk + excess)[np.bincount(self.units, accepted) > 0]
+
+    def risk(self, loss: Any, accepted: Any) -> float:
+        """Observed selective risk, in which each unit counts once."""
+        weight = np.where(accepted, 1.0 / np.bincount(self.units)[self.units], 0.0)
+        return float(np.sum(weight * loss) / np.sum(weight))
+
+
+def _ranked(units: Any) -> Any:
+    """Renumber units in the order in which they first appear."""
+    _, first, inverse = np.unique(units, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse]
+
+
+def _operation(bench: Bench, steps: list[Step], delta: float) -> Operation | None:
+    """Give the laxest candidate that has passed."""
+    passed = [step for step in steps if step.passed]
+    if not passed:
+        return None
+    best = min(passed, key=lambda step: step.threshold)
+    accepted = bench.confidence >= best.threshold
+    return Operation(
+        best.threshold,
+        best.accepted / bench.n,
+        clopper_pearson(best.accepted, bench.n, 1.0 - delta),
+        tuple(bench.risk(loss, accepted) for loss in bench.losses),
+    )
+
+
+def _need(bench: Bench, steps: list[Step]) -> Need:
+    """How many cases would do at the strictest candidate, for the target that needs most."""
+    strictest = max(steps, key=lambda step: step.threshold)
+    accepted = bench.confidence >= strictest.threshold
+    needs = [
+        need_from_losses(
+            bench.unit_losses(loss, accepted, target.risk),
+            target.risk,
+            level=strictest.level,
+            p_value=bench.procedure.p_value,
+            coverage=strictest.accepted / bench.n,
+        )
+        for loss, target in zip(bench.losses, bench.targets, strict=True)
+    ]
+    return max(needs, key=lambda need: float("inf") if need.cases is None else need.cases)
+
+
+def clopper_pearson(hits: int, n: int, level: float) -> tuple[float, float]:
+    """Exact interval of a share.
+
+    Examples
+    --------
+    >>> [round(end, 4) for end in clopper_pearson(0, 59, 0.95)]
+    [0.0, 0.0606]
+    """
+    from scipy.stats import beta
+
+    tail = (1.0 - level) / 2.0
+    low = float(beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0
+    high = float(beta.ppf(1.0 - tail, hits + 1, n - hits)) if hits < n else 1.0
+    return low, high

@@ -1,0 +1,62 @@
+"""What has to be fixed before a threshold is certified."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from segtrust.errors import ParameterError
+from segtrust.selective.pvalues import get_p_value
+from segtrust.selective.vectors import check_fraction, check_seed
+
+__all__ = ["Procedure"]
+
+
+@dataclass(frozen=True)
+class Procedure:
+    """How a threshold is sought; chosen before a loss is seen.
+
+    Attributes
+    ----------
+    p_value
+        ``"betting"``, ``"hoeffding-bentkus"``, or for failure rates ``"binomial"``.
+    start_coverages
+        Coverages at which a sequence starts; each of m of them is tested at level δ/m.
+    step
+        Distance of the coverages of two candidates.
+    set_aside
+        Share of the cases (patients) that only serve for candidates where there are no reference cases.
+    seed
+        Of the choice of those, and of the order in which losses are bet on.
+
+    Examples
+    --------
+    >>> Procedure(start_coverages=(0.9,), step=0.05).candidates(np.arange(100.0), 0.9)
+    [10.0, 5.0, 0.0]
+    """
+
+    p_value: str = "betting"
+    start_coverages: tuple[float, ...] = (0.5,)
+    step: float = 0.01
+    set_aside: float = 0.2
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        get_p_value(self.p_value)
+        check_fraction(self.step, "step", open_ends=True)
+        check_fraction(self.set_aside, "set_aside", open_ends=True)
+        check_seed(self.seed)
+        starts = tuple(check_fraction(start, "start_coverages") for start in self.start_coverages)
+        if not starts or 0.0 in starts:
+            raise ParameterError(f"start_coverages: expected numbers in (0, 1], got {self.start_coverages}.")
+        object.__setattr__(self, "start_coverages", starts)
+
+    def candidates(self, reference: Any, start: float) -> list[float]:
+        """Thresholds from the one of coverage ``start`` on to the one that accepts all reference cases."""
+        descending = np.sort(reference)[::-1]
+        coverages = np.append(np.arange(start, 1.0 - self.step / 2.0, self.step), 1.0)
+        places = np.ceil(np.round(coverages * descending.size, 9)).astype(int) - 1
+        return [float(each) for each in np.unique(descending[places])[::-1]]

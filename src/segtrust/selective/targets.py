@@ -1,0 +1,51 @@
+"""What is promised of the accepted cases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from segtrust.selective.vectors import check_fraction
+
+__all__ = ["Target"]
+
+_SLACK = 1e-12
+"""A Dice of exactly the cut-off is no failure, whichever way its loss was rounded."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A limit on the mean loss, or on the share of failures, of the accepted cases.
+
+    Attributes
+    ----------
+    risk
+        The limit, in [0, 1].
+    below_dice
+        Where given, a case counts as a failure, with loss 1, if its Dice (one minus the loss) is below this,
+        and as a success, with loss 0, otherwise.
+
+    Examples
+    --------
+    >>> str(Target(0.10)), str(Target(0.05, below_dice=0.8))
+    ('mean loss at most 0.1', 'at most 0.05 of the cases with Dice below 0.8')
+    """
+
+    risk: float
+    below_dice: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        object.__setattr__(self, "risk", check_fraction(self.risk, "target_risk"))
+        if self.below_dice is not None:
+            object.__setattr__(self, "below_dice", check_fraction(self.below_dice, "below_dice"))
+
+    def losses(self, loss: Any) -> Any:
+        """Losses that the target is about."""
+        return loss if self.below_dice is None else (loss > 1.0 - self.below_dice + _SLACK) * 1.0
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        if self.below_dice is None:
+            return f"mean loss at most {self.risk:g}"
+        return f"at most {self.risk:g} of the cases with Dice below {self.below_dice:g}"

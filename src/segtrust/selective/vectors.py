@@ -1,0 +1,139 @@
+"""Vectors over cases, checked once: the door through which confidences and losses come in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from segtrust.errors import CaseLengthError, CaseValueError, ParameterError, TooFewCasesError
+
+__all__ = [
+    "check_all",
+    "check_fraction",
+    "check_length",
+    "check_seed",
+    "confidences_of",
+    "labels_of",
+    "losses_of",
+    "vector",
+    "weights_of",
+]
+
+
+def vector(values: Any, name: str, *, ids: Sequence[Any] | None = None, fewest: int = 1) -> Any:
+    """Give finite float64 numbers, one a case; a new array only where one is needed.
+
+    Parameters
+    ----------
+    values
+        A sequence, array, or pandas column.
+    name
+        How errors name the vector.
+    ids
+        How errors name a case; its place, counted from 0, where there are none.
+    fewest
+        Number of cases below which nothing can be said.
+
+    Examples
+    --------
+    >>> vector([1, 0.5], "confidence").tolist()
+    [1.0, 0.5]
+    """
+    found = _as_floats(values, name)
+    if found.ndim != 1:
+        raise CaseLengthError(f"{name}: expected one number a case, got an array of shape {found.shape}.")
+    if found.size < fewest:
+        raise TooFewCasesError(f"{name}: expected at least {fewest} cases, got {found.size}.")
+    check_all(np.isfinite(found), found, name, "a finite number", ids)
+    return found
+
+
+def _as_floats(values: Any, name: str) -> Any:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise CaseValueError(f"{name}: expected numbers, got {_short(values)}.") from error
+
+
+def _short(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
+def check_all(good: Any, values: Any, name: str, expected: str, ids: Sequence[Any] | None = None) -> None:
+    """Raise for the first case whose value is not what is expected, and say how many there are."""
+    if good.all():
+        return
+    bad = np.flatnonzero(~good)
+    case = bad[0] if ids is None else repr(ids[int(bad[0])])
+    more = f" and {bad.size - 1} more" if bad.size > 1 else ""
+    raise CaseValueError(
+        f"{name}: expected {expected}, got {values[bad[0]]!s} for case {case}{more}. "
+        "Mend or drop such cases first; they are never ranked."
+    )
+
+
+def confidences_of(values: Any, *, ids: Sequence[Any] | None = None, fewest: int = 1) -> Any:
+    """Check confidences: finite, of any scale."""
+    return vector(values, "confidence", ids=ids, fewest=fewest)
+
+
+def losses_of(values: Any, n: int, *, ids: Sequence[Any] | None = None, unit: bool = False) -> Any:
+    """Check losses of ``n`` cases: at least 0, and with ``unit`` at most 1."""
+    found = vector(values, "loss", ids=ids)
+    check_length(found, n, "loss")
+    good = (found >= 0.0) & (found <= (1.0 if unit else np.inf))
+    check_all(good, found, "loss", "a loss in [0, 1]" if unit else "a loss of at least 0", ids)
+    return found
+
+
+def weights_of(values: Any, n: int) -> Any:
+    """Check weights of ``n`` cases: at least 0, not all 0; ones where there are none."""
+    if values is None:
+        return np.ones(n)
+    found = vector(values, "weights")
+    check_length(found, n, "weights")
+    check_all(found >= 0.0, found, "weights", "a weight of at least 0")
+    if not found.any():
+        raise CaseValueError("weights: expected at least one above 0, got only zeros.")
+    return found
+
+
+def labels_of(values: Any, n: int, name: str) -> Any:
+    """Give the group (patient, structure, centre) of each case as numbers from 0 on."""
+    found = np.asarray(values)
+    if found.ndim != 1:
+        raise CaseLengthError(f"{name}: expected one label a case, got an array of shape {found.shape}.")
+    check_length(found, n, name)
+    return np.unique(found, return_inverse=True)[1]
+
+
+def check_length(values: Any, n: int, name: str) -> None:
+    """Refuse a vector over other cases."""
+    if len(values) != n:
+        raise CaseLengthError(f"{name}: expected {n} values, one for each confidence, got {len(values)}.")
+
+
+def check_fraction(value: Any, name: str, *, open_ends: bool = False) -> float:
+    """Refuse what is no number in [0, 1], or in (0, 1).
+
+    Examples
+    --------
+    >>> check_fraction(0.05, "delta", open_ends=True)
+    0.05
+    """
+    number = value if isinstance(value, int | float | np.floating | np.integer) else float("nan")
+    inside = 0.0 < number < 1.0 if open_ends else 0.0 <= number <= 1.0
+    if not inside or isinstance(value, bool):
+        ends = "(0, 1)" if open_ends else "[0, 1]"
+        raise ParameterError(f"{name}: expected a number in {ends}, got {_short(value)}.")
+    return float(number)
+
+
+def check_seed(seed: Any) -> np.random.Generator:
+    """Give the generator of a whole number; there is no random result without a seed."""
+    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
+        raise ParameterError(f"seed: expected a whole number of at least 0, got {_short(seed)}.")
+    return np.random.default_rng(int(seed))

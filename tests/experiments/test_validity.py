@@ -1,0 +1,34 @@
+"""The simulation itself, and that promises are kept in it."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from segtrust.experiments.validity import DELTA, Population, dice_population, settings, simulate_validity
+from segtrust.selective.targets import Target
+
+
+def test_population_reads_true_risks():
+    population = Population(np.array([0.9, 0.7, 0.7, 0.1]), np.array([0.0, 0.5, 0.1, 0.9]))
+    assert population.true_risks(Target(0.1)).tolist() == pytest.approx([0, 0.25, 0.2, 0.375])
+    assert [population.accepted(t) for t in (1, 0.9, 0.7, 0.5, 0)] == [0, 1, 3, 3, 4]
+
+
+def test_confidence_is_informative_but_too_high():
+    population = dice_population(20_000)
+    assert np.corrcoef(population.confidence, population.loss)[0, 1] < -0.7
+    assert population.confidence.mean() > 1 - population.loss.mean()
+
+
+@pytest.mark.slow
+def test_promises_are_kept():
+    done = []
+    outcomes = list(simulate_validity(draws=400, advance=done.append))
+    assert len(outcomes) == len(settings())
+    assert sum(done) == 400 * len(outcomes)
+    for outcome in outcomes:
+        assert binom.sf(round(outcome.broken * 400) - 1, 400, DELTA) > 1e-3, outcome
+        assert outcome.coverage <= outcome.oracle_coverage + 0.01
+    best = next(each for each in outcomes if (each.loss, each.p_value, each.n) == ("dice", "betting", 1000))
+    assert best.certified == 1
+    assert best.coverage > 0.7

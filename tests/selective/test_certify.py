@@ -1,0 +1,229 @@
+"""Certified thresholds: the sequence, its order, its units, and that the promise is kept."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from segtrust.errors import ParameterError, SeenCasesError, TooFewCasesError
+from segtrust.selective.cases import CalibrationCases
+from segtrust.selective.certify import certify, certify_each, certify_threshold, clopper_pearson
+from segtrust.selective.procedure import Procedure
+from segtrust.selective.pvalues import binomial_p_value
+from segtrust.selective.targets import Target
+
+
+def drawn(n, seed=0, patients=None):
+    """Confident cases have smaller losses; at coverage c the risk is about c / 4."""
+    rng = np.random.default_rng(seed)
+    confidence = rng.random(n)
+    loss = (1 - confidence) * rng.random(n)
+    return CalibrationCases(confidence, loss, patients=patients, reference=rng.random(400))
+
+
+class TestSequence:
+    def test_candidates_become_laxer_until_one_fails(self):
+        found = certify(drawn(400), [Target(0.15)])
+        thresholds = [step.threshold for step in found.steps]
+        assert thresholds == sorted(thresholds, reverse=True)
+        assert [step.passed for step in found.steps] == [True] * (len(thresholds) - 1) + [False]
+        assert found.threshold == thresholds[-2]
+
+    def test_the_first_accepts_the_start_coverage_of_the_reference(self):
+        cases = drawn(400)
+        for start in (0.3, 0.5, 0.9):
+            found = certify(cases, [Target(0.5)], procedure=Procedure(start_coverages=(start,)))
+            assert np.mean(cases.reference >= found.steps[0].threshold) == pytest.approx(start, abs=1e-9)
+
+    def test_everything_is_accepted_where_everything_may_be(self):
+        cases = drawn(400)
+        assert certify(cases, [Target(0.9)]).threshold == cases.reference.min()
+
+    def test_several_starts_share_the_level(self):
+        cases = drawn(400)
+        found = certify(cases, [Target(0.15)], procedure=Procedure(start_coverages=(0.1, 0.5)))
+        assert {step.level for step in found.steps} == {0.025}
+        starts = [step.threshold for step in found.steps[:1]] + [
+            after.threshold
+            for before, after in zip(found.steps, found.steps[1:], strict=False)
+            if after.threshold > before.threshold
+        ]
+        assert [np.mean(cases.reference >= start).round(3) for start in starts] == [0.1, 0.5]
+        assert found.threshold == min(step.threshold for step in found.steps if step.passed)
+
+    def test_a_strict_start_may_hold_where_the_usual_one_does_not(self):
+        target = Target(0.09)  # the risk of the better half is 0.125
+        assert not certify(drawn(3000), [target]).certified
+        found = certify(drawn(3000), [target], procedure=Procedure(start_coverages=(0.1, 0.5)))
+        assert found.certified
+        assert found.coverage == pytest.approx(0.3, abs=0.1)
+
+    def test_the_order_of_rows_does_not_matter(self):
+        cases = drawn(300)
+        order = np.random.default_rng(1).permutation(300)
+        turned = CalibrationCases(cases.confidence[order], cases.loss[order], reference=cases.reference)
+        assert certify(cases, [Target(0.15)]) == certify(turned, [Target(0.15)])
+
+    def test_sorted_losses_do_not_fool_the_gambler(self):
+        """Good cases first would let a gambler become rich before the bad ones come."""
+        loss = np.repeat([0.0, 1.0], [150, 50])
+        found = certify_threshold(np.ones(200), loss, target_risk=0.1, reference=np.ones(20))
+        assert not found.certified
+
+    def test_ties_are_accepted_together(self):
+        confidence = np.repeat([0.9, 0.5, 0.1], 100)
+        loss = np.repeat([0.0, 0.02, 0.9], 100)
+        found = certify_threshold(confidence, loss, target_risk=0.05, reference=confidence[::3])
+        assert (found.threshold, found.coverage) == (0.5, 2 / 3)
+
+    def test_all_tied(self):
+        found = certify_threshold(
+            np.full(200, 0.7), np.full(200, 0.05), target_risk=0.1, reference=[0.7] * 10
+        )
+        assert (found.threshold, found.coverage, len(found.steps)) == (0.7, 1.0, 1)
+
+
+class TestSetAside:
+    def test_a_fifth_serves_for_candidates_only(self):
+        cases = CalibrationCases(*(getattr(drawn(500), name) for name in ("confidence", "loss")))
+        found = certify(cases, [Target(0.2)])
+        assert found.n == 400
+        assert found.certified
+
+    def test_patients_stay_together(self):
+        patients = np.repeat(np.arange(100), 5)
+        base = drawn(500)
+        cases = CalibrationCases(base.confidence, base.loss, patients=patients)
+        assert certify(cases, [Target(0.2)]).n == 400
+
+    def test_too_few_for_it(self):
+        with pytest.raises(TooFewCasesError, match=r"of 40, 8 would be set aside .* at least 10"):
+            certify_threshold(np.linspace(0, 1, 40), np.zeros(40), target_risk=0.1)
+
+
+class TestTargets:
+    def test_all_hold_together(self):
+        cases, mean, failures = drawn(600), Target(0.2), Target(0.02, below_dice=0.5)
+        both = certify(cases, [mean, failures])
+        alone = [certify(cases, [target]).threshold for target in (mean, failures)]
+        assert both.threshold == max(alone)
+        assert len(both.operation.risks) == 2
+
+    def test_each_of_its_own_at_a_share_of_the_level(self):
+        cases = drawn(600)
+        found = certify_each(cases, [Target(0.15), Target(0.2)], delta=0.1)
+        assert [each.delta for each in found] == [0.05, 0.05]
+        assert found[0] == certify(cases, [Target(0.15)], delta=0.05)
+
+    def test_failure_rates_with_the_exact_p_value(self):
+        cases = drawn(600)
+        found = certify(cases, [Target(0.3, below_dice=0.7)], procedure=Procedure(p_value="binomial"))
+        step = found.steps[3]
+        accepted = cases.confidence >= step.threshold
+        failures = (cases.loss[accepted] > 0.3) * 1.0
+        assert step.p_value == pytest.approx(binomial_p_value(failures, 0.3, 0.05))
+
+    def test_a_dice_of_the_cut_off_is_no_failure(self):
+        dice = np.array([0.8, 0.79999, 0.81])
+        assert Target(0.1, below_dice=0.8).losses(1 - dice).tolist() == [0, 1, 0]
+        assert Target(0.1, below_dice=0.8).losses(np.array([0.2])).tolist() == [0]
+
+    @pytest.mark.parametrize(("risk", "certified"), [(0.0, False), (1.0, True)])
+    def test_ends(self, risk, certified):
+        zero = CalibrationCases(np.linspace(0, 1, 300), np.zeros(300), reference=np.linspace(0, 1, 50))
+        assert certify(zero, [Target(risk)]).certified is certified
+
+    @pytest.mark.parametrize("risk", [-0.1, 1.1, np.nan, "0.1", None])
+    def test_outside(self, risk):
+        with pytest.raises(ParameterError, match=r"target_risk: expected a number in \[0, 1\]"):
+            certify_threshold([0.1, 0.2], [0.1, 0.2], target_risk=risk)
+
+    def test_none(self):
+        with pytest.raises(ParameterError, match="targets: expected at least one"):
+            certify(drawn(100), [])
+
+
+class TestNotCertifiable:
+    def test_says_how_many_cases_would_do(self):
+        found = certify(drawn(40), [Target(0.2)])
+        assert (found.threshold, found.coverage, found.certified) == (None, None, False)
+        assert 40 < found.need.cases < 400
+        assert "Not certifiable with these 40 cases" in str(found)
+        assert f"About {found.need.cases} cases would do" in str(found)
+        assert certify(drawn(2 * found.need.cases), [Target(0.2)]).certified
+
+    def test_says_when_no_number_would(self):
+        found = certify(drawn(400), [Target(0.05)])
+        assert found.need.cases is None
+        assert "No number of cases would do" in str(found)
+
+    def test_nobody_is_as_confident_as_the_reference(self):
+        found = certify_threshold(np.zeros(50), np.zeros(50), target_risk=0.1, reference=np.ones(50))
+        assert "are they alike?" in str(found)
+
+
+class TestPatients:
+    def test_one_case_each_is_the_same_as_none(self):
+        cases = drawn(300)
+        named = CalibrationCases(
+            cases.confidence, cases.loss, np.arange(300)[::-1], reference=cases.reference
+        )
+        assert certify(cases, [Target(0.15)]).threshold == certify(named, [Target(0.15)]).threshold
+
+    def test_each_patient_counts_once(self):
+        """One patient with 300 perfect cases says less than 300 patients."""
+        confidence, loss = np.full(310, 0.9), np.concatenate([np.zeros(300), np.full(10, 0.3)])
+        patients = np.concatenate([np.zeros(300), np.arange(1, 11)])
+        cases = CalibrationCases(confidence, loss, patients, reference=np.full(20, 0.9))
+        assert certify_threshold(confidence, loss, target_risk=0.2, reference=np.full(20, 0.9)).certified
+        found = certify(cases, [Target(0.2)])
+        assert not found.certified
+        lax = certify(cases, [Target(1.0)])
+        assert lax.operation.risks[0] == pytest.approx(10 * 0.3 / 11)
+
+    def test_z_of_the_design(self):
+        """Of a patient's two cases one is accepted with loss 0.5: Z = (0.5 - 0.2) / 2."""
+        from segtrust.selective.certify import Bench
+
+        cases = CalibrationCases([0.9, 0.1, 0.8], [0.5, 0.7, 0.0], patients=["a", "a", "b"], reference=[0.5])
+        bench = Bench(cases, (Target(0.2),), Procedure())
+        found = bench.unit_losses(bench.losses[0], bench.confidence >= 0.5, 0.2)
+        assert sorted(found - 0.2) == pytest.approx([-0.2, 0.15])
+
+
+def test_cases_that_were_learned_from_are_refused():
+    base = drawn(100)
+    ids = [f"case-{i}" for i in range(100)]
+    cases = CalibrationCases(base.confidence, base.loss, ids=ids, reference=base.reference)
+    with pytest.raises(SeenCasesError, match="'case-7'"):
+        certify(cases, [Target(0.2)], seen_ids=["case-7", "train-1"])
+    assert certify(cases, [Target(0.2)], seen_ids=["train-1"]).n == 100
+
+
+@pytest.mark.parametrize(("hits", "n"), [(0, 10), (3, 10), (10, 10), (1, 1), (500, 1000)])
+def test_clopper_pearson_inverts_the_binomial_test(hits, n):
+    low, high = clopper_pearson(hits, n, 0.9)
+    assert low == 0 if hits == 0 else binom.sf(hits - 1, n, low) == pytest.approx(0.05)
+    assert high == 1 if hits == n else binom.cdf(hits, n, high) == pytest.approx(0.05)
+
+
+BAD_PROCEDURES = [
+    {"p_value": "wsr"},
+    {"start_coverages": ()},
+    {"start_coverages": (0.0,)},
+    {"start_coverages": (1.5,)},
+    {"step": 0},
+    {"set_aside": 1},
+    {"seed": -1},
+]
+
+
+@pytest.mark.parametrize("settings", BAD_PROCEDURES)
+def test_procedures_are_checked(settings):
+    with pytest.raises(ParameterError, match=next(iter(settings))):
+        Procedure(**settings)
+
+
+@pytest.mark.parametrize("delta", [0, 1, -1, np.nan, "a"])
+def test_delta_is_checked(delta):
+    with pytest.raises(ParameterError, match="delta"):
+        certify_threshold([0.1, 0.2], [0.1, 0.2], target_risk=0.1, delta=delta, reference=[0.1])

@@ -1,0 +1,64 @@
+"""Sample sizes: more cases for harder promises, and as many as it takes."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from segtrust.errors import ParameterError
+from segtrust.selective.plan import plan_calibration
+from segtrust.selective.procedure import Procedure
+from segtrust.selective.pvalues import betting_p_value
+from segtrust.selective.targets import Target
+
+
+def test_harder_promises_need_more_cases():
+    sizes = [plan_calibration(0.10, risk).cases for risk in (0.02, 0.04, 0.06, 0.08)]
+    assert sizes == sorted(sizes)
+    assert plan_calibration(0.10, 0.05, delta=0.01).cases > plan_calibration(0.10, 0.05).cases
+    assert plan_calibration(0.10, 0.05, spread=0.2).cases > plan_calibration(0.10, 0.05, spread=0.02).cases
+
+
+def test_the_number_does_what_it_says():
+    need = plan_calibration(0.10, 0.05, spread=0.05, power=0.8)
+    rng = np.random.default_rng(99)
+    concentration = 0.05 * 0.95 / 0.05**2 - 1
+    draws = rng.beta(0.05 * concentration, 0.95 * concentration, (500, need.cases // 2))
+    share = np.mean([betting_p_value(losses, 0.10, 0.05) <= 0.05 for losses in draws])
+    assert 0.72 < share < 0.9
+
+
+def test_failure_rates_without_a_failure_are_the_rule_of_three():
+    """59 successes show a failure rate below 5 % at level 0.05; half of the cases are accepted."""
+    procedure = Procedure(p_value="binomial")
+    need = plan_calibration(Target(0.05, below_dice=0.8), 0.0, procedure=procedure)
+    smallest = next(n for n in range(1, 100) if binom.cdf(0, n, 0.05) <= 0.05)
+    assert smallest == 59
+    assert need.cases == 2 * smallest
+
+
+def test_starts_share_the_level():
+    two = Procedure(start_coverages=(0.3, 0.5))
+    assert plan_calibration(0.10, 0.05, procedure=two).cases >= plan_calibration(0.10, 0.05).cases
+
+
+@pytest.mark.parametrize("risk", [0.10, 0.2, 1.0])
+def test_no_number_would_do(risk):
+    need = plan_calibration(0.10, risk)
+    assert need.cases is None
+    assert "No number of cases would do" in str(need)
+
+
+def test_too_many_would_be_needed():
+    need = plan_calibration(0.10, 0.0999, spread=0.29)
+    assert need.cases is None
+    assert "More than 262144 cases" in str(need)
+
+
+@pytest.mark.parametrize("spread", [-0.1, 0.3, np.nan])
+def test_spreads_that_no_losses_have(spread):
+    with pytest.raises(ParameterError, match=r"spread: losses with mean 0\.05 have one in"):
+        plan_calibration(0.10, 0.05, spread=spread)
+
+
+def test_constant_losses():
+    assert plan_calibration(0.10, 0.05, spread=0.0).cases < plan_calibration(0.10, 0.05, spread=0.1).cases

@@ -1,0 +1,102 @@
+"""P-values are valid: below a level no more often than the level says, and equal to slow twins."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from scipy.stats import binom
+
+from segtrust.errors import CaseValueError, ParameterError
+from segtrust.selective.pvalues import (
+    P_VALUES,
+    betting_p_value,
+    binomial_p_value,
+    get_p_value,
+    hoeffding_bentkus_p_value,
+)
+
+
+def slow_betting(losses, target, delta):
+    """The capital process step by step, as in the paper of Waudby-Smith and Ramdas."""
+    fortune, richest, total, squares, variance = 1.0, 1.0, 0.0, 0.0, 0.25
+    for seen, loss in enumerate(losses, start=1):
+        stake = min(1.0, math.sqrt(2 * math.log(1 / delta) / (len(losses) * variance)))
+        fortune *= 1 - stake * (loss - target)
+        richest = max(richest, fortune)
+        total += loss
+        squares += (loss - (0.5 + total) / (seen + 1)) ** 2
+        variance = (0.25 + squares) / (seen + 1)
+    return 1 / richest
+
+
+unit_losses = st.lists(st.floats(0, 1) | st.sampled_from([0.0, 1.0]), max_size=40).map(np.array)
+inner = st.floats(0.01, 0.99)
+
+
+@given(unit_losses, inner, inner)
+def test_betting_equals_the_game_played_out(losses, target, delta):
+    assert betting_p_value(losses, target, delta) == pytest.approx(
+        slow_betting(losses, target, delta), rel=1e-9
+    )
+
+
+@given(unit_losses, inner)
+def test_hoeffding_bentkus_equals_its_two_bounds(losses, target):
+    found = hoeffding_bentkus_p_value(losses, target, 0.05)
+    if losses.size == 0:
+        assert found == 1
+        return
+    n, low = losses.size, min(losses.mean(), target)
+    terms = [x * math.log(x / y) if x else 0 for x, y in ((low, target), (1 - low, 1 - target))]
+    bentkus = math.e * binom.cdf(math.ceil(round(n * losses.mean(), 9)), n, target)
+    assert found == pytest.approx(min(1, math.exp(-n * sum(terms)), bentkus))
+
+
+@given(st.integers(0, 30), st.integers(0, 30), inner)
+def test_binomial_is_the_distribution_function(hits, misses, target):
+    losses = np.repeat([1.0, 0.0], [hits, misses])
+    expected = binom.cdf(hits, hits + misses, target) if hits + misses else 1
+    assert binomial_p_value(losses, target, 0.05) == pytest.approx(expected)
+
+
+ANY = [name for name in P_VALUES if name != "binomial"]
+LAWS = {
+    "coins": lambda rng, n: (rng.random(n) < 0.1) * 1.0,
+    "spread out": lambda rng, n: rng.beta(0.3, 2.7, n),
+    "narrow": lambda rng, n: rng.beta(20, 180, n),
+    "constant": lambda rng, n: np.full(n, 0.1),
+    "rare disasters": lambda rng, n: np.where(rng.random(n) < 0.05, 1.0, 1 / 19),
+}
+
+
+@pytest.mark.parametrize(("name", "law"), [*product(ANY, LAWS), ("binomial", "coins")])
+@pytest.mark.parametrize("n", [20, 200])
+def test_valid_where_the_mean_is_the_target(law, name, n):
+    """Every law has mean 0.1, which is not below the target."""
+    draws, level = 2000, 0.05
+    rng = np.random.default_rng(n)
+    found = np.array([P_VALUES[name](LAWS[law](rng, n), 0.1, level) for _ in range(draws)])
+    assert binom.sf((found <= level).sum() - 1, draws, level) > 1e-4
+
+
+@pytest.mark.parametrize("name", P_VALUES)
+def test_no_case_proves_nothing(name):
+    assert P_VALUES[name](np.array([]), 0.1, 0.05) == 1
+
+
+def test_small_losses_are_noticed():
+    losses = np.full(200, 0.01)
+    assert betting_p_value(losses, 0.1, 0.05) < 1e-6
+    assert hoeffding_bentkus_p_value(losses, 0.1, 0.05) < 1e-4
+
+
+def test_binomial_refuses_other_losses():
+    with pytest.raises(CaseValueError, match="choose 'betting'"):
+        binomial_p_value(np.array([0.5]), 0.1, 0.05)
+
+
+def test_unknown_names_list_the_known_ones():
+    with pytest.raises(ParameterError, match="betting, hoeffding-bentkus, binomial, got 'wsr'"):
+        get_p_value("wsr")
