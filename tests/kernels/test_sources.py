@@ -155,6 +155,15 @@ def test_a_bad_value_is_found_where_it_lies_in_the_whole_map(name, threads, valu
         score(stored, estimators=[estimator])
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_bad_value_of_a_map_with_gaps_is_found_where_it_lies(name):
+    p = np.full((1100, 1000, 2), 0.25, np.float32)[..., 0]
+    p[903, 44] = np.nan
+    estimator = {"tla": ThresholdLevel(0.3), "pla": PatchLevel(10)}.get(name, name)
+    with pytest.raises(ProbabilityRangeError, match=r"^p: .* at index \(903, 44\)"):
+        score(p, estimators=[estimator])
+
+
 @pytest.mark.needs("zarr")
 @pytest.mark.parametrize("name", NAMES)
 def test_negative_zeros_in_chunks_are_zeros(name, tmp_path):
