@@ -15,7 +15,7 @@ TEST_READY := $(VENV)/.test-ready
 .PHONY: help demo test test-slow test-pythons lint format bench docs clean
 
 help:  ## list these commands
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 demo: $(DEMO_READY)  ## score a few example maps and print a table
 	@$(BIN)/segtrust demo
@@ -57,9 +57,9 @@ $(DEMO_READY): pyproject.toml | $(BIN)/python
 	@$(PIP) install -e '.[demo]'
 	@touch $@
 
-# torch comes first: the packages that follow then find it in place.
+# torch and JAX come first: the packages that follow then find them in place.
 $(TEST_READY): pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "Installing the test environment into $(VENV)"
-	@$(PIP) install -c $(CONSTRAINTS) torch torchmetrics
+	@$(PIP) install -c $(CONSTRAINTS) torch torchmetrics jax
 	@$(PIP) install -c $(CONSTRAINTS) -e '.[$(TEST_EXTRAS)]'
 	@touch $(DEMO_READY) $@

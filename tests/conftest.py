@@ -24,6 +24,7 @@ TOOLS = {
     "chromium": ("chromium", "chromium-browser", "google-chrome"),
     "node": ("node", "nodejs"),
     "compiler": ("cc", "gcc", "clang"),
+    "make": ("make",),
     "postgres": ("postgres",),
 }
 UNLISTED_DIRECTORIES = "/usr/lib/postgresql/*/bin"  # where Debian keeps a database server

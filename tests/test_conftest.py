@@ -79,3 +79,8 @@ def test_thorough_profile_searches_longer(pytester, monkeypatch):
         """
     )
     pytester.runpytest_subprocess("-p", "no:xdist").assert_outcomes(passed=1)
+
+
+def test_no_test_escapes_where_all_is_required():
+    others = (path for path in CONFTEST.parent.rglob("test_*.py") if path.name != Path(__file__).name)
+    assert not [path.name for path in others if "importorskip" in path.read_text()]

@@ -9,7 +9,9 @@ from segtrust.confidence import get_estimator
 from segtrust.errors import (
     EmptyArrayError,
     GeometryError,
+    MaskError,
     MaskShapeError,
+    NotBinaryError,
     ParameterError,
     ProbabilityTypeError,
 )
@@ -56,16 +58,20 @@ class TestPrediction:
 
     @pytest.mark.parametrize("dtype", ["complex64", "int8", "int64", "uint32", "object", "U3", "M8[s]"])
     def test_types_that_hold_no_probabilities(self, dtype):
-        with pytest.raises(ProbabilityTypeError, match=r"case 7: expected probabilities as floats.*, got "):
+        hints = {"c": "Probabilities are real", "i": "Signed integers have no agreed", "u": "Only uint8"}
+        hint = hints.get(np.dtype(dtype).kind, "Convert the map to float32")
+        with pytest.raises(ProbabilityTypeError, match=rf"case 7: expected float16.*, got .*\. {hint}"):
             Prediction(np.zeros(3, dtype), id="case 7")
 
     @pytest.mark.parametrize("dtype", ["float16", ">f4", "float64", "longdouble", "uint8", ">u2", "bool"])
     def test_types_that_do(self, dtype):
         assert Prediction(np.zeros(3, dtype)).shape == (3,)
 
-    @pytest.mark.parametrize("threshold", [-0.01, 1.01, np.nan, np.inf])
+    @pytest.mark.parametrize("threshold", [-0.01, 1.01, np.nan, np.inf, "0.5", None, np.full(2, 0.5)])
     def test_threshold_out_of_range(self, threshold):
-        with pytest.raises(ParameterError, match=r"prediction: threshold: expected \[0, 1\], got"):
+        with pytest.raises(
+            ParameterError, match=r"prediction: threshold: expected a number in \[0, 1\], got"
+        ):
             Prediction(P, threshold=threshold)
 
     @pytest.mark.parametrize("threshold", [0, 0.35, 1])
@@ -73,7 +79,20 @@ class TestPrediction:
         assert Prediction(P, threshold=threshold).threshold == threshold
 
     @pytest.mark.parametrize(
-        "spacing_mm", [(1.0,), (1.0, 1.0, 1.0), (1.0, 0.0), (1.0, -2.0), (1.0, np.nan), (1.0, np.inf)]
+        "spacing_mm",
+        [
+            (1.0,),
+            (1.0, 1.0, 1.0),
+            (1.0, 0.0),
+            (1.0, -2.0),
+            (1.0, np.nan),
+            (1.0, np.inf),
+            1.0,
+            np.float32(1.0),
+            "ab",
+            ("a", "b"),
+            np.ones((2, 2)),
+        ],
     )
     def test_spacing_that_does_not_fit(self, spacing_mm):
         with pytest.raises(GeometryError, match="spacing_mm: expected 2 positive numbers, one an axis, got"):
@@ -81,6 +100,15 @@ class TestPrediction:
 
     def test_spacing_that_fits(self):
         assert Prediction(P, spacing_mm=(0.5, 2.0)).spacing_mm == (0.5, 2.0)
+        Prediction(P, spacing_mm=np.array([0.5, 2.0], np.float32))
+
+    def test_mask_errors_name_the_case(self):
+        prediction = Prediction(P, np.full((4, 5), 7), id="case 7")
+        for case in (prediction, Case(prediction, truth=np.zeros((4, 5)))):
+            with pytest.raises(NotBinaryError, match="case 7: mask: expected only 0 and 1, got the values 7"):
+                get_estimator("sdc").score(case)
+        with pytest.raises(MaskError, match="case 7: mask: expected bool, integers or floats"):
+            get_estimator("sdc").score(Prediction(P, np.zeros((4, 5), complex), id="case 7"))
 
     @pytest.mark.parametrize(("name", "source"), [("", "prediction"), ("case 7", "case 7")])
     def test_errors_name_it(self, name, source):
@@ -113,12 +141,33 @@ class TestEmptyPolicy:
             EmptyPolicy(name)
 
 
-@pytest.mark.parametrize(
-    "make", [lambda: Prediction([0.5, 0.2]), lambda: Case(Prediction(np.zeros(2)), [0, 1])]
-)
-def test_lists_are_refused_by_name(make):
-    with pytest.raises(ParameterError, match="expected an array, got list"):
-        make()
+MAKERS = {
+    "a": lambda values: Prediction(values, id="a"),
+    "a: mask": lambda values: Prediction(np.zeros(2), values, id="a"),
+    "a: truth": lambda values: Case(Prediction(np.zeros(2), id="a"), values),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_lists_are_refused_by_name(name):
+    with pytest.raises(ParameterError, match=f"{name}: expected an array, got list"):
+        MAKERS[name]([0, 1])
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_masked_arrays_are_refused_by_name(name):
+    message = rf"{name}: .* got 1 of 2 pixels masked by numpy\.ma.* values\.filled\(0\), or crop"
+    with pytest.raises(ParameterError, match=message):
+        MAKERS[name](np.ma.array([0.0, 1.0], mask=[True, False]))
+    MAKERS[name](np.ma.array([0.0, 1.0]))
+
+
+@pytest.mark.parametrize("value", [P, None, "case 7"])
+def test_a_case_is_made_of_a_prediction(value):
+    with pytest.raises(
+        ParameterError, match=rf"prediction: expected a Prediction, got {type(value).__name__}\. Wrap"
+    ):
+        Case(value, P)
 
 
 def test_an_estimator_refuses_a_bare_array():

@@ -81,7 +81,7 @@ def test_beta_weighs_missed_pixels(beta):
     assert f_beta(truth, mask, beta=beta) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("beta", [-1, math.nan, math.inf])
+@pytest.mark.parametrize("beta", [-1, math.nan, math.inf, "2", None])
 def test_beta_out_of_range(beta):
     with pytest.raises(ParameterError, match="beta: expected a finite number of at least 0, got"):
         f_beta(FULL, FULL, beta=beta)
@@ -130,6 +130,35 @@ def test_what_is_not_binary_is_named(bad):
         dice(soft, np.zeros(2))
     with pytest.raises(NotBinaryError, match="mask: expected only 0 and 1"):
         dice(np.zeros(2), soft)
+
+
+@pytest.mark.parametrize("score", [overlap, *SCORES.values(), RISKS["iou_risk"].of])
+@pytest.mark.parametrize("bad", [[1, 0], None, "01"], ids=lambda bad: type(bad).__name__)
+def test_what_is_no_array_is_named(score, bad):
+    kind = type(bad).__name__
+    with pytest.raises(ParameterError, match=rf"truth: expected an array, got {kind}\. Convert it: numpy"):
+        score(bad, np.zeros(2))
+    with pytest.raises(ParameterError, match=f"mask: expected an array, got {kind}"):
+        score(np.zeros(2), bad)
+
+
+@pytest.mark.needs("pandas")
+def test_tables_are_no_masks():
+    from pandas import DataFrame
+
+    with pytest.raises(ParameterError, match="truth: expected an array, got DataFrame"):
+        dice(DataFrame({"a": [0, 1]}), np.zeros((2, 1)))
+
+
+def test_masked_pixels_are_not_counted_in_silence():
+    whole, masked = np.array([1, 0, 1]), np.ma.array([1, 0, 1], mask=[0, 0, 1])
+    with pytest.raises(
+        ParameterError, match=r"truth: .* got 1 of 3 pixels masked by numpy.ma.*\.filled\(0\), or crop"
+    ):
+        dice(masked, whole)
+    with pytest.raises(ParameterError, match=r"mask: .* got 1 of 3 pixels masked"):
+        dice(whole, masked)
+    assert dice(np.ma.array(whole), whole) == 1
 
 
 def test_types_that_hold_no_mask():

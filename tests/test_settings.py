@@ -1,6 +1,8 @@
 """Threads are asked for by a block, by the environment, or not at all."""
 
-import multiprocessing
+import subprocess
+import sys
+import textwrap
 
 import numpy as np
 import pytest
@@ -30,9 +32,16 @@ def test_environment_must_be_a_whole_number(monkeypatch, text):
         current_threads()
 
 
-def test_a_block_needs_a_thread():
-    with pytest.raises(ParameterError, match="at least 1"), st.use_threads(0):
+@pytest.mark.parametrize("count", [0, -1, "2", 1.5, None])
+def test_a_block_needs_a_whole_number_of_threads(count):
+    message = f"threads: expected a whole number of at least 1, got {count!r}"
+    with pytest.raises(ParameterError, match=message), st.use_threads(count):
         pass
+
+
+def test_a_whole_number_may_come_from_numpy():
+    with st.use_threads(np.int64(2)):
+        assert current_threads() == 2
 
 
 def test_the_count_is_given_back_after_an_error():
@@ -42,19 +51,30 @@ def test_the_count_is_given_back_after_an_error():
     assert current_threads() == before
 
 
-def _score_in_child(queue, p):
-    with st.use_threads(2):
-        queue.put(st.soft_dice_confidence(p))
+FORK = """
+    import multiprocessing
+    import numpy as np
+    import segtrust as st
 
+    def score(queue, p):
+        with st.use_threads(2):
+            queue.put(st.soft_dice_confidence(p))
 
-def test_threads_work_after_a_fork():
     p = np.random.default_rng(0).random(3 << 20, dtype=np.float32)
     with st.use_threads(2):
         want = st.soft_dice_confidence(p)
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
-    child = context.Process(target=_score_in_child, args=(queue, p))
+    child = context.Process(target=score, args=(queue, p))
     child.start()
     assert queue.get(timeout=60) == want
     child.join(timeout=60)
     assert child.exitcode == 0
+"""
+
+
+def test_threads_work_after_a_fork():
+    """In a process of its own, because libraries that other tests have loaded do not like to be forked."""
+    command = [sys.executable, "-c", textwrap.dedent(FORK)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
+    assert done.returncode == 0, done.stderr

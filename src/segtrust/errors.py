@@ -12,7 +12,8 @@ Each class also inherits the standard exception it specialises, so ``except Valu
     · NotBinaryError                    - values other than 0 and 1
   x EmptyArrayError         ValueError  - no pixel at all
   x GeometryError           ValueError  - spacing that does not fit the map
-  x ParameterError          ValueError  - a threshold, side or option outside its range
+  x ParameterError          ValueError  - a threshold, side or option outside its range, or no array
+                                          where one is expected
   x CasesError              ValueError  - confidences and losses that cannot be ranked together
     · CaseLengthError                   - vectors of different lengths, or no vectors
     · CaseValueError                    - NaN, infinite, or a loss outside its range
@@ -89,7 +90,7 @@ class GeometryError(SegtrustError, ValueError):
 
 
 class ParameterError(SegtrustError, ValueError):
-    """An option outside the range in which it means something."""
+    """An option outside the range in which it means something, or something that is no array of pixels."""
 
 
 class CasesError(SegtrustError, ValueError):

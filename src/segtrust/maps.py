@@ -6,17 +6,17 @@ pass that sums them, because a pass of its own for the range would cost more tha
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
+from numbers import Real
 from typing import Any
 
-from segtrust.errors import (
-    EmptyArrayError,
-    GeometryError,
-    MaskShapeError,
-    ParameterError,
-    ProbabilityTypeError,
-)
+import numpy as np
+
+from segtrust.errors import EmptyArrayError, GeometryError, MaskShapeError, ParameterError
+from segtrust.kernels.inputs import check_array, check_fraction
+from segtrust.kernels.refusals import refuse_type
 
 __all__ = ["Case", "EmptyPolicy", "Prediction", "prediction_of"]
 
@@ -75,13 +75,12 @@ class Prediction:
 
     def __post_init__(self) -> None:
         """Check type, shape and geometry."""
-        _check_is_array(self.probabilities, self.source)
+        check_array(self.probabilities, self.source)
         _check_type(self.probabilities.dtype, self.source)
         _check_same_shape(self.mask, self.shape, name=f"{self.source}: mask")
         if 0 in self.shape:
             raise EmptyArrayError(f"{self.source}: expected at least one pixel, got shape {self.shape}.")
-        if not 0.0 <= self.threshold <= 1.0:
-            raise ParameterError(f"{self.source}: threshold: expected [0, 1], got {self.threshold!r}.")
+        check_fraction(self.threshold, f"{self.source}: threshold")
         _check_spacing(self.spacing_mm, self.shape, self.source)
 
     @property
@@ -112,6 +111,8 @@ class Case:
 
     def __post_init__(self) -> None:
         """Check that truth and map lie on one grid."""
+        if not isinstance(self.prediction, Prediction):
+            raise _no_prediction(self.prediction, "prediction: expected a Prediction")
         _check_same_shape(self.truth, self.prediction.shape, name=f"{self.prediction.source}: truth")
 
     @property
@@ -124,16 +125,13 @@ def _check_type(dtype: Any, source: str) -> None:
     """Refuse what no library would call a float, uint8, uint16 or bool."""
     name = str(getattr(dtype, "name", dtype)).rpartition(".")[2]
     if not (name in ("uint8", "uint16", "bool") or "float" in name or name == "longdouble"):
-        raise ProbabilityTypeError(
-            f"{source}: expected probabilities as floats, uint8, uint16 or bool, got {dtype}. "
-            "Convert the map to float32 probabilities first."
-        )
+        refuse_type(dtype, name[:1] if name.startswith(("int", "uint", "complex")) else "", source)
 
 
 def _check_same_shape(mask: Any, shape: tuple[int, ...], *, name: str) -> None:
     if mask is None:
         return
-    _check_is_array(mask, name)
+    check_array(mask, name)
     if tuple(mask.shape) != shape:
         raise MaskShapeError(
             f"{name}: expected the shape of the map, {shape}, got {tuple(mask.shape)}. "
@@ -141,28 +139,24 @@ def _check_same_shape(mask: Any, shape: tuple[int, ...], *, name: str) -> None:
         )
 
 
-def _check_is_array(values: Any, name: str) -> None:
-    if not (hasattr(values, "shape") and hasattr(values, "dtype")):
-        raise ParameterError(
-            f"{name}: expected an array, got {type(values).__name__}. Convert it: numpy.asarray(values)."
-        )
-
-
 def prediction_of(case: Case | Prediction) -> Prediction:
     """Give the prediction of a case, or the prediction itself; refuse a bare array."""
     prediction = case.prediction if isinstance(case, Case) else case
     if not isinstance(prediction, Prediction):
-        raise ParameterError(
-            f"case: expected a Prediction or a Case, got {type(prediction).__name__}. "
-            "Wrap an array first: Prediction(p)."
-        )
+        raise _no_prediction(prediction, "case: expected a Prediction or a Case")
     return prediction
 
 
-def _check_spacing(spacing_mm: tuple[float, ...] | None, shape: tuple[int, ...], source: str) -> None:
+def _no_prediction(value: object, expected: str) -> ParameterError:
+    return ParameterError(f"{expected}, got {type(value).__name__}. Wrap an array first: Prediction(p).")
+
+
+def _check_spacing(spacing_mm: Any, shape: tuple[int, ...], source: str) -> None:
     if spacing_mm is None:
         return
-    if len(spacing_mm) != len(shape) or not all(0.0 < step < float("inf") for step in spacing_mm):
+    fits = np.ndim(spacing_mm) == 1 and len(spacing_mm) == len(shape)
+    if not (fits and all(isinstance(step, Real) and 0.0 < float(step) < math.inf for step in spacing_mm)):
         raise GeometryError(
-            f"{source}: spacing_mm: expected {len(shape)} positive numbers, one an axis, got {spacing_mm!r}."
+            f"{source}: spacing_mm: expected {len(shape)} positive numbers, one an axis, got {spacing_mm!r}. "
+            f"Give the distance of neighbouring pixels along each axis: {(1.0,) * len(shape)}."
         )

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.errors import EmptyArrayError, MaskShapeError, ParameterError
+from segtrust.errors import EmptyArrayError, MaskShapeError
+from segtrust.kernels.inputs import check_array, check_number
 from segtrust.maps import EmptyPolicy
 
 __all__ = ["RISKS", "Overlap", "Risk", "dice", "f_beta", "f_beta_risk", "iou", "overlap"]
@@ -48,6 +49,8 @@ def overlap(truth: Any, mask: Any) -> Overlap:
     >>> overlap(np.array([1, 1, 0, 0]), np.array([1, 0, 1, 0]))
     Overlap(true_positives=1, false_positives=1, false_negatives=1)
     """
+    for values, name in ((truth, "truth"), (mask, "mask")):
+        check_array(values, name)
     if tuple(truth.shape) != tuple(mask.shape):
         raise MaskShapeError(
             f"truth: expected the mask's shape {tuple(mask.shape)}, got {tuple(truth.shape)}."
@@ -60,14 +63,20 @@ def overlap(truth: Any, mask: Any) -> Overlap:
 
 def _count_both(truth: Any, mask: Any) -> tuple[Any, Any, Any]:
     """Count the pixels in both masks, in the mask and in the truth, where the mask is."""
-    from segtrust.kernels.device import as_binary_on_device, count_on_device, is_device_array, put_beside
+    from segtrust.kernels.device import (
+        as_binary_on_device,
+        count_on_device,
+        is_device_array,
+        on_host,
+        put_beside,
+    )
     from segtrust.kernels.view import as_binary
 
     if is_device_array(mask):
-        truth = as_binary_on_device(put_beside(truth, mask), "truth")
+        truth = as_binary_on_device(put_beside(truth, mask, "truth"), "truth")
         mask = as_binary_on_device(mask, "mask")
         return count_on_device(truth & mask), count_on_device(mask), count_on_device(truth)
-    truth, mask = as_binary(np.asarray(truth), "truth"), as_binary(np.asarray(mask), "mask")
+    truth, mask = as_binary(np.asarray(on_host(truth)), "truth"), as_binary(np.asarray(mask), "mask")
     both, of_mask, of_truth = (int(np.count_nonzero(each)) for each in (truth & mask, mask, truth))
     return both, of_mask, of_truth
 
@@ -116,8 +125,7 @@ def f_beta(truth: Any, mask: Any, *, beta: float, empty: EmptyPolicy | str = Emp
     >>> f_beta(np.array([1, 1, 0, 0]), np.array([1, 0, 0, 0]), beta=1.0)
     0.6666666666666666
     """
-    if not 0.0 <= beta < float("inf"):
-        raise ParameterError(f"beta: expected a finite number of at least 0, got {beta!r}.")
+    check_number(beta, "beta")
     false_positive = 1.0 / (1.0 + beta * beta)
     return overlap(truth, mask).tversky(false_positive, 1.0 - false_positive, empty)
 

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from numbers import Integral
 
 from segtrust.errors import ParameterError
 
@@ -55,9 +56,9 @@ def use_threads(count: int) -> Iterator[None]:
     ...     st.soft_dice_confidence(np.array([0.9, 0.8, 0.1]))
     0.8947368421052632
     """
-    if count < 1:
-        raise ParameterError(f"threads: expected at least 1, got {count}.")
-    token = _threads.set(count)
+    if not isinstance(count, Integral) or count < 1:
+        raise ParameterError(f"threads: expected a whole number of at least 1, got {count!r}.")
+    token = _threads.set(int(count))
     try:
         yield
     finally:

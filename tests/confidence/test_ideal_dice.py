@@ -80,12 +80,26 @@ class TestFullPosterior:
 
 
 @pytest.mark.parametrize(
-    "weights", [(-0.1, 0.5), (1.1, 0.5), (0.5, -1), (0.5, math.inf), (math.nan, 1), (0.5, math.nan)]
+    ("name", "value"),
+    [
+        ("alpha", -0.1),
+        ("alpha", math.nan),
+        ("beta", -1),
+        ("beta", math.inf),
+        ("beta", math.nan),
+        ("beta", "1"),
+    ],
 )
-def test_weights_out_of_range(weights):
-    alpha, beta = weights
-    with pytest.raises(ParameterError, match=r"expected alpha in \[0, 1\] and beta >= 0, got alpha="):
-        expected_tversky(P, alpha=alpha, beta=beta)
+def test_weights_out_of_range(name, value):
+    with pytest.raises(ParameterError, match=f"{name}: expected a .*number .*, got "):
+        expected_tversky(P, **{"alpha": 0.5, "beta": 0.5, name: value})
+
+
+def test_a_false_positive_that_outweighs_a_hit_is_refused_with_the_reason():
+    with pytest.raises(
+        ParameterError, match=r"alpha: expected a number in \[0, 1\] \(beyond, .* diverge\), got 1.1"
+    ):
+        expected_tversky(P, alpha=1.1, beta=0.5)
 
 
 @pytest.mark.parametrize("beta", [-1, math.nan, math.inf])

@@ -1,10 +1,11 @@
 """Estimators by name."""
 
+import numpy as np
 import pytest
 
-from segtrust.confidence import get_estimator
-from segtrust.confidence.registry import ESTIMATORS
-from segtrust.errors import SegtrustError, UnknownNameError
+from segtrust.confidence import PatchLevel, SoftDice, assess, get_estimator, score, score_batch, score_classes
+from segtrust.confidence.registry import ESTIMATORS, get_estimators
+from segtrust.errors import ParameterError, SegtrustError, UnknownNameError
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -25,3 +26,28 @@ def test_unknown_names_list_the_known(error):
 def test_estimators_that_learn_nothing_stay_as_they_are():
     estimator = get_estimator("sdc")
     assert estimator.fit([]) is estimator
+
+
+def test_a_list_may_mix_names_and_estimators():
+    assert get_estimators(("sdc", PatchLevel(3))) == [SoftDice(), PatchLevel(3)]
+
+
+@pytest.mark.parametrize(
+    ("estimators", "message"),
+    [
+        ([3], r"expected names or estimators, got int 3\. The names are amsp, ane, apc"),
+        ([SoftDice], r"got the class SoftDice\. Make an estimator of it first: SoftDice\(\)\."),
+        ([None], "expected names or estimators, got None"),
+        ("sdc", "expected a list of names or estimators, got the text 'sdc'. Put a single one into a list"),
+        (SoftDice(), r"expected a list of names or estimators, got SoftDice"),
+        (SoftDice, "expected a list of names or estimators, got the class SoftDice"),
+        (None, "expected a list of names or estimators, got None"),
+        (3, "expected a list of names or estimators, got int 3"),
+    ],
+)
+def test_what_are_no_estimators_is_refused(estimators, message):
+    p = np.full((2, 3), 0.5)
+    calls = (score, assess, score_batch, lambda p, **more: score_classes(p, ["a", "b"], **more))
+    for call in calls:
+        with pytest.raises(ParameterError, match=f"estimators: .*{message}"):
+            call(p, estimators=estimators)

@@ -1,6 +1,4 @@
-"""Several estimators of one map, of a batch, of classes."""
-
-import math
+"""Several estimators of one map, or of a batch of them."""
 
 import numpy as np
 import pytest
@@ -13,18 +11,13 @@ from segtrust.confidence import (
     dice_bounds,
     score,
     score_batch,
-    score_classes,
     soft_dice_confidence,
 )
 from segtrust.errors import (
     EmptyArrayError,
-    MaskError,
     MaskShapeError,
-    NotBinaryError,
-    NotNormalisedError,
     ParameterError,
     ProbabilityRangeError,
-    ProbabilityTypeError,
     UnknownNameError,
 )
 from segtrust.kernels import sweep
@@ -86,10 +79,6 @@ class TestScore:
     def test_unknown_names_list_the_known(self):
         with pytest.raises(UnknownNameError, match="Unknown estimator 'sdk'; available: amsp, ane, apc, idc"):
             score(np.zeros(3), estimators=["sdk"])
-
-    def test_text_is_no_list(self):
-        with pytest.raises(ParameterError, match="expected a list of names, got the text 'sdc'"):
-            score(np.zeros(3), estimators="sdc")
 
     def test_results_of_one_name_would_hide_each_other(self):
         with pytest.raises(ParameterError, match="each is given once"):
@@ -153,6 +142,15 @@ class TestBatch:
         with pytest.raises(EmptyArrayError, match="expected a batch axis and at least one map, got shape"):
             score_batch(np.zeros(shape))
 
+    @pytest.mark.parametrize("p", [[[0.5, 0.2]], np.ma.masked_less(P, 0.1), None])
+    def test_what_is_no_batch_of_pixels(self, p):
+        with pytest.raises(ParameterError, match="p: expected an array"):
+            score_batch(p)
+
+    def test_masks_are_arrays(self):
+        with pytest.raises(ParameterError, match="mask: expected an array, got list"):
+            score_batch(self.P[:, :1, :1], [[[0]]] * 5)
+
     def test_mask_of_another_shape(self):
         with pytest.raises(MaskShapeError, match=r"expected the batch's shape \(5, 9, 8\), got \(9, 8\)"):
             score_batch(self.P, np.zeros((9, 8)))
@@ -162,131 +160,3 @@ class TestBatch:
         p[3, 2, 1] = 2
         with pytest.raises(ProbabilityRangeError, match=r"got 2 at index \(2, 1\)"):
             score_batch(p, estimators=["amsp"])
-
-
-ORGANS = ["background", "liver", "tumour", "spleen"]
-
-
-def softmax_of(shape, seed=0):
-    logits = np.random.default_rng(seed).normal(0, 3, (4, *shape))
-    logits[3] = -9  # the spleen is nowhere
-    exponentials = np.exp(logits)
-    return exponentials / exponentials.sum(0)
-
-
-class TestSoftmaxClasses:
-    P = softmax_of((12, 13))
-
-    def test_each_class_is_scored_with_its_part_of_the_labels(self):
-        found = score_classes(self.P, ORGANS, estimators=EVERYTHING)
-        labels = self.P.argmax(0)
-        assert found.predicted == ("liver", "tumour")
-        assert list(found.classes) == ["liver", "tumour", "spleen"]
-        for channel, name in ((1, "liver"), (2, "tumour")):
-            assert found.classes[name] == score(self.P[channel], labels == channel, EVERYTHING)
-
-    def test_a_class_neither_predicted_nor_probable_is_absent(self):
-        assert score_classes(self.P, ORGANS).classes["spleen"] is None
-
-    def test_a_class_that_is_probable_but_not_predicted_is_present(self):
-        found = score_classes(self.P, ORGANS, mask=np.zeros((12, 13), int), threshold=0.2)
-        assert found.classes["liver"]["sdc"] == 0
-        assert found.predicted == ()
-        assert found.case is None
-
-    def test_the_case_is_the_mean_over_predicted_classes(self):
-        found = score_classes(self.P, ORGANS, estimators=["sdc", "ane"])
-        for name in ("sdc", "ane"):
-            mean = np.mean([found.classes[organ][name] for organ in ("liver", "tumour")])
-            assert math.isclose(found.case[name], mean, rel_tol=1e-15)
-
-    @pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32])
-    def test_labels_that_are_given_win(self, dtype):
-        labels = np.random.default_rng(1).integers(0, 3, (12, 13)).astype(dtype)
-        found = score_classes(self.P, ORGANS, labels, ["sdc"])
-        assert found.classes["tumour"] == score(self.P[2], labels == 2, ["sdc"])
-
-    @pytest.mark.parametrize("dtype", ["float16", "float32", "uint8"])
-    def test_types(self, dtype):
-        p = (255 * self.P).round().astype(dtype) if dtype == "uint8" else self.P.astype(dtype)
-        found = score_classes(p, ORGANS, estimators=["sdc"])
-        assert found.classes["liver"] == score(p[1], p.argmax(0) == 1, ["sdc"])
-
-    def test_a_one_hot_map_is_a_softmax(self):
-        p = np.arange(4)[:, None] == np.array([0, 1, 1, 2, 2, 2])
-        found = score_classes(p, ORGANS)
-        assert (found.case["sdc"], found.predicted) == (1, ("liver", "tumour"))
-
-    @pytest.mark.parametrize("p", [P.transpose(1, 2, 0)[:4], P * 0.9, P + 0.1 * (P < 0.8), np.zeros((4, 3))])
-    def test_sums_other_than_1(self, p):
-        with pytest.raises(
-            NotNormalisedError, match=r"sums run from .* Move the class axis to the front.*independent=True"
-        ):
-            score_classes(p, ORGANS)
-
-    @pytest.mark.parametrize("names", [ORGANS[:3], [*ORGANS, "kidney"], ["background", "a", "a", "b"], []])
-    def test_as_many_names_as_channels(self, names):
-        with pytest.raises(ParameterError, match="names: expected 4 different names, got"):
-            score_classes(self.P, names)
-
-    def test_labels_of_another_shape(self):
-        with pytest.raises(MaskShapeError, match=r"expected labels of shape \(12, 13\)"):
-            score_classes(self.P, ORGANS, np.zeros((13, 12)))
-
-    @pytest.mark.parametrize("channel", range(4))
-    @pytest.mark.parametrize("value", [np.nan, -3.0, np.inf])
-    def test_bad_values_in_any_channel(self, channel, value):
-        p = softmax_of((70, 80))
-        p[channel, 41, 43] = value
-        with pytest.raises(ProbabilityRangeError, match=r"at index \(41, 43\)"):
-            score_classes(p, ORGANS)
-
-    def test_signed_integers(self):
-        with pytest.raises(ProbabilityTypeError):
-            score_classes(np.ones((4, 3), int), ORGANS)
-
-
-class TestIndependentClasses:
-    P = logit_normal((3, 10, 11))
-    REGIONS = ("whole", "core", "rim")
-
-    def test_regions_may_overlap(self):
-        found = score_classes(self.P, self.REGIONS, independent=True, estimators=EVERYTHING, threshold=0.3)
-        for channel, name in enumerate(self.REGIONS):
-            assert found.classes[name] == score(self.P[channel], estimators=EVERYTHING, threshold=0.3)
-        assert found.predicted == self.REGIONS
-
-    def test_masks_that_are_given_win(self):
-        masks = np.random.default_rng(0).random(self.P.shape) < 0.2
-        found = score_classes(self.P, self.REGIONS, masks, ["sdc"], independent=True)
-        assert found.classes["rim"] == score(self.P[2], masks[2], ["sdc"])
-
-    def test_masks_of_another_shape(self):
-        with pytest.raises(MaskShapeError, match="expected one mask a channel"):
-            score_classes(self.P, self.REGIONS, np.zeros((10, 11)), independent=True)
-
-    def test_labels_are_not_masks(self):
-        with pytest.raises(NotBinaryError):
-            score_classes(self.P, self.REGIONS, np.full(self.P.shape, 2), independent=True)
-
-    def test_absent_regions_do_not_count(self):
-        p = self.P.copy()
-        p[1] = 0.01
-        found = score_classes(p, self.REGIONS, independent=True)
-        assert found.classes["core"] is None
-        assert found.predicted == ("whole", "rim")
-        mean = (found.classes["whole"]["sdc"] + found.classes["rim"]["sdc"]) / 2
-        assert math.isclose(found.case["sdc"], mean, rel_tol=1e-15)
-
-
-@pytest.mark.parametrize("label", [-1, 3])
-def test_labels_without_a_channel_are_refused(label):
-    p = np.full((3, 4), 1 / 3)
-    with pytest.raises(MaskError, match="from 0 to 2"):
-        score_classes(p, ["background", "liver", "tumour"], np.array([0, 1, 2, label]))
-
-
-def test_eight_bit_softmax_of_many_classes_counts_as_normalised():
-    p = np.random.default_rng(0).dirichlet(np.ones(100), size=50).T
-    levels = np.round(p * 255).astype(np.uint8)
-    assert score_classes(levels, [str(i) for i in range(100)]).predicted

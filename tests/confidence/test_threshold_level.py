@@ -153,13 +153,18 @@ def test_nothing_to_learn_from(function):
         function()
 
 
-@pytest.mark.parametrize("fraction", [-0.1, 1.1, math.nan])
+def test_one_case_is_no_data_set():
+    with pytest.raises(ParameterError, match="cases: expected several, got one Prediction"):
+        ThresholdLevel().fit(Prediction(np.zeros(3)))
+
+
+@pytest.mark.parametrize("fraction", [-0.1, 1.1, math.nan, "0.5", None])
 def test_fractions_out_of_range(fraction):
     with pytest.raises(ParameterError, match=r"fraction: expected a number in \[0, 1\], got"):
         entropy_quantile([Prediction(np.zeros(3))], fraction)
 
 
-@pytest.mark.parametrize("tau", [-0.1, 1.1, math.nan])
+@pytest.mark.parametrize("tau", [-0.1, 1.1, math.nan, "a", np.array([0.1, 0.2])])
 def test_thresholds_out_of_range(tau):
     with pytest.raises(ParameterError, match="tau: expected an entropy in bits"):
         ThresholdLevel(tau)

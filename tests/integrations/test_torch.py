@@ -1,12 +1,9 @@
-"""The torch module and metric: what the public functions give, a batch at a time and on several processes."""
+"""The torch module: what the public functions give, a batch at a time."""
 
-import copy
-import pickle
+import math
 import subprocess
 import sys
-import textwrap
-from importlib.util import module_from_spec, spec_from_file_location
-from types import ModuleType
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -14,6 +11,7 @@ import pytest
 import segtrust
 from segtrust.errors import (
     EmptyArrayError,
+    MaskError,
     MaskShapeError,
     NotBinaryError,
     NotNormalisedError,
@@ -21,29 +19,19 @@ from segtrust.errors import (
     ProbabilityRangeError,
     ProbabilityTypeError,
 )
+from tests.integrations.batches import class_logits
 from tests.references import logit_normal
 
-torch = pytest.importorskip("torch")
-torch.set_num_threads(1)  # several threads a test, and several tests, would wait for each other
+pytestmark = pytest.mark.needs("torch")
+if find_spec("torch"):  # elsewhere the mark skips every test
+    import torch
 
-from segtrust.integrations import torch_metric  # noqa: E402 - only where torch is
-from segtrust.integrations.torch import (  # noqa: E402
-    CaseConfidences,
-    SoftDiceConfidence,
-    SoftDiceConfidenceMetric,
-)
+    from segtrust.integrations.torch import SoftDiceConfidence, SoftDiceConfidenceMetric
 
-BASES = ["torchmetrics", "LocalMetric"]
+    torch.set_num_threads(1)  # several threads a test, and several tests, would wait for each other
 
 TOLERANCE = 1e-12
 NAMES = ["background", "liver", "tumour", "cyst"]
-
-
-def class_logits(images=3, seed=0):
-    """Logits of four classes; the last is nowhere likely."""
-    logits = torch.from_numpy(np.random.default_rng(seed).normal(0, 2, (images, 4, 12, 13)))
-    logits[:, 3] -= 30.0
-    return logits
 
 
 def one_by_one(p, **options):
@@ -61,7 +49,10 @@ def of_classes(p, mask=None, *, independent):
     return np.array(rows)
 
 
-# The module
+@pytest.fixture
+def kind(request):
+    """A type of torch, by its name."""
+    return getattr(torch, request.param)
 
 
 @pytest.mark.parametrize("shape", [(4, 30), (4, 20, 30), (4, 1, 20, 30), (4, 6, 7, 8)])
@@ -74,7 +65,7 @@ def test_one_confidence_an_image(shape):
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.1, 0.3, 0.7, 1.0])
-@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.uint8])
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float32", "float64", "uint8"], indirect=True)
 def test_types_and_thresholds(kind, threshold):
     p = torch.from_numpy(logit_normal((3, 20, 30), mean=-1.0))
     p[:, :2] = threshold
@@ -117,7 +108,7 @@ def test_probabilities_give_what_their_logits_give():
         )
 
 
-@pytest.mark.parametrize("kind", [torch.bool, torch.int64, torch.float32])
+@pytest.mark.parametrize("kind", ["bool", "int64", "float32"], indirect=True)
 def test_a_given_mask_wins(kind):
     p = torch.from_numpy(logit_normal((4, 1, 20, 30)))
     mask = torch.from_numpy(np.random.default_rng(1).random(p.shape) < 0.3)
@@ -206,17 +197,58 @@ def test_a_network_that_gives_nan_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("error", "task", "mask"),
+    ("error", "task", "shape"),
     [
-        (MaskShapeError, "binary", torch.zeros(2, 5, 4)),
-        (MaskShapeError, "multiclass", torch.zeros(2, 3, 4, 5)),
-        (MaskShapeError, "multilabel", torch.zeros(2, 4, 5)),
-        (NotBinaryError, "multilabel", torch.full((2, 3, 4, 5), 2)),
+        (MaskShapeError, "binary", (2, 5, 4)),
+        (MaskShapeError, "multiclass", (2, 3, 4, 5)),
+        (MaskShapeError, "multilabel", (2, 4, 5)),
+        (NotBinaryError, "multilabel", (2, 3, 4, 5)),
     ],
 )
-def test_what_are_no_masks_is_refused(error, task, mask):
+def test_what_are_no_masks_is_refused(error, task, shape):
     with pytest.raises(error, match="mask: expected"):
-        SoftDiceConfidence(from_logits=True, task=task)(torch.randn(2, 3, 4, 5), mask)
+        SoftDiceConfidence(from_logits=True, task=task)(torch.randn(2, 3, 4, 5), torch.full(shape, 2))
+
+
+@pytest.mark.parametrize(
+    ("kind", "label"),
+    [("int64", 7), ("uint8", 255), ("int16", -1), ("uint16", 300), ("float32", 0.5), ("float64", math.nan)],
+    indirect=["kind"],
+)
+def test_labels_without_a_channel_are_refused(kind, label):
+    labels = torch.zeros(2, 4, 5, dtype=kind)
+    labels[1, 2, 3] = label
+    message = rf": expected whole numbers as labels, from 0 to 2, one a channel, got {label:g}\. Renumber"
+    logits = torch.randn(2, 3, 4, 5)
+    with pytest.raises(MaskError, match=f"^mask{message}"):
+        SoftDiceConfidence(from_logits=True, task="multiclass")(logits, labels)
+    with pytest.raises(MaskError, match=f"^target{message}.* ignore index such as 255"):
+        SoftDiceConfidenceMetric(from_logits=True, task="multiclass").update(logits, labels)
+    with pytest.raises(MaskError, match=f"^mask{message}"):
+        segtrust.score_classes(logits[1].softmax(0), ["a", "b", "c"], labels[1])
+
+
+@pytest.mark.parametrize("kind", ["bool", "uint8", "uint16", "int64", "float16"], indirect=True)
+def test_labels_of_any_type(kind):
+    labels = torch.randint(0, 2, (2, 4, 5))
+    module, logits = SoftDiceConfidence(from_logits=True, task="multiclass"), torch.randn(2, 3, 4, 5)
+    assert torch.equal(module(logits, labels.to(kind)), module(logits, labels))
+    p, names = logits[0].softmax(0), ["a", "b", "c"]
+    assert segtrust.score_classes(p, names, labels[0].to(kind)) == segtrust.score_classes(p, names, labels[0])
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_labels_are_not_looked_at_in_an_export():
+    module, logits = SoftDiceConfidence(from_logits=True, task="multiclass"), class_logits()
+    labels = torch.randint(0, 3, (3, 12, 13))
+    exported = torch.export.export(module, (logits, labels)).module()
+    torch.testing.assert_close(exported(logits, labels), module(logits, labels), equal_nan=True)
+
+
+def test_eight_bit_softmax_of_many_classes_counts_as_normalised():
+    p = torch.from_numpy(np.random.default_rng(0).dirichlet(np.ones(100), size=50).T[None])
+    levels = (p * 255).round().to(torch.uint8)
+    assert SoftDiceConfidence(from_logits=False, task="multiclass")(levels).shape == (1, 100)
 
 
 def test_settings_are_checked():
@@ -226,196 +258,13 @@ def test_settings_are_checked():
         SoftDiceConfidence(from_logits=True, task="binary", threshold=2.0)
     with pytest.raises(ParameterError, match="empty"):
         SoftDiceConfidence(from_logits=True, task="binary", empty="maybe")
-    with pytest.raises(TypeError, match="'from_logits' and 'task'"):
-        SoftDiceConfidence()
-
-
-# The metric, on both of its bases
-
-
-@pytest.fixture(scope="module")
-def without_torchmetrics():
-    """The metric's module as it is where torchmetrics is not installed."""
-    name = "segtrust.integrations.torch_metric_alone"
-    spec = spec_from_file_location(name, torch_metric.__file__)
-    module = module_from_spec(spec)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, name, module)  # so that its classes can be pickled
-        with pytest.MonkeyPatch.context() as hidden:
-            hidden.setitem(sys.modules, "torchmetrics", None)
-            spec.loader.exec_module(module)
-        yield module
-
-
-@pytest.fixture(params=BASES)
-def make_metric(request):
-    """The metric's class on one base."""
-    if request.param == "torchmetrics":
-        pytest.importorskip("torchmetrics")
-        return SoftDiceConfidenceMetric
-    return request.getfixturevalue("without_torchmetrics").SoftDiceConfidenceMetric
-
-
-def batches(task, count=3, seed=0):
-    """Batches of logits and truths."""
-    generator = np.random.default_rng(seed)
-    for i in range(count):
-        logits = class_logits(images=2 + i, seed=seed + i)
-        shape = (2 + i, 12, 13) if task == "multiclass" else logits.shape
-        yield logits, torch.from_numpy(generator.integers(0, 3 if task == "multiclass" else 2, shape))
-
-
-@pytest.mark.parametrize("empty", ["paper", "agree"])
-@pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel"])
-def test_the_metric_gathers_what_the_functions_give(task, empty, make_metric):
-    metric = make_metric(from_logits=True, task=task, empty=empty)
-    module = SoftDiceConfidence(from_logits=True, task=task, empty=empty)
-    confidences, risks = [], []
-    for logits, truth in batches(task):
-        truth[0] = 0
-        metric.update(logits, truth)
-        confidences.append(module(logits))
-        masks = module.maps(logits).mask.numpy()
-        truths = module.masks(truth, logits.shape, "truth").numpy()
-        pairs = zip(truths.reshape(-1, truths.shape[2]), masks.reshape(-1, masks.shape[2]), strict=True)
-        risks += [segtrust.RISKS["dice_risk"].of(*pair, empty=empty) for pair in pairs]
-    found = metric.compute()
-    torch.testing.assert_close(found.confidences, torch.cat(confidences), equal_nan=True, rtol=0, atol=0)
-    np.testing.assert_allclose(found.risks.reshape(-1), risks, rtol=TOLERANCE)
-    assert found.confidences.shape == found.risks.shape == ((9,) if task == "binary" else (9, 4))
-    torch.testing.assert_close(found.mean, torch.cat(confidences).nanmean(0), equal_nan=True)
-    torch.testing.assert_close(found.mean_risk, found.risks.mean(0))
-
-
-def test_the_truth_may_be_unknown(make_metric):
-    metric = make_metric(from_logits=True, task="binary")
-    metric.update(torch.randn(2, 8, 8, requires_grad=True))
-    found = metric.compute()
-    assert found.confidences.shape == (2,)
-    assert not found.confidences.requires_grad
-    assert found.risks is found.mean_risk is None
-    assert "shape=(2,)" in repr(found)
-    assert "not known" in repr(found)
-
-
-def test_the_truth_is_known_always_or_never(make_metric):
-    metric = make_metric(from_logits=True, task="binary")
-    logits, truth = torch.randn(2, 8, 8), torch.zeros(2, 8, 8)
-    metric.update(logits, truth)
-    with pytest.raises(ParameterError, match="with every batch or with none"):
-        metric.update(logits)
-    metric.reset()
-    metric.update(logits)
-    with pytest.raises(ParameterError, match="with every batch or with none"):
-        metric.update(logits, truth)
-
-
-def test_a_refused_batch_leaves_no_trace(make_metric):
-    metric = make_metric(from_logits=False, task="binary")
-    with pytest.raises(ProbabilityRangeError):
-        metric.update(torch.full((2, 3), 2.0), torch.zeros(2, 3))
-    with pytest.raises(MaskShapeError, match="target"):
-        metric.update(torch.rand(2, 3), torch.zeros(2, 4))
-    metric.update(torch.rand(2, 3), torch.zeros(2, 3))
-    with pytest.raises(ProbabilityRangeError):
-        metric(torch.full((2, 3), 2.0), torch.zeros(2, 3))
-    if make_metric is not SoftDiceConfidenceMetric:  # torchmetrics loses the batches before
-        assert metric.compute().risks.shape == metric.compute().confidences.shape == (2,)
-
-
-def test_forward_adds_a_batch_and_gives_its_result(make_metric):
-    metric = make_metric(from_logits=True, task="multiclass")
-    results = [metric(*batch) for batch in batches("multiclass")]
-    assert [result.confidences.shape for result in results] == [(2, 4), (3, 4), (4, 4)]
-    found = metric.compute()
-    torch.testing.assert_close(
-        found.confidences, torch.cat([result.confidences for result in results]), equal_nan=True
-    )
-    assert found.risks.shape == (9, 4)
-
-
-def test_reset_forgets(make_metric):
-    metric = make_metric(from_logits=True, task="binary")
-    metric.update(torch.randn(2, 8, 8))
-    metric.reset()
-    metric.update(torch.randn(1, 8, 8))
-    assert metric.compute().confidences.shape == (1,)
-
-
-@pytest.mark.filterwarnings("ignore:The ``compute`` method of metric")
-@pytest.mark.parametrize("task", ["binary", "multiclass"])
-def test_nothing_gathered_is_nothing(task, make_metric):
-    found = make_metric(from_logits=True, task=task).compute()
-    assert found.confidences.shape[0] == 0
-    assert found.risks is None
-
-
-def test_can_be_copied_and_stored(make_metric):
-    metric = make_metric(from_logits=True, task="binary")
-    metric.update(torch.randn(2, 8, 8))
-    for twin in (copy.deepcopy(metric), pickle.loads(pickle.dumps(metric))):
-        assert torch.equal(twin.compute().confidences, metric.compute().confidences)
-        twin.update(torch.randn(2, 8, 8))
-        assert twin.compute().confidences.shape == (4,)
-        assert metric.compute().confidences.shape == (2,)
-
-
-def test_says_which_way_is_better(make_metric):
-    assert make_metric.higher_is_better is True
-
-
-def test_moves_with_its_model(make_metric):
-    metric = make_metric(from_logits=True, task="binary").to("meta")
-    assert metric.device.type == "meta"
-
-
-# With torchmetrics, and without
-
-
-def test_torchmetrics_is_the_base_where_it_is_installed(monkeypatch):
-    stub = ModuleType("torchmetrics")
-    stub.Metric = type("Metric", (), {})
-    monkeypatch.setitem(sys.modules, "torchmetrics", stub)
-    assert torch_metric._base() is stub.Metric
-    monkeypatch.setitem(sys.modules, "torchmetrics", None)
-    assert torch_metric._base() is torch_metric.LocalMetric
-
-
-def test_a_torchmetrics_that_does_not_import_is_left_alone(monkeypatch, tmp_path):
-    (tmp_path / "torchmetrics.py").write_text(
-        "raise RuntimeError('operator torchvision::nms does not exist')"
-    )
-    monkeypatch.delitem(sys.modules, "torchmetrics", raising=False)
-    monkeypatch.syspath_prepend(tmp_path)
-    assert torch_metric._base() is torch_metric.LocalMetric
-
-
-@pytest.mark.needs("torchmetrics")
-def test_enters_a_metric_collection():
-    import torchmetrics
-
-    collection = torchmetrics.MetricCollection(
-        {
-            "sdc": SoftDiceConfidenceMetric(from_logits=True, task="binary"),
-            "accuracy": torchmetrics.classification.BinaryAccuracy(),
-        }
-    )
-    logits, truth = torch.randn(1, 8, 8), torch.randint(0, 2, (1, 8, 8))
-    collection.update(logits, truth)
-    found = collection.compute()
-    assert isinstance(found["sdc"], CaseConfidences)
-    assert found["sdc"].confidences.shape == found["sdc"].risks.shape == (1,)
-    collection.update(preds=logits, target=truth)
-    assert collection.compute()["sdc"].confidences.shape == (2,)
-    assert collection.clone().compute()["sdc"].confidences.shape == (2,)
-    collection.reset()
-    assert collection(logits, truth)["sdc"].confidences.shape == (1,)
-
-
-def test_a_state_that_processes_cannot_join_is_refused():
-    metric = torch_metric.LocalMetric()
-    with pytest.raises(ParameterError, match="does not fit the state"):
-        metric.add_state("total", default=torch.tensor(0), dist_reduce_fx="cat")
+    with pytest.raises(ParameterError, match="threshold: expected a number"):
+        SoftDiceConfidence(from_logits=True, task="binary", threshold="0.5")
+    for make in (SoftDiceConfidence, SoftDiceConfidenceMetric):
+        with pytest.raises(TypeError, match="'from_logits' and 'task'"):
+            make()
+        with pytest.raises(TypeError, match="unexpected keyword argument 'logits'"):
+            make(from_logits=True, task="binary", logits=True)
 
 
 def test_names_of_the_module_are_its_own():
@@ -427,57 +276,3 @@ def test_a_missing_torch_names_the_extra():
     code = "import sys; sys.modules['torch'] = None; import segtrust.integrations.torch"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'segtrust[models]'" in done.stderr
-
-
-PROCESS = """
-    import os, sys, torch, torch.distributed as distributed
-    rank, store, task, base = int(sys.argv[1]), *sys.argv[2:]
-    if base == "LocalMetric":
-        sys.modules["torchmetrics"] = None
-    from segtrust.integrations.torch import SoftDiceConfidenceMetric
-    assert base in [parent.__name__ for parent in SoftDiceConfidenceMetric.__mro__]
-    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
-    distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
-
-    def batch(images):
-        generator = torch.Generator().manual_seed(images)
-        shape = (images, 3, 6, 7) if task == "multiclass" else (images, 6, 7)
-        truth = torch.randint(0, 2, (images, 6, 7), generator=generator)
-        return torch.randn(*shape, generator=generator), truth
-
-    def check(shares):
-        metric = SoftDiceConfidenceMetric(from_logits=True, task=task)
-        for images in shares[rank]:
-            metric.update(*batch(images))
-        found = metric.compute()
-        alone = SoftDiceConfidenceMetric(from_logits=True, task=task)
-        expected = [alone(*batch(images)) for share in shares for images in share]
-        for name in ("confidences", "risks"):
-            values = torch.cat([getattr(each, name) for each in expected])
-            torch.testing.assert_close(getattr(found, name), values, equal_nan=True, rtol=0, atol=0)
-        own = sum(map(len, metric.confidences))
-        assert own == sum(shares[rank]) * (3 if task == "multiclass" else 1), "not left as they were"
-        metric.update(*batch(1))
-        assert metric.compute().confidences.shape[0] == sum(map(sum, shares)) + 2
-
-    check([[2, 3], [4, 5]])
-    check([[2], [3, 4, 5]])
-    check([[], [2, 3]])
-    distributed.barrier()
-    distributed.destroy_process_group()
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("base", ["Metric", "LocalMetric"])
-@pytest.mark.parametrize("task", ["binary", "multiclass"])
-def test_processes_see_the_cases_of_all(task, base, tmp_path):
-    if base == "Metric":
-        pytest.importorskip("torchmetrics")
-    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(PROCESS)]
-    runs = [
-        subprocess.Popen([*command, str(rank), str(tmp_path / "store"), task, base], stderr=subprocess.PIPE)
-        for rank in range(2)
-    ]
-    results = [(run.communicate(timeout=120)[1], run.returncode) for run in runs]
-    assert [code for _, code in results] == [0, 0], "\n".join(error.decode() for error, _ in results)

@@ -1,9 +1,6 @@
-"""Maps on a device: the numbers and the errors of the NumPy path, with torch and without Numba."""
+"""Maps on a device: the numbers and the errors of the NumPy path, with torch."""
 
-import json
-import subprocess
-import sys
-import textwrap
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -15,58 +12,20 @@ from segtrust import Case, Prediction, ThresholdLevel, get_estimator
 from segtrust.kernels import device
 from segtrust.kernels.device import DeviceMap, is_device_array
 from segtrust.kernels.needs import UncertaintyNeeds
+from tests.kernels.devices import BAD, ESTIMATORS, MAPS, TOLERANCE, complaint, public_values
 from tests.references import logit_normal
 
-torch = pytest.importorskip("torch")
-torch.set_num_threads(1)  # several threads a test, and several tests, would wait for each other
+pytestmark = pytest.mark.needs("torch")
+if find_spec("torch"):  # elsewhere the mark skips every test
+    import torch
 
-TOLERANCE = 1e-12
-ESTIMATORS = ("sdc", "idc", "amsp", "apc", "ane", "mmmc", "pla", ThresholdLevel(tau=0.3))
-
-RANDOM = np.random.default_rng(7)
-MAPS = {
-    "random": RANDOM.random((9, 11)),
-    "logit-normal": logit_normal((70, 60)),
-    "several blocks": logit_normal((3, 181, 191)),
-    "much mass": logit_normal((5, 160, 170), mean=0.0),
-    "volume": logit_normal((7, 12, 13)),
-    "four dimensions": logit_normal((3, 4, 5, 6)),
-    "one dimension": logit_normal(50),
-    "one pixel": np.array([0.7]),
-    "no dimension": np.array(0.7),
-    "zeros": np.zeros((6, 7)),
-    "ones": np.ones((6, 7)),
-    "halves": np.full((6, 7), 0.5),
-    "saturated": RANDOM.integers(0, 2, (8, 9)).astype(float),
-    "negative zeros": np.array([-0.0, 0.0, 0.9]),
-    "near empty": np.where(RANDOM.random((40, 50)) < 0.999, 0.0, 0.6),
-    "near full": 1.0 - 1e-9 * RANDOM.random((20, 30)),
-    "tiny": 10.0 ** -RANDOM.uniform(5, 300, (10, 12)),
-    "ties": RANDOM.choice([0.0, 0.25, 0.75], (300, 301)),
-    "half certain": np.where(np.arange(90000) % 2, 0.0, RANDOM.random(90000)),
-}
+    torch.set_num_threads(1)  # several threads a test, and several tests, would wait for each other
 
 
-def public_values(p, mask=None, *, threshold=0.5):
-    """Every public number that a map and a mask have, by name."""
-    delivered = p >= threshold if mask is None else mask
-    values = {
-        "soft_dice_confidence": segtrust.soft_dice_confidence(p, mask, threshold=threshold),
-        "sdc, agree": segtrust.soft_dice_confidence(p, mask, threshold=threshold, empty="agree"),
-        "ideal_dice_confidence": segtrust.ideal_dice_confidence(p, mask, threshold=threshold),
-        "idc, agree": segtrust.ideal_dice_confidence(p, mask, threshold=threshold, empty="agree"),
-        "expected_iou": segtrust.expected_iou(p, mask, threshold=threshold),
-        "expected_f_beta": segtrust.expected_f_beta(p, mask, beta=2.0, threshold=threshold),
-        "expected_tversky": segtrust.expected_tversky(p, mask, alpha=0.3, beta=0.6, threshold=threshold),
-        "full_posterior_dice": segtrust.full_posterior_dice(p, delivered),
-        "average_class_probability": segtrust.average_class_probability(p, mask, threshold=threshold),
-        "average_max_probability": segtrust.average_max_probability(p),
-        "average_negative_entropy": segtrust.average_negative_entropy(p),
-        "median_min_max_confidence": segtrust.median_min_max_confidence(p),
-        "patch_level_confidence": segtrust.patch_level_confidence(p, size=3),
-        "threshold_level_confidence": segtrust.threshold_level_confidence(p, tau=0.4),
-    }
-    return values | segtrust.score(p, mask, ESTIMATORS, threshold=threshold)
+@pytest.fixture
+def kind(request):
+    """A type of torch, by its name."""
+    return getattr(torch, request.param)
 
 
 def assert_same(found, expected):
@@ -107,7 +66,7 @@ def test_a_given_mask_wins(name):
     assert_same(public_values(torch.from_numpy(p), torch.from_numpy(mask)), public_values(p, mask))
 
 
-@pytest.mark.parametrize("kind", [torch.uint8, torch.int64, torch.uint16, torch.float16, torch.float32])
+@pytest.mark.parametrize("kind", ["uint8", "int64", "uint16", "float16", "float32"], indirect=True)
 def test_masks_of_any_type(kind):
     p = torch.from_numpy(MAPS["random"])
     mask = torch.from_numpy(np.random.default_rng(3).random(p.shape) < 0.3)
@@ -126,7 +85,7 @@ def test_types_and_thresholds(kind, threshold):
     assert_same(found, segtrust.score(stored, None, ESTIMATORS, threshold=threshold))
 
 
-@pytest.mark.parametrize("kind", [torch.uint8, torch.bool])
+@pytest.mark.parametrize("kind", ["uint8", "bool"], indirect=True)
 def test_all_public_functions_take_integers(kind):
     stored = (torch.rand(30, 40, generator=torch.Generator().manual_seed(0)) * 1.99).to(kind)
     mask = stored != 0
@@ -184,7 +143,10 @@ def test_nothing_but_single_numbers_comes_to_the_host(no_copies):
 def test_nothing_but_single_numbers_of_several_classes_comes_to_the_host(no_copies):
     p = torch.rand(3, 40, 50).softmax(0)
     segtrust.score_classes(p, ["background", "liver", "tumour"], estimators=["sdc", "idc", "ane"])
+    segtrust.score_classes(p, ["a", "b", "c"], torch.randint(0, 3, (40, 50)).float())
     segtrust.score_classes(p, ["a", "b", "c"], independent=True)
+    with pytest.raises(segtrust.errors.MaskError):
+        segtrust.score_classes(p, ["a", "b", "c"], torch.full((40, 50), 255, dtype=torch.uint8))
 
 
 def test_warns_of_nothing_where_derivatives_are_kept():
@@ -204,7 +166,7 @@ def test_an_estimator_scores_a_prediction_on_a_device():
         )
 
 
-@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16, torch.uint8])
+@pytest.mark.parametrize("kind", ["float32", "float64", "bfloat16", "uint8"], indirect=True)
 def test_what_learns_copies_to_the_host(kind):
     maps = [logit_normal((20, 30), seed=seed) for seed in range(3)]
     stored = [torch.from_numpy(p * (255 if kind is torch.uint8 else 1)).to(kind) for p in maps]
@@ -227,7 +189,7 @@ def test_a_batch_stays_on_its_device():
 
 
 @pytest.mark.parametrize("independent", [False, True])
-@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.uint8, torch.uint16, torch.bool])
+@pytest.mark.parametrize("kind", ["float32", "float64", "uint8", "uint16", "bool"], indirect=True)
 def test_classes_are_the_same_numbers(kind, independent):
     p = torch.from_numpy(np.random.default_rng(5).normal(0, 3, (4, 20, 30))).softmax(0)
     p[3] *= 1e-4  # predicted nowhere
@@ -278,93 +240,7 @@ def test_a_mask_of_another_library_is_brought_to_the_map():
     assert_same(found, segtrust.score(p, mask, ESTIMATORS))
 
 
-# Derivatives
-
-DIFFERENTIABLE = {
-    "soft_dice_confidence": segtrust.soft_dice_confidence,
-    "ideal_dice_confidence": segtrust.ideal_dice_confidence,
-    "expected_iou": segtrust.expected_iou,
-    "expected_f_beta": lambda p: segtrust.expected_f_beta(p, beta=2.0),
-    "average_max_probability": segtrust.average_max_probability,
-    "average_class_probability": segtrust.average_class_probability,
-    "average_negative_entropy": segtrust.average_negative_entropy,
-    "patch_level_confidence": lambda p: segtrust.patch_level_confidence(p, size=2),
-    "threshold_level_confidence": lambda p: segtrust.threshold_level_confidence(p, tau=0.5),
-    "median_min_max_confidence": segtrust.median_min_max_confidence,
-    "full_posterior_dice": lambda p: segtrust.full_posterior_dice(p, p.detach() >= 0.5),
-    "sdc of an empty mask, agree": lambda p: segtrust.soft_dice_confidence(
-        p, torch.zeros_like(p), empty="agree"
-    ),
-}
-
-
-@pytest.mark.parametrize("name", DIFFERENTIABLE)
-def test_derivatives_are_right(name):
-    generator = torch.Generator().manual_seed(2)
-    p = torch.rand(4, 5, dtype=torch.float64, generator=generator) * 0.4 + 0.05
-    p[1:3, 1:4] += 0.5
-    assert torch.autograd.gradcheck(DIFFERENTIABLE[name], p.requires_grad_())
-
-
-@pytest.mark.parametrize("name", ["soft_dice_confidence", "ideal_dice_confidence", "expected_iou"])
-@pytest.mark.parametrize("mean", [-5.0, 0.0])
-def test_derivatives_of_a_large_map_are_right(name, mean):
-    p, direction = logit_normal((300, 301), mean=mean), np.random.default_rng(1).normal(size=(300, 301))
-    direction *= p * (1 - p)
-    mask, step = p >= 0.5, 1e-4
-    confidence = getattr(segtrust, name)
-    tensor = torch.from_numpy(p).requires_grad_()
-    confidence(tensor, mask).backward()
-    ahead, behind = (confidence(p + sign * step * direction, mask) for sign in (1, -1))
-    assert float((tensor.grad.numpy() * direction).sum()) == pytest.approx(
-        (ahead - behind) / (2 * step), rel=1e-6
-    )
-
-
-@pytest.mark.parametrize("name", DIFFERENTIABLE)
-@pytest.mark.parametrize("values", [[0.0, 1.0, 0.3, 1.0, 0.0, 0.8], [0.0] * 6, [1.0] * 6, [0.5] * 6])
-def test_derivatives_at_the_ends_are_numbers(name, values):
-    p = torch.tensor(values, dtype=torch.float64, requires_grad=True)
-    confidence = DIFFERENTIABLE[name](p.reshape(2, 3))
-    confidence.backward()
-    assert torch.isfinite(p.grad).all() or torch.isnan(confidence)  # no truth that is not empty: no posterior
-
-
-def test_derivatives_go_through_a_network():
-    logits = torch.randn(30, 30, requires_grad=True)
-    segtrust.soft_dice_confidence(torch.sigmoid(2.0 * logits)).backward()
-    assert logits.grad.dtype == torch.float32
-    assert torch.isfinite(logits.grad).all()
-    assert (logits.grad != 0).any()
-
-
 # Bad input
-
-GOOD = np.full((2, 3), 0.5, np.float32)
-BAD = {
-    "NaN": (np.array([[0.1, np.nan]]), None),
-    "infinite": (np.array([[0.1, np.inf]]), None),
-    "all NaN": (np.array([np.nan, np.nan]), None),
-    "logits": (np.array([[0.1, 0.2], [-3.0, 2.0]]), None),
-    "levels": (np.array([0.0, 254.0]), None),
-    "a little above 1": (np.array([0.0, 1.0 + 1e-9]), None),
-    "half-precision logits": (np.array([0.1, -2.0], np.float16), None),
-    "no pixel": (np.zeros((0, 3)), None),
-    "complex": (np.array([0.5 + 0j]), None),
-    "signed": (np.array([0, 1], np.int16), None),
-    "wide unsigned": (np.array([0, 1], np.uint32), None),
-    "mask of another shape": (GOOD, np.zeros((3, 2), bool)),
-    "mask of labels": (GOOD, np.array([[0, 1, 2], [3, 4, 5]], np.int64)),
-    "mask of many labels": (GOOD.repeat(5, 0), np.arange(30, dtype=np.uint8).reshape(10, 3)),
-    "mask of probabilities": (GOOD, np.full((2, 3), 0.25)),
-    "complex mask": (GOOD, np.zeros((2, 3), complex)),
-}
-
-
-def complaint(p, mask):
-    with pytest.raises(segtrust.errors.SegtrustError) as caught:
-        segtrust.score(p, mask, ["sdc", "idc", "amsp"])
-    return type(caught.value), str(caught.value).replace("torch.", "")
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -385,6 +261,15 @@ def test_a_bad_value_is_found_where_it_is():
     p[2, 7, 11] = float("nan")
     with pytest.raises(segtrust.errors.ProbabilityRangeError, match=r"nan at index \(2, 7, 11\)"):
         segtrust.soft_dice_confidence(p)
+
+
+@pytest.mark.parametrize("dtype", ["object", "U1", "complex64"])
+def test_masks_of_numpy_that_hold_none(dtype):
+    p, mask = torch.rand(2, 3), np.zeros((2, 3), dtype)
+    with pytest.raises(segtrust.errors.MaskError, match="mask: expected bool, integers or floats"):
+        segtrust.soft_dice_confidence(p, mask)
+    with pytest.raises(segtrust.errors.MaskError, match="truth: expected bool, integers or floats"):
+        segtrust.dice(mask, p > 0.5)
 
 
 def test_threshold_is_checked():
@@ -434,86 +319,3 @@ def test_patches_of_every_side(side):
     p = logit_normal((8, 25, 31))
     found = DeviceMap(torch.from_numpy(p), None, 0.5, "p").measure(UncertaintyNeeds(side=side))
     assert found.patch.item() == pytest.approx(-segtrust.patch_level_confidence(p, size=side), rel=TOLERANCE)
-
-
-# JAX, where it is installed
-
-
-@pytest.fixture
-def jax():
-    """JAX with doubles."""
-    jax = pytest.importorskip("jax")
-    jax.config.update("jax_enable_x64", True)
-    yield jax
-    jax.config.update("jax_enable_x64", False)
-
-
-def test_jax_gives_the_same_numbers(jax):
-    p, mask = logit_normal((300, 301)), np.random.default_rng(3).random((300, 301)) < 0.3
-    codes = [(p * 255).astype(np.uint8), (p * 65535).astype(np.uint16), p > 0.4]
-    for stored in (p.astype(np.float16), p.astype(np.float32), p, *codes):
-        for chosen in (None, mask):
-            found = segtrust.score(jax.numpy.asarray(stored), chosen, ESTIMATORS, threshold=0.3)
-            for name, value in segtrust.score(stored, chosen, ESTIMATORS, threshold=0.3).items():
-                assert isinstance(found[name], jax.Array)
-                np.testing.assert_allclose(float(found[name]), value, rtol=TOLERANCE, err_msg=name)
-    assert isinstance(segtrust.dice(jax.numpy.asarray(mask), jax.numpy.asarray(mask)), jax.Array)
-
-
-def test_jax_complains_the_same(jax):
-    for p, mask in BAD.values():
-        arrays = jax.numpy.asarray(p), None if mask is None else jax.numpy.asarray(mask)
-        assert complaint(*arrays) == complaint(p, mask)
-
-
-def test_jax_without_doubles_sums_in_floats():
-    jax = pytest.importorskip("jax")
-    p = logit_normal((40, 50)).astype(np.float32)
-    found = segtrust.score(jax.numpy.asarray(p), None, ESTIMATORS)
-    for name, value in segtrust.score(p, None, ESTIMATORS).items():
-        assert float(found[name]) == pytest.approx(value, rel=1e-5)
-
-
-# NumPy without Numba
-
-WITHOUT_NUMBA = """
-    import json, sys, warnings
-    warnings.simplefilter("error")
-    sys.modules["numba"] = None
-    import numpy as np
-    import segtrust
-    from segtrust.kernels.opening import numba_is_there
-    assert not numba_is_there()
-    names = ["sdc", "idc", "amsp", "apc", "ane", "mmmc", "pla", segtrust.ThresholdLevel(tau=0.3)]
-    results = []
-    with np.load(sys.argv[1]) as maps:
-        for name in maps.files:
-            scores = segtrust.score(maps[name], None, names, threshold=0.3)
-            scores["given"] = segtrust.ideal_dice_confidence(maps[name], maps[name] > 0)
-            assert all(isinstance(value, float) for value in scores.values())
-            results.append(scores)
-    try:
-        segtrust.soft_dice_confidence(np.array([-3.0, 2.0]))
-    except segtrust.errors.ProbabilityRangeError as error:
-        message = str(error)
-    json.dump([results, message, segtrust.dice(np.array([1, 1]), np.array([1, 0]))], sys.stdout)
-"""
-
-
-def test_numpy_gives_the_same_numbers_without_numba(tmp_path):
-    p = logit_normal((300, 301))
-    codes = {"uint8": (p * 255).astype(np.uint8), "uint16": (p * 65535).astype(">u2"), "bool": p > 0.4}
-    floats = {kind: p.astype(kind) for kind in ("float16", "float32", "float64", "longdouble")}
-    maps = MAPS | codes | floats
-    np.savez(tmp_path / "maps.npz", **maps)
-    command = [sys.executable, "-c", textwrap.dedent(WITHOUT_NUMBA), str(tmp_path / "maps.npz")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    results, message, dice = json.loads(done.stdout)
-    for (name, stored), found in zip(maps.items(), results, strict=True):
-        expected = segtrust.score(stored, None, ESTIMATORS, threshold=0.3)
-        expected["given"] = segtrust.ideal_dice_confidence(stored, stored > 0)
-        for estimator, value in expected.items():
-            np.testing.assert_allclose(found[estimator], value, rtol=TOLERANCE, err_msg=f"{name} {estimator}")
-    assert "These look like logits" in message
-    assert dice == 2 / 3

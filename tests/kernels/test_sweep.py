@@ -35,9 +35,9 @@ BAD_VALUES = {
     "infinite": (lambda info: np.inf, "never ranked"),
     "minus infinite": (lambda info: -np.inf, "never ranked"),
     "negative": (lambda info: -0.1, "look like logits"),
-    "hardly negative": (lambda info: -info.smallest_subnormal, "look like logits"),
-    "above 1": (lambda info: 1.1, "Clip rounding errors"),
-    "hardly above 1": (lambda info: 1 + info.eps, "Clip rounding errors"),
+    "hardly negative": (lambda info: -info.smallest_subnormal, "looks like a rounding error"),
+    "above 1": (lambda info: 1.1, "look like logits"),
+    "hardly above 1": (lambda info: 1 + info.eps, "looks like a rounding error"),
     "8-bit level": (lambda info: 255.0, "look like 8-bit levels"),
 }
 PLACES = {

@@ -37,6 +37,10 @@ def test_tiles_cover_every_pixel_once(name, monkeypatch):
     assert (seen == 1).all()
 
 
+def test_empty_chunks_are_passed_over():
+    assert list(tiles_of(GRIDS["with an empty chunk"])) == [(slice(0, 2),), (slice(2, 5),)]
+
+
 def test_a_contiguous_array_is_read_in_slabs(monkeypatch):
     monkeypatch.setattr(tiles, "_SLAB", 8)
     assert [tile[0] for tile in tiles_of(GRIDS["contiguous"])] == [

@@ -1,6 +1,7 @@
 """Estimators of confidence: thin over the kernels, one idea a file."""
 
 from segtrust.confidence.base import ConfidenceEstimator
+from segtrust.confidence.classes import ClassScores, score_classes
 from segtrust.confidence.entropy import (
     AverageNegativeEntropy,
     MedianMinMax,
@@ -24,7 +25,7 @@ from segtrust.confidence.probability import (
     average_max_probability,
 )
 from segtrust.confidence.registry import get_estimator
-from segtrust.confidence.score import Assessment, ClassScores, assess, score, score_batch, score_classes
+from segtrust.confidence.score import Assessment, assess, score, score_batch
 from segtrust.confidence.soft_dice import SoftDice, dice_bounds, soft_dice_confidence
 from segtrust.confidence.threshold_level import (
     ThresholdLevel,

@@ -46,14 +46,15 @@ class ConfidenceEstimator(ABC):
             threshold=prediction.threshold,
             source=prediction.source,
         )
-        return self.read(summarise(source, [self.needs]))
+        return as_number(self.read(summarise(source, [self.needs])))
 
 
 def as_number(value: Any) -> Any:
-    """Give a Python float for a NumPy scalar; leave scalars on a device where they are."""
+    """Give a Python float for a NumPy scalar, which estimators read where Numba is missing; leave others."""
     return float(value) if isinstance(value, float) else value
 
 
 def score_map(estimator: ConfidenceEstimator, p: Any, mask: Any, threshold: float) -> Any:
     """Confidence of one array; what the functions beside the estimators call."""
-    return estimator.read(summarise(open_map(p, mask, threshold=threshold), [estimator.needs]))
+    summary = summarise(open_map(p, mask, threshold=threshold), [estimator.needs])
+    return as_number(estimator.read(summary))

@@ -8,7 +8,7 @@ from typing import Any
 
 from segtrust.confidence.base import ConfidenceEstimator, as_number, score_map
 from segtrust.confidence.summary import Needs, Summary
-from segtrust.errors import ParameterError
+from segtrust.kernels.inputs import check_number
 from segtrust.kernels.integrals import (
     expected_dice,
     expected_tversky as tversky_of,
@@ -28,6 +28,9 @@ __all__ = [
 ]
 
 
+_ALPHA = "a number in [0, 1] (beyond, the power series behind the exact value diverge)"
+
+
 @dataclass(frozen=True)
 class IdealDice(ConfidenceEstimator):
     """Expected Dice coefficient under the map, see `ideal_dice_confidence`."""
@@ -45,8 +48,8 @@ class IdealDice(ConfidenceEstimator):
     def read(self, summary: Summary) -> Any:
         """Confidence from the sums."""
         if summary.dice.k == 0 and EmptyPolicy(self.empty) is EmptyPolicy.AGREE:
-            return as_number(probability_of_empty(summary.dice))
-        return as_number(expected_dice(summary.dice))
+            return probability_of_empty(summary.dice)
+        return expected_dice(summary.dice)
 
 
 def ideal_dice_confidence(
@@ -86,14 +89,19 @@ def expected_tversky(p: Any, mask: Any = None, *, alpha: float, beta: float, thr
     alpha, beta
         Weight of a false positive, in [0, 1], and of a false negative, at least 0.
 
+    Notes
+    -----
+    A false positive may not weigh more than a hit, ``alpha`` > 1: the generating function of the hits would
+    then be needed at t > 1, where the power series that stand for most of the pixels diverge.
+
     Examples
     --------
     >>> import numpy as np
     >>> round(expected_tversky(np.array([0.5, 0.5]), alpha=0.5, beta=0.5), 12)
     0.583333333333
     """
-    if not (0.0 <= alpha <= 1.0 and 0.0 <= beta < math.inf):
-        raise ParameterError(f"expected alpha in [0, 1] and beta >= 0, got alpha={alpha}, beta={beta}.")
+    check_number(alpha, "alpha", _ALPHA, most=1.0)
+    check_number(beta, "beta")
     statistics = open_map(p, mask, threshold=threshold).dice_statistics()
     return as_number(tversky_of(statistics, alpha, beta))
 
@@ -119,8 +127,7 @@ def expected_f_beta(p: Any, mask: Any = None, *, beta: float, threshold: float =
     >>> round(expected_f_beta(np.array([0.5, 0.5]), beta=1.0), 12)
     0.583333333333
     """
-    if not 0.0 <= beta < math.inf:
-        raise ParameterError(f"beta: expected a finite number of at least 0, got {beta!r}.")
+    check_number(beta, "beta")
     false_positive = 1.0 / (1.0 + beta * beta)
     return expected_tversky(p, mask, alpha=false_positive, beta=1.0 - false_positive, threshold=threshold)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from segtrust.confidence.base import ConfidenceEstimator, as_number, score_map
+from segtrust.confidence.base import ConfidenceEstimator, score_map
 from segtrust.confidence.summary import Needs, Summary
 from segtrust.kernels.bounds import DiceBounds, dice_bounds_from
 from segtrust.kernels.integrals import probability_of_empty
@@ -42,7 +42,7 @@ class SoftDice(ConfidenceEstimator):
         """Confidence from the counts."""
         counts = summary.counts
         if counts.k == 0 and EmptyPolicy(self.empty) is EmptyPolicy.AGREE:
-            return as_number(probability_of_empty(summary.dice))
+            return probability_of_empty(summary.dice)
         if counts.k == 0:
             return counts.s * 0.0
         return 2.0 * counts.s / (counts.k + counts.s + counts.lam)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
@@ -16,11 +17,13 @@ from segtrust.confidence.summary import Needs, Summary
 from segtrust.errors import EmptyArrayError, NotFittedError, ParameterError
 from segtrust.kernels.bits import binary_entropy, doubt_at_entropy
 from segtrust.kernels.device import DeviceMap
+from segtrust.kernels.inputs import check_fraction, check_number
 from segtrust.kernels.needs import UncertaintyNeeds
-from segtrust.kernels.opening import open_map
+from segtrust.kernels.opening import numba_is_there, open_map
+from segtrust.kernels.radix import doubt_of_rank
 from segtrust.maps import Case, Prediction, prediction_of
 
-if TYPE_CHECKING:  # what learns needs the compiled loops; what only scores does not
+if TYPE_CHECKING:  # they need Numba
     from segtrust.kernels.select import Selector
     from segtrust.kernels.sources import HostMap
     from segtrust.kernels.uncertainty import Bracket
@@ -60,8 +63,8 @@ class ThresholdLevel(ConfidenceEstimator):
 
     def __post_init__(self) -> None:
         """Refuse a threshold that no entropy can have."""
-        if self.tau is not None and not 0.0 <= self.tau <= 1.0:
-            raise ParameterError(f"tau: expected an entropy in bits, in [0, 1], got {self.tau!r}.")
+        if self.tau is not None:
+            check_number(self.tau, "tau", "an entropy in bits, in [0, 1]", most=1.0)
 
     @cached_property
     def _needed(self) -> UncertaintyNeeds:
@@ -118,6 +121,8 @@ def _of_each(
     function: Callable[[Case | Prediction], _Result], cases: Collection[Case | Prediction]
 ) -> list[_Result]:
     """Go through the cases once; unlike a loop, `map` lets go of a map before the next one is loaded."""
+    if isinstance(cases, Case | Prediction):
+        raise ParameterError(f"cases: expected several, got one {type(cases).__name__}. Put it into a list.")
     results = list(map(function, cases))
     if not results:
         raise EmptyArrayError(
@@ -144,12 +149,31 @@ def entropy_quantile(cases: Collection[Case | Prediction], fraction: float) -> f
     >>> entropy_quantile([Prediction(np.array([0.5, 0.0])), Prediction(np.array([1.0]))], 1.0)
     1.0
     """
-    if not 0.0 <= fraction <= 1.0:
-        raise ParameterError(f"fraction: expected a number in [0, 1], got {fraction!r}.")
-    selector = _selector(cases, fraction)
-    place = fraction * (selector.n - 1)
-    lower, upper = map(binary_entropy, selector.pair(math.floor(place)))
+    check_fraction(fraction, "fraction")
+    n, pair = _selection(cases, fraction)
+    place = fraction * (n - 1)
+    lower, upper = map(binary_entropy, pair(math.floor(place)))
     return lower + (place - math.floor(place)) * (upper - lower)
+
+
+def _selection(
+    cases: Collection[Case | Prediction], fraction: float
+) -> tuple[int, Callable[[int], tuple[float, float]]]:
+    """Give the number of all pixels and the function from a rank to its doubt and the next."""
+    if numba_is_there():
+        selector = _selector(cases, fraction)
+        return selector.n, selector.pair
+    n = sum(_of_each(lambda case: _source(case).n, cases))
+
+    def doubts() -> Iterator[Any]:
+        return chain.from_iterable(map(_doubts, cases))
+
+    return n, lambda rank: (doubt_of_rank(doubts, rank), doubt_of_rank(doubts, min(rank + 1, n - 1)))
+
+
+def _doubts(case: Case | Prediction) -> Iterator[Any]:
+    """Give the doubts of a case a block at a time, where Numba is missing."""
+    return cast("DeviceMap", _source(case)).doubts()
 
 
 def _selector(cases: Collection[Case | Prediction], fraction: float) -> Selector:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from operator import add
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Required, TypedDict, get_args
 
-from segtrust.errors import EmptyArrayError, MaskShapeError, NotNormalisedError, ParameterError
+from segtrust.errors import EmptyArrayError, MaskShapeError, ParameterError
 from segtrust.kernels.arrays import LEVELS, block_size, fold, name_of
+from segtrust.kernels.classes import check_labels, check_normalised
 from segtrust.kernels.device import as_binary_on_device
+from segtrust.kernels.inputs import check_fraction
 from segtrust.kernels.opening import open_map
-from segtrust.kernels.view import check_threshold
 from segtrust.maps import EmptyPolicy
 from segtrust.optional import require
 
@@ -33,8 +34,6 @@ Task = Literal["binary", "multiclass", "multilabel"]
 """Which axis holds classes, and whether they exclude each other."""
 
 _FEWEST_AXES = {"binary": 2, "multiclass": 3, "multilabel": 3}
-_SUM_TOLERANCE = 0.02
-"""Float16 channels of a softmax miss 1 by up to this much."""
 
 
 def __getattr__(name: str) -> Any:
@@ -44,6 +43,15 @@ def __getattr__(name: str) -> Any:
     from segtrust.integrations import torch_metric
 
     return getattr(torch_metric, name)
+
+
+class Settings(TypedDict, total=False):
+    """The settings of `SoftDiceConfidence`, for what passes them on."""
+
+    from_logits: Required[bool]
+    task: Required[Task]
+    threshold: float
+    empty: EmptyPolicy | str
 
 
 class MaskedMaps(NamedTuple):
@@ -98,7 +106,7 @@ class SoftDiceConfidence(nn.Module):
         empty: EmptyPolicy | str = EmptyPolicy.PAPER,
     ) -> None:
         super().__init__()
-        check_threshold(threshold)
+        check_fraction(threshold, "threshold")
         if task not in get_args(Task):
             raise ParameterError(f"task: expected one of {', '.join(get_args(Task))}, got {task!r}.")
         self.from_logits = from_logits
@@ -149,7 +157,8 @@ class SoftDiceConfidence(nn.Module):
         if not _lies_in_unit_interval(p):
             source.count()  # says which value, where, and what to do
         if self.task == "multiclass":
-            _check_normalised(p.detach())
+            remedy = "Move the class axis there, or say task='multilabel' if these are sigmoids."
+            check_normalised(values, axis=1, source="values", remedy=remedy)
         return p
 
     def masks(self, mask: Tensor, shape: torch.Size, name: str) -> Tensor:
@@ -161,7 +170,11 @@ class SoftDiceConfidence(nn.Module):
         if mask.shape not in shapes:
             expected = " or ".join(str(tuple(each)) for each in shapes)
             raise MaskShapeError(f"{name}: expected shape {expected}, got {tuple(mask.shape)}.")
-        return _one_mask_a_class(mask, shape[1]) if labels else self._flat(as_binary_on_device(mask, name))
+        if not labels:
+            return self._flat(as_binary_on_device(mask, name))
+        if not _is_recorded():
+            check_labels(mask, shape[1], name)
+        return _one_mask_a_class(mask, shape[1])
 
     def _likely(self, p: Tensor) -> Tensor:
         values = p.detach()
@@ -222,6 +235,8 @@ def _sums(maps: MaskedMaps) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
 
 def _one_mask_a_class(labels: Tensor, classes: int) -> Tensor:
     """Turn labels (N, ...) into bool (N, classes, pixels)."""
+    if labels.dtype in (torch.uint16, torch.uint32, torch.uint64):  # torch compares them with nothing else
+        labels = labels.long()
     return labels.reshape(labels.shape[0], 1, -1) == torch.arange(classes, device=labels.device)[:, None]
 
 
@@ -229,15 +244,3 @@ def _probability_of_empty(p: Tensor, empty: Tensor) -> Tensor:
     """Give Π(1 - p) where the mask is empty; elsewhere 1, as certain pixels would make derivatives NaN."""
     chosen = torch.where(empty.unsqueeze(2), p.to(_wide(p)), 0.0)
     return torch.log1p(-chosen).sum(2).exp()
-
-
-def _check_normalised(p: Tensor) -> None:
-    """Look at the sums of a thousand pixels of each image."""
-    some = p.flatten(2)
-    sums = some[:, :, :: max(1, some.shape[2] // 1000)].sum(1, dtype=_wide(p))
-    low, high = (float(end) for end in torch.aminmax(sums))
-    if not (low > 1.0 - _SUM_TOLERANCE and high < 1.0 + _SUM_TOLERANCE):
-        raise NotNormalisedError(
-            f"values: expected a softmax over axis 1 of {tuple(p.shape)}, but its sums run from {low:.3g} to "
-            f"{high:.3g}. Move the class axis there, or say task='multilabel' if these are sigmoids."
-        )

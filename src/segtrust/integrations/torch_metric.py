@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import torch
 from torch import Tensor, distributed, nn
 
 from segtrust.errors import ParameterError
-from segtrust.integrations.torch import SoftDiceConfidence, Task
+from segtrust.integrations.torch import Settings, SoftDiceConfidence
 from segtrust.maps import EmptyPolicy
 
 __all__ = ["CaseConfidences", "LocalMetric", "SoftDiceConfidenceMetric"]
@@ -212,19 +212,10 @@ class SoftDiceConfidenceMetric(Base):
     risks: list[Tensor]
     columns: Tensor
 
-    def __init__(
-        self,
-        *,
-        from_logits: bool,
-        task: Task,
-        threshold: float = 0.5,
-        empty: EmptyPolicy | str = EmptyPolicy.PAPER,
-    ) -> None:
+    def __init__(self, **settings: Unpack[Settings]) -> None:
         super().__init__()
         self.set_dtype(torch.float64)
-        self.confidence = SoftDiceConfidence(
-            from_logits=from_logits, task=task, threshold=threshold, empty=empty
-        )
+        self.confidence = SoftDiceConfidence(**settings)
         # Kept flat, beside the number of columns, so that a process that saw no case fits to the others.
         self.add_state("confidences", default=[], dist_reduce_fx="cat")
         self.add_state("risks", default=[], dist_reduce_fx="cat")

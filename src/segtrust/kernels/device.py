@@ -36,6 +36,7 @@ from segtrust.kernels.arrays import (
 from segtrust.kernels.needs import UncertaintyNeeds
 from segtrust.kernels.refusals import (
     check_shapes,
+    mask_name,
     refuse_mask_type,
     refuse_mask_values,
     refuse_type,
@@ -43,7 +44,7 @@ from segtrust.kernels.refusals import (
 )
 from segtrust.kernels.statistics import APART_ABOVE, MASS_LIMIT, ORDER, Counts, host_number
 
-__all__ = ["DeviceMap", "as_binary_on_device", "count_on_device", "is_device_array", "put_beside"]
+__all__ = ["DeviceMap", "as_binary_on_device", "count_on_device", "is_device_array", "on_host", "put_beside"]
 
 _LETTERS = {"signed integer": "i", "unsigned integer": "u", "complex floating": "c"}
 _SAMPLE = 1 << 14
@@ -71,9 +72,18 @@ def as_binary_on_device(mask: Any, source: str = "mask") -> Any:
     return binary
 
 
-def put_beside(mask: Any, p: Any) -> Any:
+def put_beside(mask: Any, p: Any, source: str = "mask") -> Any:
     """Bring a mask that lies elsewhere, or belongs to another library, to where a map is."""
+    if isinstance(mask, np.ndarray) and mask.dtype.kind not in "buif":  # some have no twin there
+        refuse_mask_type(mask.dtype, source)
     return array_namespace(p).asarray(mask, device=device_of(p))
+
+
+def on_host(values: Any) -> Any:
+    """Copy an array on a device to NumPy; what is on the host already, or ``None``, stays as it is."""
+    if values is None or not is_device_array(values):
+        return values
+    return np.asarray(to_device(detached(values), "cpu"))
 
 
 def count_on_device(mask: Any) -> Any:
@@ -162,11 +172,16 @@ class DeviceMap:
         index = np.unravel_index(first + at, tuple(self.p.shape))
         refuse_value(value, tuple(int(i) for i in index), (low, high), self.source)
 
+    def doubts(self) -> Iterator[Any]:
+        """Give min(p, 1 - p) a block at a time, in the wide type."""
+        return (self._xp.astype(doubts_of(p), self._wide) for p in self._blocks())
+
     def _masks(self) -> Iterator[Any]:
         """Blocks of the mask that was given; ``None`` again and again where none was."""
         if self.mask is None:
             return repeat(None)
-        mask = as_binary_on_device(put_beside(self.mask, self.p))
+        name = mask_name(self.source)
+        mask = as_binary_on_device(put_beside(self.mask, self.p, name), name)
         return cut_in_blocks(self._xp.reshape(mask, (-1,)), self._block)
 
     def _sides(self) -> Iterator[tuple[Any, Any, Any]]:
@@ -297,8 +312,4 @@ class DeviceMap:
         """Copy map and mask to NumPy; only estimators that learn ask for it."""
         known = name_of(self.p.dtype) in (*LEVELS, "float16", "float32", "float64")
         p = self.p if known else self._xp.astype(self.p, self._wide)
-        return _to_numpy(p), None if self.mask is None else _to_numpy(self.mask)
-
-
-def _to_numpy(values: Any) -> Any:
-    return np.asarray(values if isinstance(values, np.ndarray) else to_device(detached(values), "cpu"))
+        return on_host(p), on_host(self.mask)

@@ -7,10 +7,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from segtrust.kernels.device import DeviceMap, is_device_array
+from segtrust.kernels.device import DeviceMap, is_device_array, on_host
+from segtrust.kernels.inputs import as_array, check_fraction
 from segtrust.kernels.needs import UncertaintyNeeds
+from segtrust.kernels.refusals import check_shapes, mask_name
 from segtrust.kernels.statistics import Counts, DiceStatistics, UncertaintyStatistics
-from segtrust.kernels.view import check_threshold
 
 __all__ = ["MapSource", "numba_is_there", "open_map"]
 
@@ -44,11 +45,21 @@ def numba_is_there() -> bool:
 
 def open_map(p: Any, mask: Any = None, *, threshold: float = 0.5, source: str = "p") -> MapSource:
     """Find out where a map lies; shape and type are checked now, values while they are summed."""
-    check_threshold(threshold)
+    check_fraction(threshold, "threshold")
+    p = as_array(p, source)
+    if mask is not None:
+        mask = as_array(mask, mask_name(source))
+        check_shapes(tuple(p.shape), tuple(mask.shape), source)
     if is_device_array(p):
-        return DeviceMap(p, mask, threshold, source)
+        return DeviceMap(p, _read(mask), threshold, source)
+    mask = on_host(mask)
     if not numba_is_there():
-        return DeviceMap(np.asarray(p), None if mask is None else np.asarray(mask), threshold, source)
+        return DeviceMap(np.asarray(p), _read(mask), threshold, source)
     from segtrust.kernels.sources import open_host_map
 
-    return open_host_map(p, mask, threshold=threshold, source=source)
+    return open_host_map(p if p.shape else np.asarray(p), mask, threshold=threshold, source=source)
+
+
+def _read(mask: Any) -> Any:
+    """Read a mask that lies on a disk or was not computed yet; leave one in memory or on a device."""
+    return mask if mask is None or is_device_array(mask) else np.asarray(mask)

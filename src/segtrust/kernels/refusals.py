@@ -15,14 +15,34 @@ from segtrust.errors import (
     ProbabilityTypeError,
 )
 
-__all__ = ["check_shapes", "refuse_mask_type", "refuse_mask_values", "refuse_type", "refuse_value"]
+__all__ = [
+    "check_shapes",
+    "mask_name",
+    "refuse_mask_type",
+    "refuse_mask_values",
+    "refuse_type",
+    "refuse_value",
+]
 
 _SHOWN = 6
+_ROUNDING = 0.01
+"""Values outside [0, 1] by no more than this are taken for rounding: half precision, resampling."""
 _TYPE_HINTS = {
     "i": "Signed integers have no agreed scale: divide by it and pass floats, or use uint8 or uint16.",
     "u": "Only uint8 (/ 255) and uint16 (/ 65535) have an agreed scale: divide first and pass floats.",
     "c": "Probabilities are real: take the real part or the modulus, whichever is meant.",
 }
+
+
+def mask_name(source: str) -> str:
+    """Name the mask of a map in errors, by its case where the map has more than the name of an argument.
+
+    Examples
+    --------
+    >>> mask_name("p"), mask_name("case 7")
+    ('mask', 'case 7: mask')
+    """
+    return "mask" if source == "p" else f"{source}: mask"
 
 
 def check_shapes(shape: tuple[int, ...], mask_shape: tuple[int, ...] | None, source: str) -> None:
@@ -31,7 +51,7 @@ def check_shapes(shape: tuple[int, ...], mask_shape: tuple[int, ...] | None, sou
         raise EmptyArrayError(f"{source}: expected at least one pixel, got an array of shape {shape}.")
     if mask_shape is not None and mask_shape != shape:
         raise MaskShapeError(
-            f"mask: expected the shape of {source}, {shape}, got {mask_shape}. "
+            f"{mask_name(source)}: expected the shape of {source}, {shape}, got {mask_shape}. "
             "Both must lie on the same grid; resample or transpose one of them first."
         )
 
@@ -70,8 +90,8 @@ def refuse_value(value: float, index: tuple[int, ...], nearby: tuple[float, floa
 def _remedy(value: float, low: float, high: float) -> str:
     if not math.isfinite(value):
         return "NaN and infinity are never ranked: mend the model's output or leave the case out."
-    if low < 0.0:
-        return "These look like logits: convert them first, with a sigmoid or softmax(logits, axis=0)."
-    if 1.5 < high <= 255.0:
+    if low >= -_ROUNDING and high <= 1.0 + _ROUNDING:
+        return "This looks like a rounding error: clip it first, numpy.clip(p, 0, 1)."
+    if low >= -_ROUNDING and 1.5 < high <= 255.0:
         return "These look like 8-bit levels: divide by 255 or pass them as uint8."
-    return "Clip rounding errors to [0, 1]; convert logits with a sigmoid or softmax."
+    return "These look like logits: convert them first, with a sigmoid or softmax(logits, axis=0)."

@@ -133,9 +133,9 @@ class ChunkedMap(HostMap):
         return math.prod(self.p.shape)
 
     def _view(self, tile: tuple[slice, ...]) -> MapView:
-        name = ", ".join(f"{part.start}:{part.stop}" for part in tile)
         values, mask = read_tile(self.p, tile), read_tile(self.mask, tile)
-        return view_map(values, mask, threshold=self.threshold, source=f"{self.source}[{name}]")
+        view = view_map(values, mask, threshold=self.threshold, source=self.source)
+        return replace(view, origin=tuple(part.start for part in tile))
 
     def _views(self) -> Iterator[MapView]:
         return map(self._view, tiles_of(self.p))

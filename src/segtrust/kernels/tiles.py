@@ -25,7 +25,7 @@ def _steps(length: int, chunk: int | Sequence[int]) -> list[slice]:
     """Cut one axis; ``chunk`` is one length for all pieces, or (Dask) the length of each."""
     if isinstance(chunk, Sequence):
         ends = np.cumsum(chunk).tolist()
-        return [slice(end - size, end) for end, size in zip(ends, chunk, strict=True)]
+        return [slice(end - size, end) for end, size in zip(ends, chunk, strict=True) if size]
     return [slice(first, min(first + chunk, length)) for first in range(0, length, max(chunk, 1))]
 
 

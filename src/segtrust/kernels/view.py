@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import add
 from typing import Any, NoReturn
 
 import numpy as np
 
-from segtrust.errors import ParameterError
+from segtrust.kernels.inputs import check_fraction
 from segtrust.kernels.refusals import (
     check_shapes,
+    mask_name,
     refuse_mask_type,
     refuse_mask_values,
     refuse_type,
     refuse_value,
 )
 
-__all__ = ["MapView", "as_binary", "check_threshold", "explain_bad_values", "is_packed", "packed", "view_map"]
+__all__ = ["MapView", "as_binary", "explain_bad_values", "is_packed", "packed", "view_map"]
 
 _NO_CODES = np.empty(0)
 _PIECE = 1 << 20
@@ -46,6 +48,8 @@ class MapView:
         How errors name the map.
     reversed_axes
         Whether ``values`` is the transpose of the map as it was given.
+    origin
+        Where this map begins in a larger one of which it is a tile; nothing for a whole map.
     """
 
     values: Any
@@ -54,6 +58,7 @@ class MapView:
     threshold: Any
     source: str
     reversed_axes: bool = False
+    origin: tuple[int, ...] = ()
 
     @property
     def unit(self) -> Any:
@@ -83,12 +88,6 @@ def _codes_of(kind: str) -> Any:
         codes = np.arange(levels + 1, dtype=np.float64) / levels
     codes.flags.writeable = False
     return codes
-
-
-def check_threshold(threshold: float) -> None:
-    """Refuse a decision threshold that is not a probability."""
-    if not 0.0 <= threshold <= 1.0:
-        raise ParameterError(f"threshold: expected a number in [0, 1], got {threshold!r}.")
 
 
 def _code(p: Any, source: str) -> tuple[Any, Any]:
@@ -131,10 +130,10 @@ def _is_binary(mask: Any, binary: Any) -> bool:
 
 def view_map(p: Any, mask: Any = None, *, threshold: float = 0.5, source: str = "p") -> MapView:
     """Check shape and type of a map and its mask and lay both out for the loops."""
-    check_threshold(threshold)
+    check_fraction(threshold, "threshold")
     p = np.asarray(p)
     check_shapes(p.shape, None if mask is None else np.shape(mask), source)
-    mask = None if mask is None else np.atleast_1d(as_binary(np.asarray(mask)))
+    mask = None if mask is None else np.atleast_1d(as_binary(np.asarray(mask), mask_name(source)))
     values, codes = _code(np.atleast_1d(p), source)
     # The axes of a Fortran-ordered map are reversed instead of copying it; only what has gaps is copied.
     reverse = values.flags.f_contiguous and not values.flags.c_contiguous
@@ -185,6 +184,8 @@ def _raise_bad_value(view: MapView, piece: Any, first: int, at: int) -> NoReturn
     index = tuple(int(i) for i in np.unravel_index(first + at, view.values.shape))
     if view.reversed_axes:
         index = index[::-1]
+    if view.origin:
+        index = tuple(map(add, view.origin, index))
     value = float(piece[at])
     finite = piece[np.isfinite(piece)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (value, value)

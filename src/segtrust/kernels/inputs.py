@@ -1,0 +1,118 @@
+"""What may come in: one number where one is asked for, and arrays of which every pixel can be read."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_torch_array
+
+from segtrust.errors import EmptyArrayError, ParameterError
+
+__all__ = ["as_array", "check_array", "check_fraction", "check_number", "described"]
+
+_LONGEST = 60
+_LARGEST = float(np.finfo(float).max)
+
+
+def described(value: Any) -> str:
+    """Say in a few words what came instead of what was expected.
+
+    Examples
+    --------
+    >>> described("0.5"), described([0.5]), described(np.zeros(3))
+    ("the text '0.5'", 'list [0.5]', 'ndarray of shape (3,)')
+    """
+    kind = type(value).__name__
+    if value is None:
+        return "None"
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if hasattr(value, "shape"):
+        return f"{kind} of shape {value.shape}"
+    shown = repr(value)
+    shown = shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
+    return f"the text {shown}" if isinstance(value, str) else f"{kind} {shown}"
+
+
+def check_number(
+    value: Any, name: str, expected: str = "a finite number of at least 0", *, most: float = math.inf
+) -> None:
+    """Refuse what is not one finite number from 0 to ``most``."""
+    if not isinstance(value, float | Real):  # float first, because it is quick
+        raise ParameterError(
+            f"{name}: expected {expected}, got {described(value)}. "
+            "Pass one number; float(value) makes one of a text or of an array with one element."
+        )
+    if not 0.0 <= float(value) <= min(most, _LARGEST):
+        raise ParameterError(f"{name}: expected {expected}, got {value!r}.")
+
+
+def check_fraction(value: Any, name: str) -> None:
+    """Refuse what is not one number from 0 to 1, such as a decision threshold."""
+    check_number(value, name, "a number in [0, 1]", most=1.0)
+
+
+def as_array(values: Any, name: str) -> Any:
+    """Give numbers, lists and tables as NumPy arrays, and arrays as they are, checked."""
+    if type(values) is np.ndarray:
+        return values
+    if not _has_shape_and_type(values):
+        try:
+            values = np.asarray(values)
+        except (TypeError, ValueError) as error:
+            raise ParameterError(
+                f"{name}: expected an array, got a {type(values).__name__} that is none: {error} "
+                "Convert it first; rows must be of the same length."
+            ) from error
+    check_array(values, name)
+    return values
+
+
+def check_array(values: Any, name: str) -> None:
+    """Refuse what has no shape and type, and arrays whose pixels cannot all be read as they are."""
+    if type(values) is np.ndarray:
+        return
+    if not _has_shape_and_type(values):
+        raise ParameterError(
+            f"{name}: expected an array, got {type(values).__name__}. Convert it: numpy.asarray(values)."
+        )
+    if values.shape is None:  # a data set of HDF5 that was made without any data
+        raise EmptyArrayError(f"{name}: expected at least one pixel, got an array without a shape.")
+    _check_unmasked(values, name)
+    _check_dense(values, name)
+    if any(map(math.isnan, values.shape)):
+        raise ParameterError(
+            f"{name}: expected an array of known shape, got {values.shape}. Dask learns the sizes of its "
+            "chunks by reading them: call .compute_chunk_sizes() first."
+        )
+
+
+def _has_shape_and_type(values: Any) -> bool:
+    return hasattr(values, "shape") and hasattr(values, "dtype")
+
+
+def _check_unmasked(values: Any, name: str) -> None:
+    """Refuse pixels that numpy.ma hides; Dask tells by its sample only whether its chunks may hide some."""
+    lazy = isinstance(getattr(values, "_meta", None), np.ma.MaskedArray)
+    if not (lazy or (isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values))):
+        return
+    hidden = "chunks" if lazy else f"{values.size - values.count()} of {values.size} pixels"
+    filled = "dask.array.ma.filled(values, 0)" if lazy else "values.filled(0)"
+    raise ParameterError(
+        f"{name}: expected an array that shows all its pixels, got {hidden} masked by numpy.ma, which would "
+        f"count as if they were not. Say what they are, {filled}, or crop map, mask and truth to the others."
+    )
+
+
+def _check_dense(values: Any, name: str) -> None:
+    of_torch = is_torch_array(values)
+    sparse = str(values.layout) != "torch.strided" if of_torch else hasattr(values, "todense")
+    if sparse:
+        method = "to_dense" if of_torch else "todense"
+        raise ParameterError(
+            f"{name}: expected a dense array, got a sparse {type(values).__name__}. "
+            f"Give all its pixels: values.{method}()."
+        )

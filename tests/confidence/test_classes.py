@@ -1,0 +1,279 @@
+"""Confidence of the classes, or regions, of one image."""
+
+import math
+import tracemalloc
+from functools import partial
+
+import numpy as np
+import pytest
+
+from segtrust.confidence import PatchLevel, ThresholdLevel, score, score_classes
+from segtrust.errors import (
+    EmptyArrayError,
+    MaskError,
+    MaskShapeError,
+    NotBinaryError,
+    NotNormalisedError,
+    ParameterError,
+    ProbabilityRangeError,
+    ProbabilityTypeError,
+)
+from tests.references import logit_normal
+
+EVERYTHING = ["sdc", "idc", "amsp", "apc", "ane", "mmmc", ThresholdLevel(0.3), PatchLevel(4)]
+ORGANS = ["background", "liver", "tumour", "spleen"]
+
+
+def softmax_of(shape, seed=0):
+    logits = np.random.default_rng(seed).normal(0, 3, (4, *shape))
+    logits[3] = -9  # the spleen is nowhere
+    exponentials = np.exp(logits)
+    return exponentials / exponentials.sum(0)
+
+
+class TestSoftmaxClasses:
+    P = softmax_of((12, 13))
+
+    def test_each_class_is_scored_with_its_part_of_the_labels(self):
+        found = score_classes(self.P, ORGANS, estimators=EVERYTHING)
+        labels = self.P.argmax(0)
+        assert found.predicted == ("liver", "tumour")
+        assert list(found.classes) == ["liver", "tumour", "spleen"]
+        for channel, name in ((1, "liver"), (2, "tumour")):
+            assert found.classes[name] == score(self.P[channel], labels == channel, EVERYTHING)
+
+    def test_a_class_neither_predicted_nor_probable_is_absent(self):
+        assert score_classes(self.P, ORGANS).classes["spleen"] is None
+
+    def test_a_class_that_is_probable_but_not_predicted_is_present(self):
+        found = score_classes(self.P, ORGANS, mask=np.zeros((12, 13), int), threshold=0.2)
+        assert found.classes["liver"]["sdc"] == 0
+        assert found.predicted == ()
+        assert found.case is None
+
+    def test_the_case_is_the_mean_over_predicted_classes(self):
+        found = score_classes(self.P, ORGANS, estimators=["sdc", "ane"])
+        for name in ("sdc", "ane"):
+            mean = np.mean([found.classes[organ][name] for organ in ("liver", "tumour")])
+            assert math.isclose(found.case[name], mean, rel_tol=1e-15)
+
+    @pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32])
+    def test_labels_that_are_given_win(self, dtype):
+        labels = np.random.default_rng(1).integers(0, 3, (12, 13)).astype(dtype)
+        found = score_classes(self.P, ORGANS, labels, ["sdc"])
+        assert found.classes["tumour"] == score(self.P[2], labels == 2, ["sdc"])
+
+    @pytest.mark.parametrize("dtype", ["float16", "float32", "uint8"])
+    def test_types(self, dtype):
+        p = (255 * self.P).round().astype(dtype) if dtype == "uint8" else self.P.astype(dtype)
+        found = score_classes(p, ORGANS, estimators=["sdc"])
+        assert found.classes["liver"] == score(p[1], p.argmax(0) == 1, ["sdc"])
+
+    def test_a_one_hot_map_is_a_softmax(self):
+        p = np.arange(4)[:, None] == np.array([0, 1, 1, 2, 2, 2])
+        found = score_classes(p, ORGANS)
+        assert (found.case["sdc"], found.predicted) == (1, ("liver", "tumour"))
+
+    @pytest.mark.parametrize("p", [P.transpose(1, 2, 0)[:4], P * 0.9, P + 0.1 * (P < 0.8), np.zeros((4, 3))])
+    def test_sums_other_than_1(self, p):
+        with pytest.raises(
+            NotNormalisedError, match=r"sums run from .* Move the class axis to the front.*independent=True"
+        ):
+            score_classes(p, ORGANS)
+
+    @pytest.mark.parametrize("names", [ORGANS[:3], [*ORGANS, "kidney"], ["background", "a", "a", "b"], []])
+    def test_as_many_names_as_channels(self, names):
+        with pytest.raises(ParameterError, match="names: expected 4 different names, got"):
+            score_classes(self.P, names)
+
+    def test_labels_of_another_shape(self):
+        with pytest.raises(MaskShapeError, match=r"expected labels of shape \(12, 13\)"):
+            score_classes(self.P, ORGANS, np.zeros((13, 12)))
+
+    @pytest.mark.parametrize("channel", range(4))
+    @pytest.mark.parametrize("value", [np.nan, -3.0, np.inf])
+    def test_bad_values_in_any_channel(self, channel, value):
+        p = softmax_of((70, 80))
+        p[channel, 41, 43] = value
+        with pytest.raises(ProbabilityRangeError, match=r"at index \(41, 43\)"):
+            score_classes(p, ORGANS)
+
+    def test_signed_integers(self):
+        with pytest.raises(ProbabilityTypeError):
+            score_classes(np.ones((4, 3), int), ORGANS)
+
+
+class TestIndependentClasses:
+    P = logit_normal((3, 10, 11))
+    REGIONS = ("whole", "core", "rim")
+
+    def test_regions_may_overlap(self):
+        found = score_classes(self.P, self.REGIONS, independent=True, estimators=EVERYTHING, threshold=0.3)
+        for channel, name in enumerate(self.REGIONS):
+            assert found.classes[name] == score(self.P[channel], estimators=EVERYTHING, threshold=0.3)
+        assert found.predicted == self.REGIONS
+
+    def test_masks_that_are_given_win(self):
+        masks = np.random.default_rng(0).random(self.P.shape) < 0.2
+        found = score_classes(self.P, self.REGIONS, masks, ["sdc"], independent=True)
+        assert found.classes["rim"] == score(self.P[2], masks[2], ["sdc"])
+
+    def test_masks_of_another_shape(self):
+        with pytest.raises(MaskShapeError, match="expected one mask a channel"):
+            score_classes(self.P, self.REGIONS, np.zeros((10, 11)), independent=True)
+
+    def test_labels_are_not_masks(self):
+        with pytest.raises(NotBinaryError):
+            score_classes(self.P, self.REGIONS, np.full(self.P.shape, 2), independent=True)
+
+    def test_absent_regions_do_not_count(self):
+        p = self.P.copy()
+        p[1] = 0.01
+        found = score_classes(p, self.REGIONS, independent=True)
+        assert found.classes["core"] is None
+        assert found.predicted == ("whole", "rim")
+        mean = (found.classes["whole"]["sdc"] + found.classes["rim"]["sdc"]) / 2
+        assert math.isclose(found.case["sdc"], mean, rel_tol=1e-15)
+
+
+@pytest.mark.parametrize("label", [-1, 3, 255, 0.5, np.nan])
+def test_labels_without_a_channel_are_refused(label):
+    p = np.full((3, 4), 1 / 3)
+    message = rf"^mask: .* from 0 to 2, one a channel, got {label:g}\. Renumber .*ignore index .*cropped"
+    with pytest.raises(MaskError, match=message):
+        score_classes(p, ["background", "liver", "tumour"], np.array([0, 1, 2, label]))
+
+
+def test_labels_of_text_are_refused():
+    with pytest.raises(
+        MaskError, match=r"^mask: expected whole numbers as labels, from 0 to 1, .* got the type <U5"
+    ):
+        score_classes(np.full((2, 1), 0.5), ["background", "liver"], np.array(["liver"]))
+
+
+def test_eight_bit_softmax_of_many_classes_counts_as_normalised():
+    p = np.random.default_rng(0).dirichlet(np.ones(100), size=50).T
+    levels = np.round(p * 255).astype(np.uint8)
+    assert score_classes(levels, [str(i) for i in range(100)]).predicted
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (3, 0), (0, 3)])
+def test_an_axis_of_classes_and_a_pixel_are_needed(shape):
+    with pytest.raises(
+        EmptyArrayError, match="p: expected an axis of classes and at least one pixel, got shape"
+    ):
+        score_classes(np.zeros(shape), ["background", "liver", "tumour"])
+
+
+@pytest.mark.parametrize("names", ["ab", None, 2])
+def test_names_are_a_list(names):
+    with pytest.raises(ParameterError, match="names: expected a list of 2 names, got"):
+        score_classes(np.full((2, 3), 0.5), names)
+
+
+def test_names_may_be_an_array():
+    assert score_classes(np.full((2, 3), 0.5), np.array(["a", "b"])).predicted == ("a",)
+
+
+@pytest.mark.parametrize("independent", [False, True])
+def test_lists_and_masked_arrays_are_refused(independent):
+    p = np.full((2, 3), 0.5)
+    call = partial(score_classes, names=["a", "b"], independent=independent)
+    for bad in (p.tolist(), np.ma.masked_less(p, 0.6)):
+        with pytest.raises(ParameterError, match=r"^p: expected an array"):
+            call(bad)
+    for bad in ([0, 1, 0], np.ma.masked_less(p[0], 0.6)):
+        with pytest.raises(ParameterError, match=r"^mask: expected an array"):
+            call(p, mask=bad)
+
+
+def as_zarr(array, chunks, path):
+    import zarr
+
+    return zarr.create_array(path / f"{len(list(path.iterdir()))}.zarr", data=array, chunks=chunks)
+
+
+def as_hdf5(array, chunks, path):
+    import h5py
+
+    file = h5py.File(path / f"{len(list(path.iterdir()))}.h5", "w")
+    return file.create_dataset("p", data=array, chunks=chunks)
+
+
+def as_plain_hdf5(array, chunks, path):
+    return as_hdf5(array, None, path)
+
+
+def as_dask(array, chunks, path):
+    import dask.array
+
+    return dask.array.from_array(array, chunks=chunks)
+
+
+KINDS = [
+    pytest.param(as_dask, marks=pytest.mark.needs("dask")),
+    pytest.param(as_zarr, marks=pytest.mark.needs("zarr")),
+    pytest.param(as_hdf5, marks=pytest.mark.needs("h5py")),
+    pytest.param(as_plain_hdf5, marks=pytest.mark.needs("h5py")),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+class TestChunks:
+    P = softmax_of((23, 31)).astype(np.float32)
+    LABELS = np.random.default_rng(1).integers(0, 4, (23, 31))
+    MASKS = np.random.default_rng(2).random(P.shape) < 0.3
+
+    def assert_same(self, p, mask=None, in_memory=None, **options):
+        given = mask if in_memory is None else in_memory
+        expected = score_classes(self.P, ORGANS, given, EVERYTHING, **options)
+        found = score_classes(p, ORGANS, mask, EVERYTHING, **options)
+        assert found.predicted == expected.predicted
+        assert found.case == pytest.approx(expected.case, rel=1e-12)
+        for organ, row in expected.classes.items():
+            assert found.classes[organ] == (row if row is None else pytest.approx(row, rel=1e-12))
+
+    @pytest.mark.parametrize("chunks", [(1, 10, 10), (4, 7, 31), (3, 23, 5)])
+    def test_equal_the_map_in_memory(self, kind, chunks, tmp_path):
+        p = kind(self.P, chunks, tmp_path)
+        self.assert_same(p)
+        self.assert_same(p, independent=True, threshold=0.3)
+
+    def test_labels_and_masks_in_chunks_or_in_memory(self, kind, tmp_path):
+        p = kind(self.P, (2, 10, 10), tmp_path)
+        labels, masks = kind(self.LABELS, (9, 8), tmp_path), kind(self.MASKS, (4, 9, 8), tmp_path)
+        for map_ in (p, self.P):
+            self.assert_same(map_, labels, self.LABELS)
+            self.assert_same(map_, masks, self.MASKS, independent=True)
+        self.assert_same(p, self.LABELS)
+        self.assert_same(p, self.MASKS, independent=True)
+
+    def test_what_is_refused(self, kind, tmp_path):
+        p = kind(self.P, (2, 10, 10), tmp_path)
+        with pytest.raises(MaskError, match="from 0 to 3, one a channel, got 255"):
+            score_classes(p, ORGANS, kind(np.where(self.LABELS == 3, 255, 0), (9, 8), tmp_path))
+        with pytest.raises(NotNormalisedError, match="sums run from"):
+            score_classes(kind(self.P * 0.9, (2, 10, 10), tmp_path), ORGANS)
+        bad = self.P.copy()
+        bad[2, 17, 19] = np.nan
+        with pytest.raises(ProbabilityRangeError, match=r"nan at index \(17, 19\)"):
+            score_classes(kind(bad, (2, 10, 10), tmp_path), ORGANS)
+
+
+@pytest.mark.needs("zarr")
+def test_a_store_is_read_a_channel_and_a_chunk_at_a_time(tmp_path):
+    import zarr
+
+    rows, columns, chunk = 3072, 2048, 64
+    size = {"shape": (4, rows, columns), "chunks": (1, chunk, columns)}
+    p = zarr.create_array(tmp_path / "p.zarr", **size, dtype="float32", compressors=None)
+    piece = softmax_of((chunk, columns)).astype(np.float32)
+    for first in range(0, rows, chunk):
+        p[:, first : first + chunk] = piece
+    score_classes(piece, ORGANS)  # what is imported and compiled once does not count
+    tracemalloc.start()
+    found = score_classes(p, ORGANS)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.case == pytest.approx(score_classes(piece, ORGANS).case)
+    assert peak < p.nbytes / 5

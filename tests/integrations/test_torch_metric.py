@@ -1,0 +1,257 @@
+"""The torch metric, with torchmetrics and without: what the functions give, over batches and processes."""
+
+import copy
+import pickle
+import subprocess
+import sys
+import textwrap
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import segtrust
+from segtrust.errors import MaskShapeError, ParameterError, ProbabilityRangeError
+from tests.integrations.batches import batches
+
+pytestmark = pytest.mark.needs("torch")
+if find_spec("torch"):  # elsewhere the mark skips every test
+    import torch
+
+    from segtrust.integrations import torch_metric
+    from segtrust.integrations.torch import CaseConfidences, SoftDiceConfidence, SoftDiceConfidenceMetric
+
+    torch.set_num_threads(1)  # several threads a test, and several tests, would wait for each other
+
+TOLERANCE = 1e-12
+BASES = [pytest.param("torchmetrics", marks=pytest.mark.needs("torchmetrics")), "LocalMetric"]
+
+
+@pytest.fixture(scope="module")
+def without_torchmetrics():
+    """The metric's module as it is where torchmetrics is not installed."""
+    name = "segtrust.integrations.torch_metric_alone"
+    spec = spec_from_file_location(name, torch_metric.__file__)
+    module = module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, name, module)  # so that its classes can be pickled
+        with pytest.MonkeyPatch.context() as hidden:
+            hidden.setitem(sys.modules, "torchmetrics", None)
+            spec.loader.exec_module(module)
+        yield module
+
+
+@pytest.fixture(params=BASES)
+def make_metric(request):
+    """The metric's class on one base."""
+    if request.param == "torchmetrics":
+        return SoftDiceConfidenceMetric
+    return request.getfixturevalue("without_torchmetrics").SoftDiceConfidenceMetric
+
+
+@pytest.mark.parametrize("empty", ["paper", "agree"])
+@pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel"])
+def test_the_metric_gathers_what_the_functions_give(task, empty, make_metric):
+    metric = make_metric(from_logits=True, task=task, empty=empty)
+    module = SoftDiceConfidence(from_logits=True, task=task, empty=empty)
+    confidences, risks = [], []
+    for logits, truth in batches(task):
+        truth[0] = 0
+        metric.update(logits, truth)
+        confidences.append(module(logits))
+        masks = module.maps(logits).mask.numpy()
+        truths = module.masks(truth, logits.shape, "truth").numpy()
+        pairs = zip(truths.reshape(-1, truths.shape[2]), masks.reshape(-1, masks.shape[2]), strict=True)
+        risks += [segtrust.RISKS["dice_risk"].of(*pair, empty=empty) for pair in pairs]
+    found = metric.compute()
+    torch.testing.assert_close(found.confidences, torch.cat(confidences), equal_nan=True, rtol=0, atol=0)
+    np.testing.assert_allclose(found.risks.reshape(-1), risks, rtol=TOLERANCE)
+    assert found.confidences.shape == found.risks.shape == ((9,) if task == "binary" else (9, 4))
+    torch.testing.assert_close(found.mean, torch.cat(confidences).nanmean(0), equal_nan=True)
+    torch.testing.assert_close(found.mean_risk, found.risks.mean(0))
+
+
+def test_the_truth_may_be_unknown(make_metric):
+    metric = make_metric(from_logits=True, task="binary")
+    metric.update(torch.randn(2, 8, 8, requires_grad=True))
+    found = metric.compute()
+    assert found.confidences.shape == (2,)
+    assert not found.confidences.requires_grad
+    assert found.risks is found.mean_risk is None
+    assert "shape=(2,)" in repr(found)
+    assert "not known" in repr(found)
+
+
+def test_the_truth_is_known_always_or_never(make_metric):
+    metric = make_metric(from_logits=True, task="binary")
+    logits, truth = torch.randn(2, 8, 8), torch.zeros(2, 8, 8)
+    metric.update(logits, truth)
+    with pytest.raises(ParameterError, match="with every batch or with none"):
+        metric.update(logits)
+    metric.reset()
+    metric.update(logits)
+    with pytest.raises(ParameterError, match="with every batch or with none"):
+        metric.update(logits, truth)
+
+
+def test_a_refused_batch_leaves_no_trace(make_metric):
+    metric = make_metric(from_logits=False, task="binary")
+    with pytest.raises(ProbabilityRangeError):
+        metric.update(torch.full((2, 3), 2.0), torch.zeros(2, 3))
+    with pytest.raises(MaskShapeError, match="target"):
+        metric.update(torch.rand(2, 3), torch.zeros(2, 4))
+    metric.update(torch.rand(2, 3), torch.zeros(2, 3))
+    with pytest.raises(ProbabilityRangeError):
+        metric(torch.full((2, 3), 2.0), torch.zeros(2, 3))
+    if make_metric is not SoftDiceConfidenceMetric:  # torchmetrics loses the batches before
+        assert metric.compute().risks.shape == metric.compute().confidences.shape == (2,)
+
+
+def test_forward_adds_a_batch_and_gives_its_result(make_metric):
+    metric = make_metric(from_logits=True, task="multiclass")
+    results = [metric(*batch) for batch in batches("multiclass")]
+    assert [result.confidences.shape for result in results] == [(2, 4), (3, 4), (4, 4)]
+    found = metric.compute()
+    torch.testing.assert_close(
+        found.confidences, torch.cat([result.confidences for result in results]), equal_nan=True
+    )
+    assert found.risks.shape == (9, 4)
+
+
+def test_reset_forgets(make_metric):
+    metric = make_metric(from_logits=True, task="binary")
+    metric.update(torch.randn(2, 8, 8))
+    metric.reset()
+    metric.update(torch.randn(1, 8, 8))
+    assert metric.compute().confidences.shape == (1,)
+
+
+@pytest.mark.filterwarnings("ignore:The ``compute`` method of metric")
+@pytest.mark.parametrize("task", ["binary", "multiclass"])
+def test_nothing_gathered_is_nothing(task, make_metric):
+    found = make_metric(from_logits=True, task=task).compute()
+    assert found.confidences.shape[0] == 0
+    assert found.risks is None
+
+
+def test_can_be_copied_and_stored(make_metric):
+    metric = make_metric(from_logits=True, task="binary")
+    metric.update(torch.randn(2, 8, 8))
+    for twin in (copy.deepcopy(metric), pickle.loads(pickle.dumps(metric))):
+        assert torch.equal(twin.compute().confidences, metric.compute().confidences)
+        twin.update(torch.randn(2, 8, 8))
+        assert twin.compute().confidences.shape == (4,)
+        assert metric.compute().confidences.shape == (2,)
+
+
+def test_says_which_way_is_better(make_metric):
+    assert make_metric.higher_is_better is True
+
+
+def test_moves_with_its_model(make_metric):
+    metric = make_metric(from_logits=True, task="binary").to("meta")
+    assert metric.device.type == "meta"
+
+
+# With torchmetrics, and without
+
+
+def test_torchmetrics_is_the_base_where_it_is_installed(monkeypatch):
+    stub = ModuleType("torchmetrics")
+    stub.Metric = type("Metric", (), {})
+    monkeypatch.setitem(sys.modules, "torchmetrics", stub)
+    assert torch_metric._base() is stub.Metric
+    monkeypatch.setitem(sys.modules, "torchmetrics", None)
+    assert torch_metric._base() is torch_metric.LocalMetric
+
+
+def test_a_torchmetrics_that_does_not_import_is_left_alone(monkeypatch, tmp_path):
+    (tmp_path / "torchmetrics.py").write_text(
+        "raise RuntimeError('operator torchvision::nms does not exist')"
+    )
+    monkeypatch.delitem(sys.modules, "torchmetrics", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert torch_metric._base() is torch_metric.LocalMetric
+
+
+@pytest.mark.needs("torchmetrics")
+def test_enters_a_metric_collection():
+    import torchmetrics
+
+    collection = torchmetrics.MetricCollection(
+        {
+            "sdc": SoftDiceConfidenceMetric(from_logits=True, task="binary"),
+            "accuracy": torchmetrics.classification.BinaryAccuracy(),
+        }
+    )
+    logits, truth = torch.randn(1, 8, 8), torch.randint(0, 2, (1, 8, 8))
+    collection.update(logits, truth)
+    found = collection.compute()
+    assert isinstance(found["sdc"], CaseConfidences)
+    assert found["sdc"].confidences.shape == found["sdc"].risks.shape == (1,)
+    collection.update(preds=logits, target=truth)
+    assert collection.compute()["sdc"].confidences.shape == (2,)
+    assert collection.clone().compute()["sdc"].confidences.shape == (2,)
+    collection.reset()
+    assert collection(logits, truth)["sdc"].confidences.shape == (1,)
+
+
+def test_a_state_that_processes_cannot_join_is_refused():
+    metric = torch_metric.LocalMetric()
+    with pytest.raises(ParameterError, match="does not fit the state"):
+        metric.add_state("total", default=torch.tensor(0), dist_reduce_fx="cat")
+
+
+PROCESS = """
+    import os, sys, torch, torch.distributed as distributed
+    rank, store, task, base = int(sys.argv[1]), *sys.argv[2:]
+    if base == "LocalMetric":
+        sys.modules["torchmetrics"] = None
+    from segtrust.integrations.torch import SoftDiceConfidenceMetric
+    assert base in [parent.__name__ for parent in SoftDiceConfidenceMetric.__mro__]
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+
+    def batch(images):
+        generator = torch.Generator().manual_seed(images)
+        shape = (images, 3, 6, 7) if task == "multiclass" else (images, 6, 7)
+        truth = torch.randint(0, 2, (images, 6, 7), generator=generator)
+        return torch.randn(*shape, generator=generator), truth
+
+    def check(shares):
+        metric = SoftDiceConfidenceMetric(from_logits=True, task=task)
+        for images in shares[rank]:
+            metric.update(*batch(images))
+        found = metric.compute()
+        alone = SoftDiceConfidenceMetric(from_logits=True, task=task)
+        expected = [alone(*batch(images)) for share in shares for images in share]
+        for name in ("confidences", "risks"):
+            values = torch.cat([getattr(each, name) for each in expected])
+            torch.testing.assert_close(getattr(found, name), values, equal_nan=True, rtol=0, atol=0)
+        own = sum(map(len, metric.confidences))
+        assert own == sum(shares[rank]) * (3 if task == "multiclass" else 1), "not left as they were"
+        metric.update(*batch(1))
+        assert metric.compute().confidences.shape[0] == sum(map(sum, shares)) + 2
+
+    check([[2, 3], [4, 5]])
+    check([[2], [3, 4, 5]])
+    check([[], [2, 3]])
+    distributed.barrier()
+    distributed.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "base", [pytest.param("Metric", marks=pytest.mark.needs("torchmetrics")), "LocalMetric"]
+)
+@pytest.mark.parametrize("task", ["binary", "multiclass"])
+def test_processes_see_the_cases_of_all(task, base, tmp_path):
+    command = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(PROCESS)]
+    runs = [
+        subprocess.Popen([*command, str(rank), str(tmp_path / "store"), task, base], stderr=subprocess.PIPE)
+        for rank in range(2)
+    ]
+    results = [(run.communicate(timeout=120)[1], run.returncode) for run in runs]
+    assert [code for _, code in results] == [0, 0], "\n".join(error.decode() for error, _ in results)

@@ -1,0 +1,47 @@
+"""Maps of JAX: the numbers and the errors of the NumPy path."""
+
+import numpy as np
+import pytest
+
+import segtrust
+from tests.kernels.devices import BAD, ESTIMATORS, TOLERANCE, complaint
+from tests.references import logit_normal
+
+pytestmark = pytest.mark.needs("jax")
+
+
+@pytest.fixture
+def jax():
+    """JAX with doubles."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    yield jax
+    jax.config.update("jax_enable_x64", False)
+
+
+def test_jax_gives_the_same_numbers(jax):
+    p, mask = logit_normal((300, 301)), np.random.default_rng(3).random((300, 301)) < 0.3
+    codes = [(p * 255).astype(np.uint8), (p * 65535).astype(np.uint16), p > 0.4]
+    for stored in (p.astype(np.float16), p.astype(np.float32), p, *codes):
+        for chosen in (None, mask):
+            found = segtrust.score(jax.numpy.asarray(stored), chosen, ESTIMATORS, threshold=0.3)
+            for name, value in segtrust.score(stored, chosen, ESTIMATORS, threshold=0.3).items():
+                assert isinstance(found[name], jax.Array)
+                np.testing.assert_allclose(float(found[name]), value, rtol=TOLERANCE, err_msg=name)
+    assert isinstance(segtrust.dice(jax.numpy.asarray(mask), jax.numpy.asarray(mask)), jax.Array)
+
+
+def test_jax_complains_the_same(jax):
+    for p, mask in BAD.values():
+        arrays = jax.numpy.asarray(p), None if mask is None else jax.numpy.asarray(mask)
+        assert complaint(*arrays) == complaint(p, mask)
+
+
+def test_jax_without_doubles_sums_in_floats():
+    import jax
+
+    p = logit_normal((40, 50)).astype(np.float32)
+    found = segtrust.score(jax.numpy.asarray(p), None, ESTIMATORS)
+    for name, value in segtrust.score(p, None, ESTIMATORS).items():
+        assert float(found[name]) == pytest.approx(value, rel=1e-5)

@@ -1,0 +1,153 @@
+"""One number where one is asked for, and arrays of which every pixel can be read."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import segtrust
+from segtrust.errors import EmptyArrayError, ParameterError
+from segtrust.kernels.inputs import as_array, check_array, check_fraction, check_number, described
+
+P = np.array([[0.9, 0.2, 0.6]])
+SCORES = {
+    "soft_dice_confidence": segtrust.soft_dice_confidence,
+    "ideal_dice_confidence": segtrust.ideal_dice_confidence,
+    "expected_iou": segtrust.expected_iou,
+    "average_class_probability": segtrust.average_class_probability,
+    "dice_bounds": segtrust.dice_bounds,
+    "score": segtrust.score,
+    "assess": segtrust.assess,
+    "score_batch": segtrust.score_batch,
+}
+
+
+@pytest.mark.parametrize("value", [0, 1, 0.5, np.float32(0.5), np.float16(0.5), np.int8(1), Fraction(1, 2)])
+def test_numbers_of_any_kind(value):
+    check_fraction(value, "threshold")
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, np.nan, np.inf, -np.inf])
+def test_numbers_out_of_range(value):
+    with pytest.raises(ParameterError, match=r"threshold: expected a number in \[0, 1\], got"):
+        check_fraction(value, "threshold")
+
+
+@pytest.mark.parametrize("value", [-1, np.nan, np.inf])
+def test_numbers_that_are_not_finite(value):
+    with pytest.raises(ParameterError, match="beta: expected a finite number of at least 0, got"):
+        check_number(value, "beta")
+
+
+NO_NUMBERS = {
+    "the text '0.5'": "0.5",
+    "None": None,
+    r"ndarray of shape \(2,\)": np.array([0.1, 0.5]),
+    r"ndarray of shape \(\)": np.array(0.5),
+    r"list \[0.5\]": [0.5],
+    "complex 1j": 1j,
+}
+
+
+@pytest.mark.parametrize("shown", NO_NUMBERS)
+@pytest.mark.parametrize("name", SCORES)
+def test_thresholds_that_are_no_number(name, shown):
+    with pytest.raises(
+        ParameterError, match=rf"threshold: expected a number in \[0, 1\], got {shown}\. Pass one"
+    ):
+        SCORES[name](P, threshold=NO_NUMBERS[shown])
+
+
+def test_what_came_is_said_in_a_few_words():
+    assert described(segtrust.SoftDice) == "the class SoftDice"
+    assert len(described(list(range(1000)))) < 80
+
+
+@pytest.mark.parametrize("values", [0.7, [[0.7, 0.2]], ((0.7,), (0.2,)), np.float32(0.7)])
+def test_numbers_and_lists_become_arrays(values):
+    assert np.array_equal(as_array(values, "p"), np.asarray(values))
+
+
+def test_arrays_stay_what_they_are():
+    p = np.zeros((3, 4), np.uint8)
+    assert as_array(p, "p") is p
+
+
+def test_lists_that_are_no_array():
+    with pytest.raises(ParameterError, match=r"p: expected an array, got a list that is none: .*same length"):
+        segtrust.soft_dice_confidence([[0.1], [0.2, 0.3]])
+
+
+MASKED = np.ma.masked_less(P, 0.3)
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_masked_pixels_are_refused(name):
+    with pytest.raises(
+        ParameterError, match=r"^p: .* got 1 of 3 pixels masked by numpy\.ma.* values\.filled\(0\), or crop"
+    ):
+        SCORES[name](MASKED)
+    with pytest.raises(ParameterError, match=r"^mask: .* got 1 of 3 pixels masked"):
+        SCORES[name](P, MASKED > 0.5)
+
+
+def test_masked_arrays_that_hide_nothing_are_arrays():
+    assert segtrust.soft_dice_confidence(np.ma.array(P)) == segtrust.soft_dice_confidence(P)
+
+
+@pytest.mark.needs("dask")
+def test_chunks_that_may_hide_pixels_are_refused():
+    import dask.array
+
+    with pytest.raises(ParameterError, match=r"p: .* chunks masked by numpy\.ma.*dask\.array\.ma\.filled"):
+        segtrust.soft_dice_confidence(dask.array.ma.masked_less(dask.array.from_array(P), 0.3))
+
+
+@pytest.mark.needs("dask")
+@pytest.mark.parametrize("name", SCORES)
+def test_dask_must_know_the_sizes_of_its_chunks(name):
+    import dask.array
+
+    p = dask.array.from_array(np.linspace(0, 1, 12).reshape(6, 2), chunks=2)
+    unknown = p[p[:, 0] > 0.3]
+    with pytest.raises(ParameterError, match=r"p: .* known shape, got \(nan, 2\).*compute_chunk_sizes\(\)"):
+        SCORES[name](unknown)
+    with pytest.raises(ParameterError, match=r"prediction: .* known shape"):
+        segtrust.Prediction(unknown)
+    SCORES[name](unknown.compute_chunk_sizes())
+
+
+def test_sparse_matrices_are_refused():
+    from scipy.sparse import csr_array
+
+    with pytest.raises(
+        ParameterError, match=r"p: expected a dense array, got a sparse csr_array.*todense\(\)"
+    ):
+        segtrust.soft_dice_confidence(csr_array(P))
+
+
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr", "to_sparse_csc", "to_mkldnn"])
+@pytest.mark.filterwarnings("ignore:Sparse")
+def test_sparse_tensors_are_refused(layout):
+    import torch
+
+    p = torch.tensor(P, dtype=torch.float32)
+    for name, call in SCORES.items():
+        with pytest.raises(
+            ParameterError, match=r"^p: expected a dense array, got a sparse Tensor.*to_dense\(\)"
+        ):
+            call(getattr(p, layout)())
+        if name != "score_batch":
+            with pytest.raises(ParameterError, match=r"^mask: expected a dense array"):
+                call(p, getattr((p > 0.5).float(), layout)())
+
+
+@pytest.mark.needs("h5py")
+def test_a_data_set_without_data(tmp_path):
+    import h5py
+
+    with h5py.File(tmp_path / "empty.h5", "w") as file:
+        empty = file.create_dataset("p", data=h5py.Empty("f4"))
+        with pytest.raises(EmptyArrayError, match="p: expected at least one pixel"):
+            check_array(empty, "p")
