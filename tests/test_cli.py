@@ -87,3 +87,12 @@ def test_bench_kernels_gives_all_sections_as_json(tmp_path):
     for lines in sections.values():
         assert lines
         assert all(line.get("ratio", 1.0) > 0.0 for line in lines)
+
+
+def test_reproduce_validity_writes_tables_figures_and_how_it_was_run(tmp_path):
+    done = segtrust("reproduce", "validity", "--out", str(tmp_path / "run"), "--draws", "3")
+    assert done.returncode == 0, done.stderr
+    written = {str(path.relative_to(tmp_path / "run")) for path in (tmp_path / "run").rglob("*.*")}
+    figures = {f"figures/validity.{each}" for each in ("png", "pdf", "svg")}
+    assert written == {"tables/validity.csv", "tables/validity.md", "run.json"} | figures
+    assert json.loads((tmp_path / "run/run.json").read_text())["parameters"]["draws"] == 3

@@ -75,7 +75,7 @@ def test_only_the_command_line_prints():
     prints = [
         place(path, node)
         for path in FILES
-        if path != SOURCE / "segtrust/cli.py"
+        if path.parent != SOURCE / "segtrust/cli"
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     ]

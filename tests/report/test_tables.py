@@ -11,7 +11,7 @@ ROWS = [{"n": 30, "risk": 1 / 3, "name": "sdc"}, {"n": 100, "risk": 0.1, "name":
 
 
 def test_csv_reads_back_to_the_last_digit(tmp_path):
-    path = tmp_path / "deep" / "table.csv"
+    path = tmp_path / "table.csv"
     write_csv(path, ROWS)
     with path.open(newline="") as file:
         read = list(csv.DictReader(file))

@@ -25,7 +25,6 @@ def new_axes(columns: int, *, width: float = 7.0, height: float = 2.8) -> tuple[
 
 def save_figure(figure: Any, stem: Path) -> list[Path]:
     """Write a figure as PNG, PDF and SVG; give the paths."""
-    stem.parent.mkdir(parents=True, exist_ok=True)
     paths = [stem.with_suffix(f".{each}") for each in _FORMATS]
     for path in paths:
         figure.savefig(path, dpi=200)

@@ -26,7 +26,6 @@ def write_csv(path: Path, rows: Sequence[Row]) -> None:
     ['n,risk', '1,0.1']
     """
     _check_rows(rows, path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
@@ -61,5 +60,4 @@ def _line(cells: Sequence[str]) -> str:
 def write_markdown(path: Path, rows: Sequence[Row], formats: Mapping[str, str] | None = None) -> None:
     """Write a Markdown table."""
     _check_rows(rows, path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(markdown_table(rows, formats) + "\n", encoding="utf-8")

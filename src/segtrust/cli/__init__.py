@@ -1,0 +1,50 @@
+"""The command line: parse, call, print, exit code; the only place that prints."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+import segtrust as st
+from segtrust.cli.bench import bench_app
+from segtrust.cli.demo import EPILOG, demo
+from segtrust.cli.reproduce import reproduce_app
+from segtrust.errors import SegtrustError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    help="Know which segmentations to trust.",
+)
+app.command(epilog=EPILOG)(demo)
+app.add_typer(reproduce_app, name="reproduce")
+app.add_typer(bench_app, name="bench")
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"segtrust {st.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Know which segmentations to trust."""
+
+
+def main() -> None:
+    """Run the command line; an expected error is one line and exit code 2."""
+    try:
+        app()
+    except (SegtrustError, OSError) as error:
+        typer.secho(f"error: {error}", fg="red", err=True)
+        sys.exit(2)

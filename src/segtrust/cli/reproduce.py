@@ -1,0 +1,56 @@
+"""``segtrust reproduce``."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from segtrust.cli.console import new_console, new_progress
+
+__all__ = ["reproduce_app"]
+
+reproduce_app = typer.Typer(no_args_is_help=True, help="Run an experiment anew, with tables and figures.")
+
+_VALIDITY_FORMATS = {"broken": ".4f", "certified": ".3f", "coverage": ".3f", "oracle_coverage": ".3f"}
+
+
+@reproduce_app.callback()
+def _reproduce() -> None:
+    """Run an experiment anew, with tables and figures."""
+
+
+@reproduce_app.command(
+    "validity",
+    epilog="Examples:\n\n  segtrust reproduce validity --out validity\n\n"
+    "  segtrust reproduce validity --out quick --draws 100",
+)
+def validity(
+    out: Annotated[Path, typer.Option(help="Folder for tables, figures and run.json.")],
+    draws: Annotated[int, typer.Option(min=1, help="Calibration sets drawn for each row.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Of the population.")] = 0,
+) -> None:
+    """Show by simulation that certified thresholds keep their promise, and the coverage it costs."""
+    from segtrust.experiments.validity import DELTA, settings, simulate_validity
+    from segtrust.report.figures import draw_validity, save_figure
+    from segtrust.report.runs import write_run
+    from segtrust.report.tables import markdown_table, write_csv, write_markdown
+
+    for folder in ("tables", "figures"):
+        (out / folder).mkdir(parents=True, exist_ok=True)
+    begin = time.perf_counter()
+    with new_progress() as progress:
+        task = progress.add_task("draws", total=draws * len(settings()))
+        advance = progress.advance
+        outcomes = list(simulate_validity(draws=draws, seed=seed, advance=lambda done: advance(task, done)))
+    rows = [asdict(outcome) for outcome in outcomes]
+    write_csv(out / "tables" / "validity.csv", rows)
+    write_markdown(out / "tables" / "validity.md", rows, _VALIDITY_FORMATS)
+    save_figure(draw_validity(outcomes, delta=DELTA), out / "figures" / "validity")
+    parameters = {"draws": draws, "seed": seed, "delta": DELTA}
+    seconds = time.perf_counter() - begin
+    write_run(out, command="reproduce validity", parameters=parameters, seconds=seconds)
+    new_console().print(markdown_table(rows, _VALIDITY_FORMATS), f"\nTables and figures are in {out}.")
