@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from segtrust.cli.console import new_console, new_progress
+from segtrust.cli.console import new_progress
 
 __all__ = ["reproduce_app"]
 
@@ -53,4 +53,4 @@ def validity(
     parameters = {"draws": draws, "seed": seed, "delta": DELTA}
     seconds = time.perf_counter() - begin
     write_run(out, command="reproduce validity", parameters=parameters, seconds=seconds)
-    new_console().print(markdown_table(rows, _VALIDITY_FORMATS), f"\nTables and figures are in {out}.")
+    typer.echo(f"{markdown_table(rows, _VALIDITY_FORMATS)}\n\nTables and figures are in {out}.")

@@ -18,13 +18,42 @@ from segtrust.selective.certify import walk_candidates
 from segtrust.selective.procedure import Procedure
 from segtrust.selective.targets import Target
 
-__all__ = ["Outcome", "Population", "Setting", "dice_population", "settings", "simulate_validity"]
+__all__ = [
+    "Outcome",
+    "Population",
+    "Scenario",
+    "Setting",
+    "dice_population",
+    "settings",
+    "simulate_validity",
+]
 
 DELTA = 0.05
 CASES = (30, 100, 300, 1000)
 REFERENCES = 300
-TARGETS = {"dice": Target(0.10), "failure": Target(0.10, below_dice=0.8)}
-P_VALUES = {"dice": ("betting", "hoeffding-bentkus"), "failure": ("betting", "hoeffding-bentkus", "binomial")}
+P_VALUES = ("betting", "hoeffding-bentkus")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A model, by the share of its failures, and what is asked of it."""
+
+    name: str
+    failing: float
+    target: Target
+
+    @property
+    def p_values(self) -> tuple[str, ...]:
+        """The p-values that can be compared."""
+        return P_VALUES if self.target.below_dice is None else (*P_VALUES, "binomial")
+
+
+SCENARIOS = (
+    Scenario("good model, mean loss", 1.0 / 6.0, Target(0.10)),
+    Scenario("good model, failures", 1.0 / 6.0, Target(0.10, below_dice=0.8)),
+    Scenario("poor model, mean loss", 0.5, Target(0.30)),
+    Scenario("poor model, failures", 0.5, Target(0.30, below_dice=0.7)),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,19 +78,19 @@ class Population:
         return self.confidence[at], self.loss[at]
 
 
-def dice_population(size: int = 400_000, *, seed: int = 0) -> Population:
-    """Make cases like those of a good model: most Dice scores near 0.9, a sixth failures of all degrees.
+def dice_population(failing: float = 1.0 / 6.0, *, size: int = 400_000, seed: int = 0) -> Population:
+    """Make cases of a model: most Dice scores near 0.9, and a share of failures of all degrees.
 
     The confidence is the Dice with noise on the logit, and too high by half a unit of it.
 
     Examples
     --------
-    >>> population = dice_population(10_000)
+    >>> population = dice_population(size=10_000)
     >>> bool(0.15 < population.loss.mean() < 0.2)
     True
     """
     rng = np.random.default_rng(seed)
-    fails = rng.random(size) < 1.0 / 6.0
+    fails = rng.random(size) < failing
     dice = np.where(fails, rng.beta(2.0, 2.5, size), rng.beta(18.0, 2.0, size))
     logit = np.log(dice) - np.log1p(-dice) + rng.normal(0.5, 0.8, size)
     order = np.argsort(-logit)
@@ -72,7 +101,7 @@ def dice_population(size: int = 400_000, *, seed: int = 0) -> Population:
 class Setting:
     """One row of the table before it is filled."""
 
-    loss: str
+    scenario: Scenario
     p_value: str
     n: int
 
@@ -83,7 +112,7 @@ class Outcome:
 
     Attributes
     ----------
-    loss, p_value, n
+    scenario, target, p_value, n
         The setting.
     draws
         Calibration sets drawn.
@@ -96,7 +125,8 @@ class Outcome:
         Mean true coverage, 0 where nothing is certified, and the most that the target allows.
     """
 
-    loss: str
+    scenario: str
+    target: str
     p_value: str
     n: int
     draws: int
@@ -107,23 +137,27 @@ class Outcome:
 
 
 def settings() -> list[Setting]:
-    """Every combination of loss, p-value and number of cases."""
-    return [Setting(loss, p_value, n) for loss in TARGETS for p_value, n in product(P_VALUES[loss], CASES)]
+    """Every combination of scenario, p-value and number of cases."""
+    return [
+        Setting(scenario, p_value, n)
+        for scenario in SCENARIOS
+        for p_value, n in product(scenario.p_values, CASES)
+    ]
 
 
 def simulate_validity(
     *, draws: int = 2000, seed: int = 0, advance: Callable[[int], object] = lambda done: None
 ) -> Iterator[Outcome]:
     """Fill the table row by row; ``advance`` is told how many draws are done since it was last called."""
-    population = dice_population(seed=seed)
+    populations = {failing: dice_population(failing, seed=seed) for failing in {s.failing for s in SCENARIOS}}
     for setting in settings():
-        yield _simulate(population, setting, draws, advance)
+        yield _simulate(populations[setting.scenario.failing], setting, draws, advance)
 
 
 def _simulate(
     population: Population, setting: Setting, draws: int, advance: Callable[[int], object]
 ) -> Outcome:
-    target = TARGETS[setting.loss]
+    target = setting.scenario.target
     risks = population.true_risks(target)
     taken = []
     for seed in range(draws):
@@ -135,7 +169,8 @@ def _simulate(
     largest = np.flatnonzero(risks <= target.risk).max(initial=-1) + 1
     size = population.loss.size
     return Outcome(
-        setting.loss,
+        setting.scenario.name,
+        str(target),
         setting.p_value,
         setting.n,
         draws,
@@ -152,6 +187,6 @@ def _certified_cases(population: Population, setting: Setting, seed: int) -> int
     reference, _ = population.draw(rng, REFERENCES)
     cases = CalibrationCases(*population.draw(rng, setting.n), reference=reference)
     procedure = Procedure(p_value=setting.p_value)
-    _, steps = walk_candidates(cases, [TARGETS[setting.loss]], DELTA, procedure)
+    _, steps = walk_candidates(cases, [setting.scenario.target], DELTA, procedure)
     passed = [step.threshold for step in steps if step.passed]
     return population.accepted(min(passed)) if passed else 0

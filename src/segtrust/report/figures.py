@@ -14,13 +14,13 @@ _FORMATS = ("png", "pdf", "svg")
 _COLOURS = {"betting": "#0072b2", "hoeffding-bentkus": "#d55e00", "binomial": "#009e73"}
 
 
-def new_axes(columns: int, *, width: float = 7.0, height: float = 2.8) -> tuple[Any, Any]:
-    """Give a figure and its axes, side by side; drawn without a display."""
+def new_axes(rows: int, columns: int, *, width: float, height: float) -> tuple[Any, Any]:
+    """Give a figure and a grid of axes, in inches; drawn without a display."""
     require("matplotlib", extra="plots")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots(1, columns, squeeze=False)[0]
+    return figure, figure.subplots(rows, columns, squeeze=False)
 
 
 def save_figure(figure: Any, stem: Path) -> list[Path]:
@@ -33,13 +33,17 @@ def save_figure(figure: Any, stem: Path) -> list[Path]:
 
 def draw_validity(outcomes: Sequence[Any], *, delta: float) -> Any:
     """Draw how often promises are broken, and the coverage that they cost, against the number of cases."""
-    losses = list(dict.fromkeys(outcome.loss for outcome in outcomes))
-    figure, axes = new_axes(2 * len(losses), width=3.2 * 2 * len(losses))
-    for column, loss in enumerate(losses):
-        chosen = [outcome for outcome in outcomes if outcome.loss == loss]
-        _draw_broken(axes[2 * column], chosen, delta)
-        _draw_coverage(axes[2 * column + 1], chosen)
-    axes[0].legend(frameon=False, fontsize=7)
+    scenarios = list(dict.fromkeys(outcome.scenario for outcome in outcomes))
+    figure, axes = new_axes(2, len(scenarios), width=2.9 * len(scenarios), height=4.8)
+    for column, scenario in enumerate(scenarios):
+        chosen = [outcome for outcome in outcomes if outcome.scenario == scenario]
+        axes[0, column].set_title(f"{scenario}\n{chosen[0].target}", fontsize=8)
+        _draw_broken(axes[0, column], chosen, delta)
+        _draw_coverage(axes[1, column], chosen)
+    axes[0, 0].set_ylabel("share of broken promises")
+    axes[1, 0].set_ylabel("true coverage")
+    for row in axes:
+        row[-1].legend(frameon=False, fontsize=7)
     return figure
 
 
@@ -56,12 +60,10 @@ def _lines(axes: Any, outcomes: Sequence[Any], value: str) -> None:
 def _draw_broken(axes: Any, outcomes: Sequence[Any], delta: float) -> None:
     _lines(axes, outcomes, "broken")
     axes.axhline(delta, color="black", linewidth=0.8, linestyle="--", label="promised")
-    axes.set_title(f"{outcomes[0].loss} loss: broken promises", fontsize=9)
-    axes.set_ylim(0.0, None)
+    axes.set_ylim(0.0, 1.4 * delta)
 
 
 def _draw_coverage(axes: Any, outcomes: Sequence[Any]) -> None:
     _lines(axes, outcomes, "coverage")
     axes.axhline(outcomes[0].oracle_coverage, color="black", linewidth=0.8, linestyle=":", label="oracle")
-    axes.set_title(f"{outcomes[0].loss} loss: true coverage", fontsize=9)
     axes.set_ylim(0.0, 1.0)
