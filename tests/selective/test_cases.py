@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import chisquare
 
 from segtrust.errors import CaseLengthError, CaseValueError, SeenCasesError, TooFewCasesError
 from segtrust.selective.cases import CalibrationCases
@@ -11,7 +12,7 @@ CONFIDENCE, LOSS, IDS = [0.9, 0.4, 0.7], [0.1, 0.6, 0.2], ["a", "b", "c"]
 
 def test_units_are_cases_or_patients():
     assert CalibrationCases(CONFIDENCE, LOSS).units.tolist() == [0, 1, 2]
-    assert CalibrationCases(CONFIDENCE, LOSS, patients=["y", "x", "y"]).units.tolist() == [1, 0, 1]
+    assert CalibrationCases(CONFIDENCE, LOSS, patients=["y", "x", "y"]).units.tolist() == [0, 1, 0]
 
 
 BAD = {
@@ -49,6 +50,36 @@ def test_parts_keep_everything():
         ["x", "x"],
     )
     assert part.reference.tolist() == [0.5]
+
+
+class TestShuffled:
+    def test_does_not_depend_on_the_order_of_rows(self):
+        rng = np.random.default_rng(0)
+        confidence, loss, patients = rng.random(50), rng.random(50), rng.integers(0, 9, 50)
+        order = rng.permutation(50)
+        found = CalibrationCases(confidence, loss, patients).shuffled(3)
+        turned = CalibrationCases(confidence[order], loss[order], patients[order]).shuffled(3)
+        assert found.confidence.tolist() == turned.confidence.tolist()
+        assert found.patients.tolist() == turned.patients.tolist()
+
+    def test_keeps_patients_together(self):
+        cases = CalibrationCases(np.arange(12.0), np.zeros(12), patients=np.arange(12) % 4).shuffled(0)
+        assert cases.patients.tolist() == np.repeat(cases.patients[::3], 3).tolist()
+        assert cases.units.tolist() == np.repeat(np.arange(4), 3).tolist()
+
+    def test_every_rank_comes_first_equally_often(self):
+        """With one order for all data sets promises were broken more often than they may be."""
+        rng = np.random.default_rng(0)
+        firsts = []
+        for _ in range(2000):
+            confidence = rng.random(10)
+            cases = CalibrationCases(confidence, rng.random(10)).shuffled(0)
+            firsts.append(int((confidence > cases.confidence[0]).sum()))
+        assert chisquare(np.bincount(firsts, minlength=10)).pvalue > 1e-4
+
+    def test_seeds_give_other_orders(self):
+        cases = CalibrationCases(np.arange(30.0), np.zeros(30))
+        assert cases.shuffled(0).confidence.tolist() != cases.shuffled(1).confidence.tolist()
 
 
 class TestSeen:

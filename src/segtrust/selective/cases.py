@@ -66,8 +66,11 @@ class CalibrationCases:
 
     @property
     def units(self) -> Any:
-        """Independent unit of each case, numbered from 0: its patient, or itself."""
-        return np.arange(self.n) if self.patients is None else labels_of(self.patients, self.n, "patients")
+        """Independent unit of each case, its patient or itself, numbered in the order of the cases."""
+        if self.patients is None:
+            return np.arange(self.n)
+        _, first, inverse = np.unique(self.patients, return_index=True, return_inverse=True)
+        return np.argsort(np.argsort(first))[inverse]
 
     @property
     def digest(self) -> str:
@@ -77,12 +80,25 @@ class CalibrationCases:
         return hashlib.sha256("\n".join(rows).encode()).hexdigest()
 
     def part(self, chosen: Any) -> CalibrationCases:
-        """Give some of the cases, by a boolean array."""
-        ids = (
-            None if self.ids is None else [each for each, keep in zip(self.ids, chosen, strict=True) if keep]
-        )
+        """Give some of the cases, by their places or by a boolean array."""
+        ids = None if self.ids is None else np.array(self.ids)[chosen].tolist()
         patients = None if self.patients is None else self.patients[chosen]
         return CalibrationCases(self.confidence[chosen], self.loss[chosen], patients, ids, self.reference)
+
+    def shuffled(self, seed: int) -> CalibrationCases:
+        """Give the cases in a random order, the same however they were ordered; units stay together.
+
+        The rows are sorted first and their fingerprint takes part in the seed. A seed alone would always put
+        the same ranks of confidence in front, and those are not like the others.
+        """
+        keys: tuple[Any, ...] = (self.loss, self.confidence)
+        if self.patients is not None:
+            keys = (labels_of(self.patients, self.n, "patients"), *keys)
+        ordered = self.part(np.lexsort(keys))
+        fingerprint = hashlib.sha256(ordered.confidence.tobytes() + ordered.loss.tobytes()).hexdigest()
+        rng = np.random.default_rng([seed, int(fingerprint, 16)])
+        units = ordered.units
+        return ordered.part(np.argsort(rng.permutation(units.max() + 1)[units], kind="stable"))
 
     def refuse(self, seen_ids: Collection[str]) -> None:
         """Raise where something has learned from a case, or where that cannot be told."""

@@ -20,7 +20,7 @@ from segtrust.selective.plan import Need, need_from_losses
 from segtrust.selective.procedure import Procedure
 from segtrust.selective.pvalues import get_p_value
 from segtrust.selective.targets import Target
-from segtrust.selective.vectors import check_fraction, check_seed
+from segtrust.selective.vectors import check_fraction
 
 __all__ = ["Bench", "certify", "certify_each", "certify_threshold", "clopper_pearson", "walk_candidates"]
 
@@ -167,20 +167,18 @@ def certify_each(
 
 
 def _split(cases: CalibrationCases, procedure: Procedure) -> tuple[CalibrationCases, Any]:
-    """Give the cases to test on, and the confidences from which candidates are taken."""
+    """Give the cases to test on, in a random order, and the confidences from which candidates are taken."""
+    shuffled = cases.shuffled(procedure.seed)
     if cases.reference is not None:
-        reference, tested = cases.reference, cases
-    else:
-        units = cases.units
-        order = check_seed(procedure.seed).permutation(units.max() + 1)
-        aside = np.isin(units, order[: round(procedure.set_aside * order.size)])
-        if aside.sum() < _FEWEST_REFERENCES or (~aside).sum() < 2:
-            raise TooFewCasesError(
-                f"cases: of {cases.n}, {aside.sum()} would be set aside for candidates, which takes at "
-                f"least {_FEWEST_REFERENCES}. Give confidences of unlabelled cases as reference."
-            )
-        reference, tested = cases.confidence[aside], cases.part(~aside)
-    return tested, reference
+        return shuffled, cases.reference
+    units = shuffled.units
+    aside = units < round(procedure.set_aside * (units.max() + 1))
+    if aside.sum() < _FEWEST_REFERENCES or (~aside).sum() < 2:
+        raise TooFewCasesError(
+            f"cases: of {cases.n}, {aside.sum()} would be set aside for candidates, which takes at least "
+            f"{_FEWEST_REFERENCES}. Give confidences of unlabelled cases as reference."
+        )
+    return shuffled.part(~aside), shuffled.confidence[aside]
 
 
 class Bench:
@@ -189,14 +187,9 @@ class Bench:
     def __init__(self, cases: CalibrationCases, targets: tuple[Target, ...], procedure: Procedure) -> None:
         self.targets = targets
         self.procedure = procedure
-        # Sorted first, then shuffled: the answer must not depend on the order of the rows.
-        units = cases.units
-        canonical = np.lexsort((cases.loss, cases.confidence))
-        shuffled = check_seed(procedure.seed + 1).permutation(_ranked(units[canonical]).max() + 1)
-        order = np.argsort(shuffled[_ranked(units[canonical])], kind="stable")
-        self.confidence = cases.confidence[canonical][order]
-        self.units = _ranked(units[canonical][order])
-        self.losses = [target.losses(cases.loss[canonical][order]) for target in targets]
+        self.confidence = cases.confidence
+        self.units = cases.units
+        self.losses = [target.losses(cases.loss) for target in targets]
 
     @property
     def n(self) -> int:
@@ -237,12 +230,6 @@ class Bench:
         """Observed selective risk, in which each unit counts once."""
         weight = np.where(accepted, 1.0 / np.bincount(self.units)[self.units], 0.0)
         return float(np.sum(weight * loss) / np.sum(weight))
-
-
-def _ranked(units: Any) -> Any:
-    """Renumber units in the order in which they first appear."""
-    _, first, inverse = np.unique(units, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse]
 
 
 def _operation(bench: Bench, steps: list[Step], delta: float) -> Operation | None:
