@@ -12,6 +12,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "segtrust.calibration": "PlattScaling Reliability TemperatureScaling reliability",
     "segtrust.confidence": (
         "Assessment AverageClassProbability AverageMaxProbability AverageNegativeEntropy ClassScores "
         "ConfidenceEstimator IdealDice MedianMinMax PatchLevel SoftDice ThresholdLevel "
@@ -23,6 +24,10 @@ _HOMES = {
     "segtrust.kernels.bounds": "DiceBounds worst_relative_error",
     "segtrust.maps": "Case EmptyPolicy Prediction",
     "segtrust.risks": "RISKS Risk dice f_beta iou",
+    "segtrust.selective": (
+        "ConformalDice CoverageThreshold DiceIntervals DriftTest ExchangeabilityMartingale MartingaleState "
+        "MeanDice MeanDiceEstimator Recalibration drift_test threshold_for_coverage"
+    ),
     "segtrust.settings": "use_threads",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -1,3 +1,15 @@
+from segtrust.calibration import (
+    PlattScaling as PlattScaling,
+)
+from segtrust.calibration import (
+    Reliability as Reliability,
+)
+from segtrust.calibration import (
+    TemperatureScaling as TemperatureScaling,
+)
+from segtrust.calibration import (
+    reliability as reliability,
+)
 from segtrust.confidence import (
     Assessment as Assessment,
 )
@@ -117,6 +129,39 @@ from segtrust.risks import (
 )
 from segtrust.risks import (
     iou as iou,
+)
+from segtrust.selective import (
+    ConformalDice as ConformalDice,
+)
+from segtrust.selective import (
+    CoverageThreshold as CoverageThreshold,
+)
+from segtrust.selective import (
+    DiceIntervals as DiceIntervals,
+)
+from segtrust.selective import (
+    DriftTest as DriftTest,
+)
+from segtrust.selective import (
+    ExchangeabilityMartingale as ExchangeabilityMartingale,
+)
+from segtrust.selective import (
+    MartingaleState as MartingaleState,
+)
+from segtrust.selective import (
+    MeanDice as MeanDice,
+)
+from segtrust.selective import (
+    MeanDiceEstimator as MeanDiceEstimator,
+)
+from segtrust.selective import (
+    Recalibration as Recalibration,
+)
+from segtrust.selective import (
+    drift_test as drift_test,
+)
+from segtrust.selective import (
+    threshold_for_coverage as threshold_for_coverage,
 )
 from segtrust.settings import (
     use_threads as use_threads,

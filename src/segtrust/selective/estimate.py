@@ -96,7 +96,7 @@ class MeanDiceEstimator:
     >>> estimator = MeanDiceEstimator().fit(confidence, dice)
     >>> same = estimator.estimate(rng.beta(8, 2, 200))
     >>> round(same.value, 2), round(same.lower, 2), round(same.upper, 2)
-    (0.66, 0.64, 0.69)
+    (0.65, 0.62, 0.67)
     >>> estimator.estimate(rng.beta(4, 2, 200)).value is None
     True
     """
