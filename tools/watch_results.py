@@ -1,6 +1,5 @@
 """Print what the pages about intervals, drift and calibration report of real maps.
 
-
 Run it with ``python tools/watch_results.py DATA``, where DATA holds ``polyp/<set>/{masks,predictions}`` and
 ``busi-predictions/{masks,BCE_plain,dice_plain}``, 8-bit PNG files.
 """
@@ -149,9 +148,8 @@ def main():
         truth = np.concatenate([case.truth.ravel() for case in cases])
         for end in (0, 255):
             at = levels == end
-            print(
-                f"{at.mean():.1%} of the pixels are at {end / 255:g}; {truth[at].mean():.1%} of them foreground"
-            )
+            share = f"{truth[at].mean():.1%} of them foreground"
+            print(f"{at.mean():.1%} of the pixels are at {end / 255:g}, {share}")
         calibration(cases)
 
 
