@@ -1,6 +1,7 @@
 """Confidences and losses of many cases: curves, areas, intervals, certified thresholds. Vectors only."""
 
-from segtrust.selective.conformal import ConformalCell, ConformalDice, DiceIntervals
+from segtrust.selective.cells import ConformalCell, DiceIntervals
+from segtrust.selective.conformal import ConformalDice
 from segtrust.selective.coverage import CoverageThreshold, threshold_for_coverage
 from segtrust.selective.estimate import MeanDice, MeanDiceEstimator
 from segtrust.selective.martingale import ExchangeabilityMartingale, MartingaleState

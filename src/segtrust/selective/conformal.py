@@ -18,67 +18,15 @@ from typing import Any, Self
 import numpy as np
 
 from segtrust.errors import NotFittedError, ParameterError, TooFewCasesError
+from segtrust.selective.cells import NO_GROUP, ConformalCell, DiceIntervals, margins, ranked
 from segtrust.selective.coverage import exact
 from segtrust.selective.recalibration import Recalibration
 from segtrust.selective.seen import refuse_seen
 from segtrust.selective.vectors import check_fraction, check_length, check_seed, confidences_of, dices_of
 
-__all__ = ["ConformalCell", "ConformalDice", "DiceIntervals"]
+__all__ = ["ConformalDice"]
 
-_NO_GROUP = ""
 _PREDICTORS = ("isotonic", "identity")
-
-
-@dataclass(frozen=True, eq=False)
-class DiceIntervals:
-    """Where the Dice of each new case lies, at the level that was asked for.
-
-    Attributes
-    ----------
-    lower, upper
-        One a case, in [0, 1].
-    predicted
-        The Dice that the curve expects.
-    trivial
-        Which cases got [0, 1] because their cell has too few labelled cases for anything better.
-    n
-        Labelled cases whose errors were ranked for each case.
-    cases_needed
-        Labelled cases that a cell must have been given for an answer better than [0, 1].
-    """
-
-    lower: Any
-    upper: Any
-    predicted: Any
-    trivial: Any
-    n: Any
-    cases_needed: int
-
-
-@dataclass(frozen=True)
-class ConformalCell:
-    """The errors of one kind of case, ranked.
-
-    Attributes
-    ----------
-    decision
-        ``"accepted"``, ``"deferred"``, or ``"all"`` where there is no threshold.
-    group
-        Empty where there are no groups.
-    n
-        Cases whose errors were ranked.
-    below
-        How far the Dice may lie below the curve, for a lower bound; ``None`` where ``n`` is too small.
-    below_of_two, above_of_two
-        The same on both sides, for an interval.
-    """
-
-    decision: str
-    group: str
-    n: int
-    below: float | None
-    below_of_two: float | None
-    above_of_two: float | None
 
 
 @dataclass(frozen=True)
@@ -232,7 +180,7 @@ class ConformalDice:
 
     def _keys(self, confidence: Any, groups: Any) -> Any:
         """Name the cell of each case."""
-        names = np.full(confidence.size, _NO_GROUP) if groups is None else _as_text(groups, confidence.size)
+        names = np.full(confidence.size, NO_GROUP) if groups is None else _as_text(groups, confidence.size)
         if self.threshold is None:
             decisions = np.full(confidence.size, "all")
         else:
@@ -252,7 +200,7 @@ class ConformalDice:
     def _cell(self, key: str, errors: Any) -> ConformalCell:
         decision, _, group = key.partition(":")
         one, two = self._side_level(False), self._side_level(True)
-        sides = (_ranked(errors, one), _ranked(errors, two), _ranked(-errors, two))
+        sides = (ranked(errors, one), ranked(errors, two), ranked(-errors, two))
         return ConformalCell(decision, group, errors.size, *sides)
 
     def _read(self, confidence: Any, group: Any, ids: Any, sides: tuple[str, str | None]) -> DiceIntervals:
@@ -262,7 +210,7 @@ class ConformalDice:
         refuse_seen(ids, self.seen_ids if ids is not None else None, confidence.size)
         cells = self._cells_of(confidence, group)
         predicted = _expected(self.recalibration, confidence)
-        below, above = (_margins(cells, side) for side in sides)
+        below, above = (margins(cells, side) for side in sides)
         trivial = np.isnan(below) | np.isnan(above)
         return DiceIntervals(
             lower=np.where(trivial, 0.0, np.clip(predicted - below, 0.0, 1.0)),
@@ -276,7 +224,7 @@ class ConformalDice:
     def _cells_of(self, confidence: Any, group: Any) -> list[ConformalCell | None]:
         """Find the cell of each case; ``None`` for one that no labelled case was in."""
         known = {f"{cell.decision}:{cell.group}": cell for cell in self.cells}
-        if group is None and any(cell.group != _NO_GROUP for cell in self.cells):
+        if group is None and any(cell.group != NO_GROUP for cell in self.cells):
             raise ParameterError("group: expected the group of each case, because fit() was given groups.")
         return [known.get(str(key)) for key in self._keys(confidence, group)]
 
@@ -294,17 +242,3 @@ def _as_text(groups: Any, n: int) -> Any:
 def _expected(curve: Recalibration | None, confidence: Any) -> Any:
     """Give the Dice expected at each confidence; the confidence itself where no curve was learned."""
     return confidence if curve is None else curve.predict(confidence)
-
-
-def _ranked(errors: Any, level: Fraction) -> float | None:
-    """Give the ⌈(n + 1) level⌉-th smallest error, which the next one exceeds with at most 1 - level."""
-    rank = math.ceil((errors.size + 1) * level)
-    return float(np.partition(errors, rank - 1)[rank - 1]) if rank <= errors.size else None
-
-
-def _margins(cells: Sequence[ConformalCell | None], side: str | None) -> Any:
-    """Give one side's margin of each case; NaN where there is none, and no limit for no side."""
-    if side is None:
-        return np.full(len(cells), math.inf)
-    found = [None if cell is None else getattr(cell, side) for cell in cells]
-    return np.array([math.nan if margin is None else margin for margin in found])
