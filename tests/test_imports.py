@@ -24,6 +24,7 @@ LAYERS = (
     "kernels",
     "maps",
     "risks",
+    "calibration",
     "confidence",
     "selective",
     "io",

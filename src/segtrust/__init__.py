@@ -12,6 +12,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "segtrust.calibration": "PlattScaling Reliability TemperatureScaling reliability",
     "segtrust.confidence": (
         "Assessment AverageClassProbability AverageMaxProbability AverageNegativeEntropy ClassScores "
         "ConfidenceEstimator IdealDice MedianMinMax PatchLevel SoftDice ThresholdLevel "
@@ -25,7 +26,9 @@ _HOMES = {
     "segtrust.risks": "RISKS Risk dice f_beta iou",
     "segtrust.selective": (
         "CalibrationCases Certificate Decision Need Operation Policy Procedure Scoring Standing Step "
-        "StructurePolicies Target certify certify_each certify_structures certify_threshold plan_calibration"
+        "StructurePolicies Target certify certify_each certify_structures certify_threshold plan_calibration "
+        "ConformalDice CoverageThreshold DiceIntervals DriftTest ExchangeabilityMartingale MartingaleState "
+        "MeanDice MeanDiceEstimator Recalibration drift_test threshold_for_coverage"
     ),
     "segtrust.settings": "use_threads",
 }

@@ -1,3 +1,9 @@
+from segtrust.calibration import (
+    PlattScaling as PlattScaling,
+    Reliability as Reliability,
+    TemperatureScaling as TemperatureScaling,
+    reliability as reliability,
+)
 from segtrust.confidence import (
     Assessment as Assessment,
     AverageClassProbability as AverageClassProbability,
@@ -45,6 +51,19 @@ from segtrust.risks import (
     dice as dice,
     f_beta as f_beta,
     iou as iou,
+)
+from segtrust.selective import (
+    ConformalDice as ConformalDice,
+    CoverageThreshold as CoverageThreshold,
+    DiceIntervals as DiceIntervals,
+    DriftTest as DriftTest,
+    ExchangeabilityMartingale as ExchangeabilityMartingale,
+    MartingaleState as MartingaleState,
+    MeanDice as MeanDice,
+    MeanDiceEstimator as MeanDiceEstimator,
+    Recalibration as Recalibration,
+    drift_test as drift_test,
+    threshold_for_coverage as threshold_for_coverage,
 )
 from segtrust.settings import (
     use_threads as use_threads,

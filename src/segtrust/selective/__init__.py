@@ -3,22 +3,40 @@
 from __future__ import annotations
 
 from segtrust.selective.cases import CalibrationCases
+from segtrust.selective.cells import ConformalCell, DiceIntervals
 from segtrust.selective.certificate import Certificate, Operation, Step
 from segtrust.selective.certify import certify, certify_each, certify_threshold
+from segtrust.selective.conformal import ConformalDice
+from segtrust.selective.coverage import CoverageThreshold, threshold_for_coverage
+from segtrust.selective.estimate import MeanDice, MeanDiceEstimator
+from segtrust.selective.martingale import ExchangeabilityMartingale, MartingaleState
 from segtrust.selective.plan import Need, plan_calibration
 from segtrust.selective.policy import Decision, Policy, Scoring, Standing
 from segtrust.selective.procedure import Procedure
+from segtrust.selective.recalibration import Recalibration
+from segtrust.selective.seen import refuse_seen
 from segtrust.selective.structures import StructurePolicies, certify_structures
 from segtrust.selective.targets import Target
+from segtrust.selective.two_sample import DriftTest, drift_test
 
 __all__ = [
     "CalibrationCases",
     "Certificate",
+    "ConformalCell",
+    "ConformalDice",
+    "CoverageThreshold",
     "Decision",
+    "DiceIntervals",
+    "DriftTest",
+    "ExchangeabilityMartingale",
+    "MartingaleState",
+    "MeanDice",
+    "MeanDiceEstimator",
     "Need",
     "Operation",
     "Policy",
     "Procedure",
+    "Recalibration",
     "Scoring",
     "Standing",
     "Step",
@@ -28,5 +46,8 @@ __all__ = [
     "certify_each",
     "certify_structures",
     "certify_threshold",
+    "drift_test",
     "plan_calibration",
+    "refuse_seen",
+    "threshold_for_coverage",
 ]

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.errors import CaseValueError, SeenCasesError
-from segtrust.selective.vectors import check_length, confidences_of, labels_of, losses_of
+from segtrust.selective.seen import names_of, refuse_seen
+from segtrust.selective.shuffling import first_come, shuffled_places
+from segtrust.selective.vectors import confidences_of, labels_of, losses_of
 
 __all__ = ["CalibrationCases"]
 
@@ -47,8 +48,7 @@ class CalibrationCases:
         """Check everything once and put it in its final form."""
         ids = None if self.ids is None else tuple(str(each) for each in self.ids)
         confidence = confidences_of(self.confidence, ids=_fitting(ids, self.confidence), fewest=2)
-        if ids is not None:
-            _check_ids(ids, confidence.size)
+        names_of(ids, confidence.size)
         reference = None if self.reference is None else confidences_of(self.reference)
         patients = self.patients
         if patients is not None:
@@ -67,10 +67,7 @@ class CalibrationCases:
     @property
     def units(self) -> Any:
         """Independent unit of each case, its patient or itself, numbered in the order of the cases."""
-        if self.patients is None:
-            return np.arange(self.n)
-        _, first, inverse = np.unique(self.patients, return_index=True, return_inverse=True)
-        return np.argsort(np.argsort(first))[inverse]
+        return np.arange(self.n) if self.patients is None else first_come(self.patients)
 
     @property
     def digest(self) -> str:
@@ -86,44 +83,15 @@ class CalibrationCases:
         return CalibrationCases(self.confidence[chosen], self.loss[chosen], patients, ids, self.reference)
 
     def shuffled(self, seed: int) -> CalibrationCases:
-        """Give the cases in a random order, the same however they were ordered; units stay together.
-
-        The rows are sorted first and their fingerprint takes part in the seed. A seed alone would always put
-        the same ranks of confidence in front, and those are not like the others.
-        """
-        keys: tuple[Any, ...] = (self.loss, self.confidence)
-        if self.patients is not None:
-            keys = (labels_of(self.patients, self.n, "patients"), *keys)
-        ordered = self.part(np.lexsort(keys))
-        fingerprint = hashlib.sha256(ordered.confidence.tobytes() + ordered.loss.tobytes()).hexdigest()
-        rng = np.random.default_rng([seed, int(fingerprint, 16)])
-        units = ordered.units
-        return ordered.part(np.argsort(rng.permutation(units.max() + 1)[units], kind="stable"))
+        """Give the cases in a random order, the same however they were ordered; units stay together."""
+        patients = None if self.patients is None else labels_of(self.patients, self.n, "patients")
+        return self.part(shuffled_places(seed, self.confidence, self.loss, patients))
 
     def refuse(self, seen_ids: Collection[str]) -> None:
         """Raise where something has learned from a case, or where that cannot be told."""
-        if not seen_ids:
-            return
-        if self.ids is None:
-            raise SeenCasesError(
-                f"ids: an estimator or recalibration has learned from {len(seen_ids)} cases; give the ids of "
-                "these cases, so that it can be seen that none is among them."
-            )
-        seen = sorted(set(self.ids) & set(seen_ids))
-        if seen:
-            raise SeenCasesError(
-                f"{len(seen)} of {self.n} cases were learned from already, {seen[0]!r} the first of them. "
-                "A promise needs cases of its own: split them before anything is fitted."
-            )
+        refuse_seen(self.ids, seen_ids, self.n)
 
 
 def _fitting(ids: Sequence[str] | None, values: Any) -> Sequence[str] | None:
     """Ids may name a case in an error only where there is one for each."""
     return ids if ids is not None and np.ndim(values) == 1 and len(ids) == len(values) else None
-
-
-def _check_ids(ids: Sequence[str], n: int) -> None:
-    check_length(ids, n, "ids")
-    if len(set(ids)) < n:
-        twice = next(each for each in ids if ids.count(each) > 1)
-        raise CaseValueError(f"ids: expected different texts, got {twice!r} more than once.")

@@ -69,7 +69,7 @@ def certify_threshold(
     >>> loss = (1 - confidence) * rng.random(300)
     >>> found = certify_threshold(confidence, loss, target_risk=0.2, reference=rng.random(500))
     >>> found.certified, round(found.coverage, 2)
-    (True, 0.76)
+    (True, 0.75)
     """
     cases = CalibrationCases(confidence, loss, patients=patients, reference=reference)
     return certify(cases, [Target(target_risk)], delta=delta)

@@ -15,6 +15,7 @@ __all__ = [
     "check_length",
     "check_seed",
     "confidences_of",
+    "dices_of",
     "labels_of",
     "losses_of",
     "vector",
@@ -86,6 +87,14 @@ def losses_of(values: Any, n: int, *, ids: Sequence[Any] | None = None, unit: bo
     check_length(found, n, "loss")
     good = (found >= 0.0) & (found <= (1.0 if unit else np.inf))
     check_all(good, found, "loss", "a loss in [0, 1]" if unit else "a loss of at least 0", ids)
+    return found
+
+
+def dices_of(values: Any, n: int, *, ids: Sequence[Any] | None = None) -> Any:
+    """Check Dice coefficients, or other scores that are better the nearer they are to 1, of ``n`` cases."""
+    found = vector(values, "dice", ids=ids)
+    check_length(found, n, "dice")
+    check_all((found >= 0.0) & (found <= 1.0), found, "dice", "a number in [0, 1]", ids)
     return found
 
 

@@ -1,0 +1,237 @@
+"""Temperature and Platt scaling of saved probabilities: one or two numbers for all pixels of all maps."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from segtrust.calibration.fitting import fit_curve
+from segtrust.calibration.logits import LogitCounts, is_end, limit_of, logits_of
+from segtrust.calibration.pixels import check_band, check_block, codes_of, host_map, mask_of
+from segtrust.errors import NotFittedError, ParameterError
+from segtrust.maps import Case, Prediction
+
+__all__ = ["PlattScaling", "Scaling", "TemperatureScaling"]
+
+_BLOCK = 1 << 16
+_CHOICES = {"ends": ("keep", "clip"), "weigh": ("pixels", "cases")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scaling(ABC):
+    """A growing curve from saved to calibrated probabilities: sigmoid(slope · logit(p) + intercept).
+
+    Attributes
+    ----------
+    ends
+        What becomes of pixels at exactly 0 and 1. ``"keep"``: they stay there, and nothing is learned from
+        them. ``"clip"``: they count as ε and 1 - ε, where ε is a quarter of the type's step below 1 (1/1020
+        for 8 bits, 1.2e-4 for float16, 1.5e-8 for float32), as does all that is nearer to 0 or 1.
+    band_px
+        Learn only from pixels this near to the predicted boundary, in pixels; ``None``: from all.
+    weigh
+        Whether all ``"pixels"`` weigh the same, or all ``"cases"``.
+    seen_ids
+        Ids of the cases it has learned from; they cannot vouch for anything that uses it.
+    n_cases
+        How many there were, those without an id included.
+    """
+
+    ends: str = "keep"
+    band_px: float | None = None
+    weigh: str = "pixels"
+    seen_ids: frozenset[str] = frozenset()
+    n_cases: int = 0
+
+    name: ClassVar[str]
+    """In files."""
+    _with_intercept: ClassVar[bool]
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        check_band(self.band_px)
+        for option, known in _CHOICES.items():
+            if getattr(self, option) not in known:
+                raise ParameterError(f"{option}: expected one of {known}, got {getattr(self, option)!r}.")
+
+    @property
+    @abstractmethod
+    def curve(self) -> tuple[float, float]:
+        """Slope and intercept."""
+
+    @abstractmethod
+    def _with_curve(self, slope: float, intercept: float) -> Self: ...
+
+    def fit(self, cases: Iterable[Case]) -> Self:
+        """Learn from labelled cases, read once, one at a time, by the likelihood of their truth.
+
+        They must be cases of their own: not those that certify a threshold, and not those that the network
+        was trained on, for which its probabilities are better than for others.
+        """
+        counts, ids, n = LogitCounts(self.ends, self.band_px, self.weigh), set(), 0
+        for case in cases:
+            counts.add(case)
+            ids.add(case.id)
+            n += 1
+        fitted = self._with_curve(*fit_curve(counts.points(), intercept=self._with_intercept))
+        return replace(fitted, seen_ids=frozenset(ids - {""}), n_cases=n)
+
+    def apply(self, p: Any, *, source: str = "p") -> Any:
+        """Give the calibrated probabilities of a map: float64 for float64, float32 for all other types.
+
+        Arrays of any library and layout; the answer is a NumPy array. A block of pixels at a time is held in
+        doubles.
+        """
+        p = host_map(p, source)
+        codes = codes_of(p.dtype)
+        limit = limit_of(p.dtype, self.ends)
+        if codes is not None:
+            return self._scaled(codes, limit).astype(np.float32)[p]
+        out = np.empty_like(p, dtype=np.float64 if p.dtype.itemsize >= 8 else np.float32)
+        options: dict[str, Any] = {"flags": ["external_loop", "buffered"], "op_dtypes": [np.float64] * 2}
+        pairs = np.nditer(
+            [p, out],
+            op_flags=[["readonly"], ["writeonly"]],
+            casting="same_kind",
+            buffersize=_BLOCK,
+            **options,
+        )
+        with pairs:
+            for values, scaled in pairs:
+                scaled[...] = self._scaled(check_block(values, p, source), limit)
+        return out
+
+    def calibrate(self, prediction: Prediction, *, keep_mask: bool = True) -> Prediction:
+        """Give the same prediction with calibrated probabilities, to be scored.
+
+        Parameters
+        ----------
+        prediction
+            A mask that was given is kept whatever ``keep_mask`` says.
+        keep_mask
+            Keep the mask ``p >= threshold`` of the original probabilities, because that is the mask that is
+            delivered. ``False`` makes it anew from the calibrated ones: with an intercept, or a threshold
+            other than 0.5, it is another mask.
+        """
+        mask = mask_of(prediction) if keep_mask and prediction.mask is None else prediction.mask
+        p = self.apply(prediction.probabilities, source=prediction.source)
+        return replace(prediction, probabilities=p, mask=mask)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give what `from_dict` takes, ready for JSON."""
+        return {"name": self.name, **asdict(self), "seen_ids": sorted(self.seen_ids)}
+
+    @staticmethod
+    def from_dict(saved: Mapping[str, Any]) -> Scaling:
+        """Make again what `to_dict` gave."""
+        kinds: dict[str, type[Scaling]] = {kind.name: kind for kind in (TemperatureScaling, PlattScaling)}
+        values = dict(saved)
+        name = values.pop("name", None)
+        if name not in kinds:
+            raise ParameterError(f"name: expected one of {', '.join(kinds)}, got {name!r}.")
+        return kinds[name](**{**values, "seen_ids": frozenset(values["seen_ids"])})
+
+    def _scaled(self, p: Any, limit: float) -> Any:
+        from scipy.special import expit
+
+        slope, intercept = self.curve
+        scaled = expit(slope * logits_of(p, limit) + intercept)
+        return np.where(is_end(p), p, scaled) if self.ends == "keep" else scaled
+
+
+@dataclass(frozen=True)
+class TemperatureScaling(Scaling):
+    """Divide the logits of all pixels by one number, learned from labelled cases.
+
+    A temperature above 1 draws probabilities towards one half. The mask ``p >= 0.5`` does not change.
+
+    Attributes
+    ----------
+    temperature
+        ``None`` until it is given or learned.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> q = rng.random((20, 64, 64))
+    >>> truth = rng.random(q.shape) < q
+    >>> sharp = q**2 / (q**2 + (1 - q) ** 2)  # twice the logits: the model is too sure
+    >>> cases = [Case(Prediction(p, id=f"case {i}"), t) for i, (p, t) in enumerate(zip(sharp, truth))]
+    >>> scaling = TemperatureScaling().fit(cases)
+    >>> round(scaling.temperature, 1), len(scaling.seen_ids)
+    (2.0, 20)
+    >>> TemperatureScaling(2.0).apply(np.array([0.0, 0.5, 0.8, 1.0])).round(3).tolist()
+    [0.0, 0.5, 0.667, 1.0]
+    """
+
+    temperature: float | None = None
+
+    name = "temperature"
+    _with_intercept = False
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        if self.temperature is not None and not 0.0 < self.temperature < float("inf"):
+            raise ParameterError(f"temperature: expected a number above 0, got {self.temperature!r}.")
+
+    @property
+    def curve(self) -> tuple[float, float]:
+        """Slope and intercept."""
+        if self.temperature is None:
+            raise NotFittedError("TemperatureScaling: call fit(cases), or give the temperature.")
+        return 1.0 / self.temperature, 0.0
+
+    def _with_curve(self, slope: float, intercept: float) -> Self:
+        return replace(self, temperature=1.0 / slope)
+
+
+@dataclass(frozen=True)
+class PlattScaling(Scaling):
+    """Scale and shift the logits of all pixels by two numbers, learned from labelled cases.
+
+    The shift corrects a model that finds too much or too little; it moves the pixels that cross one half.
+
+    Attributes
+    ----------
+    slope, intercept
+        ``None`` until they are given or learned.
+
+    Examples
+    --------
+    >>> scaling = PlattScaling(slope=0.5, intercept=-1.0)
+    >>> scaling.apply(np.array([0, 102, 255], np.uint8)).round(2)
+    array([0.  , 0.23, 1.  ], dtype=float32)
+    >>> before = Prediction(np.array([0.6, 0.95]))
+    >>> after = scaling.calibrate(before)
+    >>> after.probabilities.round(2).tolist(), after.mask.tolist()  # the mask is that of before
+    ([0.31, 0.62], [True, True])
+    """
+
+    slope: float | None = None
+    intercept: float | None = None
+
+    name = "platt"
+    _with_intercept = True
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        if self.slope is not None and not 0.0 < self.slope < float("inf"):
+            raise ParameterError(f"slope: expected a number above 0, got {self.slope!r}.")
+        if self.intercept is not None and not np.isfinite(self.intercept):
+            raise ParameterError(f"intercept: expected a finite number, got {self.intercept!r}.")
+
+    @property
+    def curve(self) -> tuple[float, float]:
+        """Slope and intercept."""
+        if self.slope is None or self.intercept is None:
+            raise NotFittedError("PlattScaling: call fit(cases), or give slope and intercept.")
+        return self.slope, self.intercept
+
+    def _with_curve(self, slope: float, intercept: float) -> Self:
+        return replace(self, slope=slope, intercept=intercept)

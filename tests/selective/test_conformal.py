@@ -1,0 +1,174 @@
+"""Conformal bounds: ranks exactly, coverage by simulation and on real maps, and what is refused."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from segtrust.errors import (
+    CaseLengthError,
+    CaseValueError,
+    NotFittedError,
+    ParameterError,
+    SeenCasesError,
+    TooFewCasesError,
+)
+from segtrust.selective.conformal import ConformalDice
+from tests.selective.polyps import OUTSIDE, vectors
+
+
+def draw(rng, n, *, levels=None):
+    """Errors that grow as confidence falls, as they do; with ``levels`` both vectors are coarse."""
+    confidence = rng.beta(6, 2, n)
+    dice = np.clip(confidence + rng.normal(0, 0.02 + 0.3 * (1 - confidence)), 0, 1)
+    if levels:
+        confidence, dice = (np.round(each * levels) / levels for each in (confidence, dice))
+    return confidence, dice
+
+
+def within(lower, upper, dice):
+    return (lower <= dice) & (dice <= upper)
+
+
+def test_ranks_are_exact():
+    """With the confidence itself as prediction the bound is the 9th of 9 errors at 90 %, the 18th of 19."""
+    for n, rank in ((9, 9), (10, 10), (18, 18), (19, 18), (99, 90)):
+        dice = np.arange(n) / 200
+        bounds = ConformalDice(level=0.9, predictor="identity").fit(np.full(n, 0.5), dice)
+        assert bounds.cells[0].below == np.sort(0.5 - dice)[rank - 1]
+        assert bounds.cells[0].n == n
+
+
+@pytest.mark.parametrize(("level", "needed"), [(0.9, 9), (0.95, 19), (0.55, 2), (0.5, 1), (0.99, 99)])
+def test_fewest_cases(level, needed):
+    plain = ConformalDice(level=level, predictor="identity")
+    assert plain.cases_needed(two_sided=False) == needed
+    for n in (needed - 1, needed):
+        if n >= 2:
+            fitted = plain.fit(np.full(n, 0.5), np.full(n, 0.4))
+            assert (fitted.cells[0].below is None) == (n < needed)
+
+
+def test_needed_cases_include_those_that_learn():
+    bounds = ConformalDice(level=0.9)
+    needed = bounds.cases_needed(two_sided=False)
+    confidence, dice = draw(np.random.default_rng(0), needed)
+    assert not bounds.fit(confidence, dice).lower_bound([0.5]).trivial[0]
+    assert bounds.fit(confidence[1:], dice[1:]).lower_bound([0.5]).trivial[0]
+
+
+@pytest.mark.parametrize("levels", [None, 10])
+@pytest.mark.parametrize("predictor", ["isotonic", "identity"])
+def test_coverage_by_simulation(predictor, levels):
+    """Each decision reaches the level on average over draws, within three standard errors."""
+    rng, level = np.random.default_rng(0), 0.8
+    hits = {"accepted": [], "deferred": []}
+    for seed in range(400):
+        bounds = ConformalDice(level, threshold=0.75, predictor=predictor, seed=seed)
+        bounds = bounds.fit(*draw(rng, 60, levels=levels))
+        confidence, dice = draw(rng, 200, levels=levels)
+        lower, pair = bounds.lower_bound(confidence), bounds.interval(confidence)
+        both = np.stack([dice >= lower.lower, within(pair.lower, pair.upper, dice)])
+        for decision, chosen in (("accepted", confidence >= 0.75), ("deferred", confidence < 0.75)):
+            hits[decision].append(both[:, chosen].mean(1))
+    for each in hits.values():
+        error = np.std(each, axis=0) / math.sqrt(len(each))
+        assert (np.mean(each, axis=0) >= level - 3 * error).all()
+        if levels is None:
+            assert (np.mean(each, axis=0) <= level + 2 / 15).all(), "wider than they need be"
+
+
+def test_groups_have_their_own_bounds():
+    rng = np.random.default_rng(0)
+    confidence, group = rng.random(400), np.where(rng.random(400) < 0.5, "a", "b")
+    dice = np.clip(confidence + rng.normal(0, np.where(group == "a", 0.01, 0.2)), 0, 1)
+    bounds = ConformalDice(level=0.8).fit(confidence, dice, groups=group)
+    pair = bounds.interval([0.5, 0.5], ["a", "b"])
+    assert pair.upper[0] - pair.lower[0] < 0.5 * (pair.upper[1] - pair.lower[1])
+    assert bounds.interval([0.5], "a").lower[0] == pair.lower[0]
+    with pytest.raises(ParameterError, match="group: expected the group of each case"):
+        bounds.interval([0.5])
+    with pytest.raises(CaseLengthError, match="groups: expected 2 values"):
+        bounds.interval([0.5, 0.5], ["a", "b", "a"])
+
+
+def test_an_unknown_or_small_group_gets_all_there_is():
+    confidence, dice = draw(np.random.default_rng(0), 100)
+    groups = ["small"] * 5 + ["large"] * 95
+    bounds = ConformalDice().fit(confidence, dice, groups=groups)
+    pair = bounds.interval([0.9, 0.9, 0.9], ["small", "new", "large"])
+    assert pair.trivial.tolist() == [True, True, False]
+    assert (pair.lower[:2], pair.upper[:2]) == (pytest.approx([0, 0]), pytest.approx([1, 1]))
+    assert pair.n.tolist() == [3, 0, 48]
+    assert pair.cases_needed == 37
+
+
+def test_bounds_stay_in_the_unit_interval():
+    rng = np.random.default_rng(0)
+    bounds = ConformalDice(level=0.5, predictor="identity").fit(rng.normal(0, 3, 50), rng.random(50))
+    pair = bounds.interval([-9, 0.5, 9])
+    assert ((pair.lower >= 0) & (pair.upper <= 1) & (pair.lower <= pair.upper)).all()
+    assert bounds.lower_bound([-9, 9]).upper.tolist() == [1, 1]
+
+
+def test_all_tied():
+    pair = ConformalDice().fit([0.5] * 60, [0.7] * 60).interval([0.5, 0.1])
+    assert pair.lower == pytest.approx([0.7, 0.7])
+    assert pair.upper == pytest.approx([0.7, 0.7])
+
+
+def test_survives_json():
+    confidence, dice = draw(np.random.default_rng(0), 120)
+    groups = ["a", "b"] * 60
+    bounds = ConformalDice(0.8, threshold=0.7).fit(confidence, dice, groups=groups, ids=range(120))
+    again = ConformalDice.from_dict(json.loads(json.dumps(bounds.to_dict())))
+    assert again == bounds
+    assert (again.interval(confidence, groups).lower == bounds.interval(confidence, groups).lower).all()
+    plain = ConformalDice(predictor="identity").fit(confidence, dice)
+    assert ConformalDice.from_dict(json.loads(json.dumps(plain.to_dict()))) == plain
+
+
+def test_used_cases_are_refused():
+    confidence, dice = draw(np.random.default_rng(0), 40)
+    with pytest.raises(SeenCasesError, match="'7'"):
+        ConformalDice().fit(confidence, dice, ids=range(40), used_ids=[7])
+    bounds = ConformalDice().fit(confidence, dice, ids=range(40), used_ids=[99])
+    assert len(bounds.seen_ids) == 40
+    with pytest.raises(SeenCasesError):
+        bounds.interval([0.5], ids=["39"])
+    assert bounds.interval([0.5], ids=["40"]).lower.size == 1
+
+
+def test_refusals():
+    with pytest.raises(NotFittedError, match="fit"):
+        ConformalDice().interval([0.5])
+    with pytest.raises(TooFewCasesError, match="at least 2"):
+        ConformalDice().fit([0.5], [0.5])
+    with pytest.raises(TooFewCasesError, match="no cell has cases enough"):
+        ConformalDice(threshold=0.5).fit([0.4, 0.6], [0.5, 0.5])
+    with pytest.raises(CaseValueError, match=r"dice: .*'b'"):
+        ConformalDice().fit([0.4, 0.6], [0.5, np.nan], ids=["a", "b"])
+    bad = ({"level": 1.0}, {"train_share": 0}, {"predictor": "forest"}, {"threshold": np.nan}, {"seed": -1})
+    for options in bad:
+        with pytest.raises(ParameterError, match=next(iter(options))):
+            ConformalDice(**options)
+
+
+@pytest.mark.needs("data:polyp", "PIL")
+def test_on_polyps_the_marginal_bound_fails_the_deferred(data):
+    """Out of distribution, 300 cases to learn from and 300 to check, 100 draws, a quarter deferred."""
+    confidence, dice, _ = vectors(data("polyp"), OUTSIDE)
+    marginal, by_decision = [], []
+    for seed in range(100):
+        order = np.random.default_rng(seed).permutation(confidence.size)
+        threshold = np.quantile(confidence[order[:36]], 0.25)
+        learn, check = order[36:336], order[336:]
+        accepted = confidence[check] >= threshold
+        for found, limit in ((marginal, None), (by_decision, threshold)):
+            bounds = ConformalDice(0.9, threshold=limit, seed=seed).fit(confidence[learn], dice[learn])
+            right = dice[check] >= bounds.lower_bound(confidence[check]).lower
+            found.append((right.mean(), right[accepted].mean(), right[~accepted].mean()))
+    assert np.mean(marginal, axis=0) == pytest.approx([0.90, 0.95, 0.77], abs=0.015)
+    assert (np.mean(by_decision, axis=0) >= 0.895).all()
+    assert (np.mean(by_decision, axis=0) <= 0.935).all()

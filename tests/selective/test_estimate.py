@@ -1,0 +1,111 @@
+"""The mean Dice without labels: right while nothing changes, withheld when it does."""
+
+import json
+
+import numpy as np
+import pytest
+
+from segtrust.errors import NotFittedError, ParameterError, SeenCasesError, TooFewCasesError
+from segtrust.selective.estimate import MeanDiceEstimator
+from segtrust.selective.martingale import ExchangeabilityMartingale
+from segtrust.selective.recalibration import Recalibration
+from tests.selective.polyps import INSIDE, OUTSIDE, vectors
+
+
+def draw(rng, n):
+    confidence = rng.beta(8, 2, n)
+    return confidence, np.clip(confidence**1.5 + rng.normal(0, 0.25 * (1 - confidence) + 0.03), 0, 1)
+
+
+def test_interval_holds_for_the_population_and_for_these_cases():
+    rng = np.random.default_rng(0)
+    truth = draw(np.random.default_rng(1), 10**6)[1].mean()
+    found = []
+    for seed in range(150):
+        estimator = MeanDiceEstimator(0.9, alpha=0.001, resamples=200, seed=seed).fit(*draw(rng, 100))
+        new, dice = draw(rng, 80)
+        mean = estimator.estimate(new)
+        if not mean.withheld:
+            found.append([mean.lower <= each <= mean.upper for each in (truth, dice.mean())])
+    assert len(found) >= 145
+    assert (np.mean(found, axis=0) >= 0.9 - 3 * np.sqrt(0.09 / len(found))).all()
+
+
+def test_value_is_the_mean_of_the_recalibrated_confidence():
+    rng = np.random.default_rng(2)
+    confidence, dice = draw(rng, 100)
+    new = draw(rng, 50)[0]
+    mean = MeanDiceEstimator().fit(confidence, dice).estimate(new)
+    assert mean.value == Recalibration.fit(confidence, dice).predict(new).mean()
+    assert mean.lower < mean.value < mean.upper
+    assert (mean.n_reference, mean.n_new, mean.withheld, mean.reason) == (100, 50, False, None)
+    assert MeanDiceEstimator().fit(confidence, dice).estimate(new) == mean
+
+
+def test_withheld_when_the_test_alarms():
+    rng = np.random.default_rng(2)
+    estimator = MeanDiceEstimator().fit(*draw(rng, 100))
+    mean = estimator.estimate(draw(rng, 100)[0] ** 3)
+    assert (mean.value, mean.lower, mean.upper, mean.withheld) == (None, None, None, True)
+    assert "differ in confidence" in mean.reason
+    assert json.loads(json.dumps(mean.to_dict()))["test"]["alarm"]
+
+
+def test_withheld_when_the_martingale_alarms():
+    rng = np.random.default_rng(2)
+    confidence, dice = draw(rng, 100)
+    watch = ExchangeabilityMartingale(confidence)
+    estimator, new = MeanDiceEstimator().fit(confidence, dice), draw(rng, 50)[0]
+    assert not estimator.estimate(new, watches=[watch]).withheld
+    watch.extend(draw(rng, 60)[0] ** 4)
+    mean = estimator.estimate(new, watches=[watch])
+    assert mean.value is None
+    assert not mean.test.alarm
+    assert mean.reason.startswith("The arriving cases are no longer exchangeable")
+
+
+def test_all_tied():
+    mean = MeanDiceEstimator().fit([0.5] * 20, [0.2, 0.6] * 10).estimate([0.5] * 10)
+    assert mean.value == pytest.approx(0.4)
+    assert mean.lower < 0.4 < mean.upper
+
+
+def test_refusals():
+    with pytest.raises(NotFittedError):
+        MeanDiceEstimator().estimate([0.5, 0.5])
+    with pytest.raises(ParameterError, match="resamples"):
+        MeanDiceEstimator(resamples=0)
+    with pytest.raises(SeenCasesError):
+        MeanDiceEstimator().fit([0.5, 0.6], [0.5, 0.6], ids=["a", "b"], used_ids=["b"])
+    fitted = MeanDiceEstimator().fit([0.5, 0.6], [0.5, 0.6], ids=["a", "b"])
+    with pytest.raises(SeenCasesError):
+        fitted.estimate([0.5, 0.6], ids=["b", "c"])
+    with pytest.raises(TooFewCasesError):
+        fitted.estimate([0.5])
+
+
+@pytest.mark.needs("data:polyp", "PIL")
+def test_polyps_out_of_distribution(data):
+    """It would say 0.85 where 0.80 is true, so it says nothing."""
+    inside, outside = (vectors(data("polyp"), sets) for sets in (INSIDE, OUTSIDE))
+    would_say = Recalibration.fit(*inside[:2]).predict(outside[0]).mean()
+    assert (round(would_say, 3), round(outside[1].mean(), 3)) == (0.850, 0.799)
+    estimator = MeanDiceEstimator().fit(*inside[:2], ids=inside[2])
+    assert estimator.estimate(outside[0], ids=outside[2]).value is None
+
+
+@pytest.mark.needs("data:polyp", "PIL")
+def test_polyps_in_distribution(data):
+    """One half against the other, 50 times: given nearly always, and right."""
+    confidence, dice, _ = vectors(data("polyp"), INSIDE)
+    found, errors = [], []
+    for seed in range(50):
+        one, other = np.array_split(np.random.default_rng(seed).permutation(confidence.size), 2)
+        estimator = MeanDiceEstimator(resamples=200, seed=seed).fit(confidence[one], dice[one])
+        mean, truth = estimator.estimate(confidence[other]), dice[other].mean()
+        if not mean.withheld:
+            found.append(mean.lower <= truth <= mean.upper)
+            errors.append(mean.value - truth)
+    assert len(found) >= 45
+    assert np.mean(found) >= 0.85
+    assert abs(np.mean(errors)) < 0.01
