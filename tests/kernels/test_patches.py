@@ -1,12 +1,16 @@
 """Largest sum of entropies over a box, against sums of all boxes."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
 from segtrust.confidence import patch_level_confidence
+from segtrust.errors import ProbabilityRangeError
 from segtrust.kernels import sweep
 from segtrust.kernels.patches import window_sums
+from segtrust.kernels.uncertainty import entropy_map
 from tests.references import close, logit_normal, pla
 
 SHAPES = {
@@ -111,3 +115,28 @@ def test_window_sums():
     assert window_sums(values, (2, 1, 3)).shape == (1, 3, 2)
     assert window_sums(values, (2, 3, 4)).tolist() == [[[values.sum()]]]
     assert window_sums(values, (1, 1, 1)).tolist() == values.tolist()
+
+
+# Shapes whose slices are tiny, and axes that make no difference: none may take a step a slice.
+THIN = [(2, 30_000), (1, 50_000), (1, 1, 1, 20_000), (20_000, 5, 1, 1), (16, 16, 3000), (2, 2, 40_000)]
+
+
+@pytest.mark.parametrize("side", [1, 2, 10])
+@pytest.mark.parametrize("shape", THIN)
+def test_long_thin_maps(shape, side, monkeypatch):
+    calls = []
+    monkeypatch.setattr(sweep, "entropy_map", lambda *args: calls.append(1) or entropy_map(*args))
+    monkeypatch.setattr(sweep, "_WALK_BYTES", 0)
+    p = logit_normal(shape, mean=-1).astype(np.float32)
+    assert close(patch_level_confidence(p, size=side), pla(p, side), 1e-12)
+    assert len(calls) < 100
+
+
+@pytest.mark.parametrize("shape", [(1, 30, 40), (30, 1, 40), (1, 1, 12, 30, 1)])
+def test_axes_of_length_one_make_no_difference(shape):
+    p = logit_normal(shape, mean=-1)
+    assert patch_level_confidence(p) == patch_level_confidence(p.squeeze())
+    p[p == p.max()] = np.nan
+    index = tuple(int(i) for i in np.argwhere(np.isnan(p))[0])
+    with pytest.raises(ProbabilityRangeError, match=re.escape(f"at index {index}")):
+        patch_level_confidence(p)

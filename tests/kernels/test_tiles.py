@@ -25,12 +25,13 @@ GRIDS = {
     "with an empty chunk": Chunked((5,), ((2, 0, 3),)),
     "no axis": Chunked((), ()),
     "contiguous": Chunked((9, 4), None),
+    "contiguous, a short axis first": Chunked((1, 2, 30), None),
 }
 
 
 @pytest.mark.parametrize("name", GRIDS)
 def test_tiles_cover_every_pixel_once(name, monkeypatch):
-    monkeypatch.setattr(tiles, "_SLAB", 8)
+    monkeypatch.setattr(tiles, "_PIECE", 8)
     seen = np.zeros(GRIDS[name].shape)
     for tile in tiles_of(GRIDS[name]):
         seen[tile] += 1
@@ -42,10 +43,25 @@ def test_empty_chunks_are_passed_over():
 
 
 def test_a_contiguous_array_is_read_in_slabs(monkeypatch):
-    monkeypatch.setattr(tiles, "_SLAB", 8)
+    monkeypatch.setattr(tiles, "_PIECE", 8)
     assert [tile[0] for tile in tiles_of(GRIDS["contiguous"])] == [
         slice(i, min(i + 2, 9)) for i in range(0, 9, 2)
     ]
+
+
+def test_a_short_leading_axis_is_no_reason_to_read_all_at_once(monkeypatch):
+    monkeypatch.setattr(tiles, "_PIECE", 8)
+    sizes = [
+        np.prod([part.stop - part.start for part in tile]) for tile in tiles_of(Chunked((3, 2, 30), None))
+    ]
+    assert max(sizes) == 8
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_arrays_in_memory_are_cut_where_their_neighbours_lie_farthest_apart(order):
+    p = np.zeros((32, 3, 48), order=order)
+    shapes = {p[tile].shape for tile in tiles_of(p)}
+    assert shapes == ({(2, 3, 48)} if order == "C" else {(32, 3, 3)})
 
 
 def test_extended_tiles_hold_every_box_that_begins_in_them():

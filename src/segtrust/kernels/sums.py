@@ -44,6 +44,9 @@ QUARTIC_MASS = 7e3
 QUARTIC_TOP = 2.0**-12
 """In a block whose largest value is below it the powers above 4 are below 4e-15 and are not summed."""
 
+BACKGROUND, FOREGROUND, LARGE = 1, 2, 4
+"""A block with values above `QUARTIC_TOP` has background, has foreground, has values above `APART_ABOVE`."""
+
 _MOST_APART = int(MASS_LIMIT / APART_ABOVE) + 1  # and the slot that is written but not kept
 
 
@@ -62,6 +65,8 @@ class Pixels(NamedTuple):
     """1 in the same type: counters of that type let the loop be vectorised."""
     tiny: Any
     """`QUARTIC_TOP` in the same type."""
+    small: Any
+    """`APART_ABOVE` in the same type."""
 
 
 class Sums(NamedTuple):
@@ -73,8 +78,8 @@ class Sums(NamedTuple):
     """Σp², Σp³, Σp⁴ a side, of the blocks without larger values; no columns where powers are not wanted."""
     provisional: Any
     """The same of the blocks with larger values; good only for a side with much mass."""
-    larger: Any
-    """For each block whether it has values above `QUARTIC_TOP`."""
+    kinds: Any
+    """What is in each block, a sum of `BACKGROUND`, `FOREGROUND` and `LARGE`; 0 without larger values."""
 
 
 class Refined(NamedTuple):
@@ -94,7 +99,7 @@ class Refined(NamedTuple):
 def new_sums(*, powers: bool) -> Sums:
     """Empty accumulators for one segment."""
     shape = (2, 3 if powers else 0)
-    return Sums(np.zeros((2, 2)), np.zeros(shape), np.zeros(shape), np.zeros(SEGMENT // BLOCK, bool))
+    return Sums(np.zeros((2, 2)), np.zeros(shape), np.zeros(shape), np.zeros(SEGMENT // BLOCK, np.uint8))
 
 
 def new_scratch() -> Any:
@@ -227,7 +232,6 @@ def sum_segment(pixels: Any, scratch: Any, sums: Any) -> bool:
     ``scratch`` is of `new_scratch`.
     """
     one = np.uint64(unsigned_pattern(pixels.unit))
-    tiny = np.uint64(unsigned_pattern(pixels.tiny))
     for first in range(0, pixels.values.size, BLOCK):
         last = min(first + BLOCK, pixels.values.size)
         block = as_floats(pixels.values[first:last], pixels.codes, scratch)
@@ -240,10 +244,20 @@ def sum_segment(pixels: Any, scratch: Any, sums: Any) -> bool:
         sums.totals[0, 1] += outside
         sums.totals[1, 1] += inside
         if sums.powers.shape[1] and top > 0:
-            larger = top > tiny
-            sums.larger[first // BLOCK] = larger
-            _add_powers(block, mask, pixels, count, sums.provisional if larger else sums.powers)
+            kind = _kind_of(top, count, last - first, pixels)
+            sums.kinds[first // BLOCK] = kind
+            _add_powers(block, mask, pixels, count, sums.provisional if kind else sums.powers)
     return True
+
+
+@plain
+def _kind_of(top: Any, count: float, size: int, pixels: Any) -> int:
+    if top <= unsigned_pattern(pixels.tiny):
+        return 0
+    kind = LARGE if top > unsigned_pattern(pixels.small) else 0
+    kind += BACKGROUND if count < size else 0
+    kind += FOREGROUND if count > 0.0 else 0
+    return kind
 
 
 @elementwise
@@ -274,14 +288,38 @@ def _refine_side(values: Any, mass: float, side: int, refined: Any) -> None:
     _sextic(values, refined.powers[side])
 
 
+@plain
+def _refine_block(block: Any, mask: Any, pixels: Any, kind: int, masses: Any, refined: Any) -> None:
+    """Sum one block anew for each side that holds too little for four powers."""
+    side = 1 if kind & FOREGROUND else 0
+    two_sided = (kind & BACKGROUND) and (kind & FOREGROUND)
+    if not two_sided and not (kind & LARGE and masses[side] < MASS_LIMIT):
+        _sextic(block, refined.powers[side])
+        return
+    background, foreground = refined.background[: block.size], refined.foreground[: block.size]
+    _split(block, mask, pixels.threshold, background, foreground)
+    if _is_light(masses[0]):
+        _refine_side(background, masses[0], 0, refined)
+    if _is_light(masses[1]):
+        _refine_side(foreground, masses[1], 1, refined)
+
+
+@plain
+def _is_light(mass: float) -> bool:
+    return 0.0 < mass < QUARTIC_MASS
+
+
 @entry
-def refine_segment(pixels: Any, larger: Any, masses: Any, refined: Any) -> None:
-    """Sum the blocks with larger values anew, for a map whose sides hold ``masses``."""
+def refine_segment(pixels: Any, kinds: Any, masses: Any, refined: Any) -> None:
+    """Sum the blocks with larger values anew, for a map whose sides hold ``masses``.
+
+    A side with mass enough for four powers is left out, and so are blocks that have nothing of the other.
+    """
+    wanted = BACKGROUND if _is_light(masses[0]) else 0
+    wanted += FOREGROUND if _is_light(masses[1]) else 0
     for first in range(0, pixels.values.size, BLOCK):
-        if larger[first // BLOCK]:
+        kind = kinds[first // BLOCK]
+        if kind & wanted:
             last = min(first + BLOCK, pixels.values.size)
             block = as_floats(pixels.values[first:last], pixels.codes, refined.scratch)
-            background, foreground = refined.background[: block.size], refined.foreground[: block.size]
-            _split(block, _cut(pixels.mask, first, last), pixels.threshold, background, foreground)
-            _refine_side(background, masses[0], 0, refined)
-            _refine_side(foreground, masses[1], 1, refined)
+            _refine_block(block, _cut(pixels.mask, first, last), pixels, kind, masses, refined)

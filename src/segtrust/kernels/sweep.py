@@ -23,7 +23,7 @@ from segtrust.kernels.patches import (
     walk_tile,
     window_sums,
 )
-from segtrust.kernels.statistics import ORDER, Counts, DiceStatistics, UncertaintyStatistics
+from segtrust.kernels.statistics import APART_ABOVE, ORDER, Counts, DiceStatistics, UncertaintyStatistics
 from segtrust.kernels.sums import (
     QUARTIC_MASS,
     QUARTIC_TOP,
@@ -56,7 +56,7 @@ _Result = TypeVar("_Result")
 _WALK_BYTES, _WALK_SHARE = 1 << 22, 0.12
 """Memory that a walk may take, in all and beside the map; see `_can_walk`."""
 _STRETCH = 1 << 15
-"""Pixels of a line whose entropies are held at once."""
+"""Pixels whose entropies are held at once where slices are small."""
 
 
 def _run(work: Callable[[_Task], _Result], tasks: Sequence[_Task]) -> Sequence[_Result]:
@@ -83,8 +83,9 @@ def _segments(size: int) -> list[slice]:
 
 def _pixels(view: MapView, segment: slice) -> Pixels:
     mask = None if view.mask is None else view.mask.reshape(-1)[segment]
-    values, tiny = view.values.reshape(-1)[segment], type(view.unit)(QUARTIC_TOP)
-    return Pixels(values, view.codes, mask, view.threshold, view.unit, tiny)
+    values, compared = view.values.reshape(-1)[segment], type(view.unit)
+    limits = compared(QUARTIC_TOP), compared(APART_ABOVE)
+    return Pixels(values, view.codes, mask, view.threshold, view.unit, *limits)
 
 
 def _sum_segments(view: MapView, *, powers: bool) -> Sequence[Sums]:
@@ -114,19 +115,29 @@ def dice_statistics(view: MapView) -> DiceStatistics:
     counts = _counts_of(parts)
     powers = np.zeros((2, ORDER - 1))
     powers[:, :3] = sum(part.powers for part in parts)
-    if all(mass == 0.0 or mass >= QUARTIC_MASS for mass in (counts.lam, counts.s)):
-        powers[:, :3] += sum(part.provisional for part in parts)
-        return DiceStatistics(counts, powers, (np.empty(0), np.empty(0)))
-    refined = _refine(view, [part.larger for part in parts], (counts.lam, counts.s))
-    powers += sum(more for more, _ in refined)
-    outside, inside = (np.concatenate([apart[side] for _, apart in refined]) for side in (0, 1))
+    provisional = sum(part.provisional for part in parts)
+    masses = (counts.lam, counts.s)
+    for side in (0, 1):
+        if masses[side] >= QUARTIC_MASS:
+            powers[side, :3] += provisional[side]
+    refined = _refine(view, [part.kinds for part in parts], masses)
+    powers += sum((more for more, _ in refined), start=np.zeros_like(powers))
+    outside, inside = (
+        np.concatenate([np.empty(0), *(apart[side] for _, apart in refined)]) for side in (0, 1)
+    )
     return DiceStatistics(counts, powers, (outside, inside))
 
 
 def _refine(
-    view: MapView, larger: Sequence[Any], masses: tuple[float, float]
+    view: MapView, kinds: Sequence[Any], masses: tuple[float, float]
 ) -> Sequence[tuple[Any, tuple[Any, Any]]]:
-    """Give the powers of the blocks with larger values and the values set apart, a pair a segment."""
+    """Give the powers of the blocks with larger values and the values set apart, a pair a segment.
+
+    Sides with much mass need none of it; neither does a side without any.
+    """
+    light = [0.0 < mass < QUARTIC_MASS for mass in masses]
+    if not any(light):
+        return []
 
     def one(task: tuple[slice, Any]) -> tuple[Any, tuple[Any, Any]]:
         segment, blocks = task
@@ -135,7 +146,7 @@ def _refine(
         outside, inside = (refined.apart[side, : refined.apart_count[side]].copy() for side in (0, 1))
         return refined.powers, (outside, inside)
 
-    return _run(one, list(zip(_segments(view.values.size), larger, strict=True)))
+    return _run(one, list(zip(_segments(view.values.size), kinds, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -212,16 +223,23 @@ def measure(view: MapView, request: UncertaintyRequest) -> tuple[UncertaintyStat
     return replace(statistics, patch=_largest_patch_by_slices(view, sides)), ranks
 
 
+def _long_axes(shape: tuple[int, ...], sides: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Leave out axes of length 1, which make no difference to a box."""
+    kept = [axis for axis, length in enumerate(shape) if length > 1] or [0]
+    return tuple(shape[axis] for axis in kept), tuple(sides[axis] for axis in kept)
+
+
 def _as_volume(shape: tuple[int, ...]) -> tuple[int, ...]:
     return (1,) * (3 - len(shape)) + shape
 
 
 def _can_walk(view: MapView, sides: tuple[int, ...]) -> bool:
-    """Tell whether the map has two or three dimensions and the walk's buffers are small beside it."""
-    if view.values.ndim not in (2, 3):
+    """Tell whether the map has two or three long axes and the walk's buffers are small beside it."""
+    shape, sides = _long_axes(view.values.shape, sides)
+    if len(shape) not in (2, 3):
         return False
     allowed = max(_WALK_BYTES, _WALK_SHARE * view.values.nbytes)
-    return bool(bytes_of_walk(_as_volume(view.values.shape), _as_volume(sides)) <= allowed)
+    return bool(bytes_of_walk(_as_volume(shape), _as_volume(sides)) <= allowed)
 
 
 def _read(measures: Measures, n: int, patch: float = -math.inf) -> tuple[UncertaintyStatistics, Ranks]:
@@ -259,7 +277,8 @@ def _measure_by_tiles(
     view: MapView, request: UncertaintyRequest, sides: tuple[int, ...]
 ) -> tuple[UncertaintyStatistics, Ranks]:
     """Measure a map with its patches; each thread walks neighbouring tiles and hands rows on."""
-    volume, sides = view.values.reshape(_as_volume(view.values.shape)), _as_volume(sides)
+    shape, sides = map(_as_volume, _long_axes(view.values.shape, sides))
+    volume = view.values.reshape(shape)
     tiles = _tiles(volume.shape, sides)
     threads = min(current_threads(), len(tiles))
     runs = [tiles[len(tiles) * i // threads : len(tiles) * (i + 1) // threads] for i in range(threads)]
@@ -320,18 +339,35 @@ def largest_patch(view: MapView, sides: tuple[int, ...]) -> float:
 
 
 def _largest_patch_by_slices(view: MapView, sides: tuple[int, ...]) -> float:
-    """Largest patch of any map with any box, in little memory; a pass of its own.
+    """Largest patch of any map with any box, in little memory; a pass of its own along the longest axis."""
+    shape, sides = _long_axes(view.values.shape, sides)
+    along = int(np.argmax(shape))
+    slices, side = np.moveaxis(view.values.reshape(shape), along, 0), sides[along]
+    inner = sides[:along] + sides[along + 1 :]
+    pixels = slices[0].size
+    together = max(side, _STRETCH // pixels)
+    if (together + side - 1) * pixels <= 8 * _STRETCH:
+        return _largest_in_slabs(slices, view.codes, (side, *inner), together)
+    return _largest_of_column(slices, view.codes, (side, *inner))
 
-    The windows of a slice along the longest axis are added when it enters the box and computed once more to
-    be taken off when it leaves. Rounding is that of the largest sum, which is the one that counts.
+
+def _largest_in_slabs(slices: Any, codes: Any, sides: tuple[int, ...], together: int) -> float:
+    """Largest patch where slices are small: some at once, and those that the last boxes reach into."""
+    firsts = range(0, len(slices) - sides[0] + 1, together)
+    slabs = (slices[first : first + together + sides[0] - 1] for first in firsts)
+    return max(float(window_sums(entropy_map(slab, codes), sides).max()) for slab in slabs)
+
+
+def _largest_of_column(slices: Any, codes: Any, sides: tuple[int, ...]) -> float:
+    """Largest patch where slices are large.
+
+    The windows of a slice are added when it enters the box and computed once more to be taken off when it
+    leaves. Rounding is that of the largest sum, which is the one that counts.
     """
-    if view.values.ndim == 1:
-        return _largest_stretch(view, sides[0])
-    along = int(np.argmax(view.values.shape))
-    slices, side, inner = np.moveaxis(view.values, along, 0), sides[along], sides[:along] + sides[along + 1 :]
+    side, inner = sides[0], sides[1:]
 
     def windows(z: int) -> Any:
-        return window_sums(entropy_map(slices[z], view.codes), inner)
+        return window_sums(entropy_map(slices[z], codes), inner)
 
     column, largest = 0.0, -math.inf
     for z in range(len(slices)):
@@ -339,11 +375,3 @@ def _largest_patch_by_slices(view: MapView, sides: tuple[int, ...]) -> float:
         if z >= side - 1:
             largest = max(largest, float(column.max()))
     return largest
-
-
-def _largest_stretch(view: MapView, side: int) -> float:
-    """Largest patch of a line."""
-    piece = max(_STRETCH, side)
-    firsts = range(0, view.values.size - side + 1, piece)
-    pieces = (view.values[first : first + piece + side - 1] for first in firsts)
-    return max(float(window_sums(entropy_map(each, view.codes), (side,)).max()) for each in pieces)

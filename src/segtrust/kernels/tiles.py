@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
@@ -10,9 +11,9 @@ import numpy as np
 
 __all__ = ["extended", "is_chunked", "read_tile", "tiles_of"]
 
-_SLAB = 1 << 24
-"""Pixels of a piece of an array that says nothing about its chunks."""
-_SLABS = 16
+_PIECE = 1 << 22
+"""Most pixels of a piece of an array that says nothing about its chunks."""
+_PIECES = 16
 """Pieces of an array in memory; one of them is copied at a time, and patches reach into the next."""
 
 
@@ -29,19 +30,29 @@ def _steps(length: int, chunk: int | Sequence[int]) -> list[slice]:
     return [slice(first, min(first + chunk, length)) for first in range(0, length, max(chunk, 1))]
 
 
-def _slabs(p: Any) -> list[int]:
-    """Cut an array in memory across the axis whose neighbours lie farthest apart: a slab is then compact."""
-    across = int(np.argmax(np.abs(p.strides)))
-    return [-(-length // _SLABS) if axis == across else length for axis, length in enumerate(p.shape)]
+def _cut(shape: Sequence[int], axes: Sequence[int], most: int) -> list[int]:
+    """Shape of pieces of at most so many pixels; axes are cut in the order given, each as far as needed."""
+    piece = list(shape)
+    for axis in axes:
+        others = math.prod(piece) // piece[axis]
+        piece[axis] = min(piece[axis], max(1, most // others))
+    return piece
+
+
+def _chunks_of(p: Any) -> Sequence[int | Sequence[int]]:
+    """Give the chunks of an array, or where it has none pieces that are compact in memory or on disk."""
+    if isinstance(p, np.ndarray):  # the axis whose neighbours lie farthest apart is cut first
+        farthest = np.argsort(-np.abs(np.array(p.strides)), kind="stable")
+        return _cut(p.shape, farthest.tolist(), min(_PIECE, -(-p.size // _PIECES)))
+    if p.chunks is None:  # a contiguous HDF5 data set
+        return _cut(p.shape, range(len(p.shape)), _PIECE)
+    chunks: Sequence[int | Sequence[int]] = p.chunks
+    return chunks
 
 
 def tiles_of(p: Any) -> Iterator[tuple[slice, ...]]:
     """Index of each chunk, in the order of the array."""
-    chunks = _slabs(p) if isinstance(p, np.ndarray) else p.chunks
-    if chunks is None:  # a contiguous HDF5 data set
-        rows = max(1, _SLAB // max(1, int(np.prod(p.shape[1:]))))
-        chunks = (rows, *p.shape[1:])
-    return product(*(_steps(length, chunk) for length, chunk in zip(p.shape, chunks, strict=True)))
+    return product(*(_steps(length, chunk) for length, chunk in zip(p.shape, _chunks_of(p), strict=True)))
 
 
 def extended(tile: tuple[slice, ...], shape: tuple[int, ...], sides: tuple[int, ...]) -> tuple[slice, ...]:
