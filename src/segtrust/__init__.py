@@ -23,6 +23,10 @@ _HOMES = {
     "segtrust.kernels.bounds": "DiceBounds worst_relative_error",
     "segtrust.maps": "Case EmptyPolicy Prediction",
     "segtrust.risks": "RISKS Risk dice f_beta iou",
+    "segtrust.selective": (
+        "Bootstrap BootstrapInterval Comparison FailureDetection OperatingPoint RiskCoverageCurve "
+        "bootstrap_interval compare_estimators coverage_at_risk failure_detection risk_coverage_curve"
+    ),
     "segtrust.settings": "use_threads",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -118,6 +118,39 @@ from segtrust.risks import (
 from segtrust.risks import (
     iou as iou,
 )
+from segtrust.selective import (
+    Bootstrap as Bootstrap,
+)
+from segtrust.selective import (
+    BootstrapInterval as BootstrapInterval,
+)
+from segtrust.selective import (
+    Comparison as Comparison,
+)
+from segtrust.selective import (
+    FailureDetection as FailureDetection,
+)
+from segtrust.selective import (
+    OperatingPoint as OperatingPoint,
+)
+from segtrust.selective import (
+    RiskCoverageCurve as RiskCoverageCurve,
+)
+from segtrust.selective import (
+    bootstrap_interval as bootstrap_interval,
+)
+from segtrust.selective import (
+    compare_estimators as compare_estimators,
+)
+from segtrust.selective import (
+    coverage_at_risk as coverage_at_risk,
+)
+from segtrust.selective import (
+    failure_detection as failure_detection,
+)
+from segtrust.selective import (
+    risk_coverage_curve as risk_coverage_curve,
+)
 from segtrust.settings import (
     use_threads as use_threads,
 )
