@@ -58,6 +58,8 @@ class Room(NamedTuple):
     """Random words."""
     pieces: Any
     """The same words in pieces of 16 bits, or of 32 where there are more units than 16 bits can name."""
+    units: Any
+    """Their number, once a draw: read from memory, it is known to be short, and is multiplied faster."""
     picks: Any
     """Units drawn; one beyond the last stands for a draw that has to be repeated."""
     counts: Any
@@ -69,10 +71,11 @@ class Room(NamedTuple):
 
 def new_room(units: int) -> Room:
     """Memory for resamples of so many units."""
-    words = np.empty((units + 3) // 2, np.uint64)
     kind = np.uint16 if units < 1 << 16 else np.uint32
+    words = np.empty(-(-units * np.dtype(kind).itemsize // 8), np.uint64)
     counts = np.empty((units + 1, LANES), np.uint8)
-    return Room(words, words.view(kind), np.empty(units, kind), counts, np.empty(5 * LANES))
+    number, picks = np.full(units, units, kind), np.empty(units, kind)
+    return Room(words, words.view(kind), number, picks, counts, np.empty(5 * LANES))
 
 
 @plain
@@ -91,44 +94,49 @@ def _fill(words: Any, state: Any) -> None:
 
 
 @reduction
-def _pick_short(pieces: Any, units: int, picks: Any) -> int:
-    """Turn pieces of 16 bits into units, each equally likely; count those that have to be drawn again."""
-    n = np.uint32(units)
-    beyond, least, again = np.uint16(units), np.uint16(65536 % units), np.uint16(0)
+def _pick_short(pieces: Any, units: Any, least: Any, picks: Any) -> int:
+    """Turn pieces of 16 bits into units, each equally likely; count those that have to be drawn again.
+
+    The product of a piece and the number of units tells the unit in its upper half; a lower half below
+    ``least`` = 2¹⁶ mod units is what makes some of them likelier than others.
+    """
+    again = np.uint16(0)
     for at in range(picks.size):
-        product = np.uint32(np.uint32(pieces[at]) * n)
+        product = np.uint32(np.uint32(pieces[at]) * np.uint32(units[at]))
         bad = np.uint16(product) < least
-        picks[at] = beyond if bad else np.uint16(product >> np.uint32(16))
+        picks[at] = units[at] if bad else np.uint16(product >> np.uint32(16))
         again = np.uint16(again + np.uint16(bad))
     return int(again)
 
 
 @reduction
-def _pick_long(pieces: Any, units: int, picks: Any) -> int:
+def _pick_long(pieces: Any, units: Any, least: Any, picks: Any) -> int:
     """Do the same with pieces of 32 bits."""
-    n = np.uint64(units)
-    least = np.uint64((1 << 32) % units)
     again = 0
     for at in range(picks.size):
-        product = np.uint64(pieces[at]) * n
-        bad = (product & np.uint64(0xFFFFFFFF)) < least
-        picks[at] = n if bad else product >> np.uint64(32)
+        product = np.uint64(pieces[at]) * np.uint64(units[at])
+        bad = np.uint32(product) < least
+        picks[at] = units[at] if bad else np.uint32(product >> np.uint64(32))
         again += 1 if bad else 0
     return again
 
 
 @plain
+def _pick(room: Room) -> int:
+    n = room.picks.size
+    if room.pieces.itemsize == 2:
+        return _pick_short(room.pieces, room.units, np.uint16(65536 % n), room.picks)
+    return _pick_long(room.pieces, room.units, np.uint32((1 << 32) % n), room.picks)
+
+
+@plain
 def _draw(state: Any, units: int, lane: int, room: Room) -> None:
     """Draw as many units as there are, with replacement, and count them in one lane."""
-    short = room.pieces.itemsize == 2
-    words = room.words[: (units + 3) // 4 if short else (units + 1) // 2]
-    _fill(words, state)
-    again = (
-        _pick_short(room.pieces, units, room.picks) if short else _pick_long(room.pieces, units, room.picks)
-    )
+    _fill(room.words, state)
+    again = _pick(room)
     for at in range(units):
         room.counts[room.picks[at], lane] += np.uint8(1)
-    _draw_again(state + np.uint64(words.size) * _STEP, units, again, room.counts[:, lane])
+    _draw_again(state + np.uint64(room.words.size) * _STEP, units, again, room.counts[:, lane])
 
 
 @plain
