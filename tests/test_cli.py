@@ -29,7 +29,7 @@ def test_without_arguments_help_lists_the_commands():
     assert "bench" in done.stdout
 
 
-@pytest.mark.parametrize("arguments", [("demo",), ("bench", "kernels")])
+@pytest.mark.parametrize("arguments", [("demo",), ("bench", "kernels"), ("bench", "selective")])
 def test_help_shows_examples(arguments: tuple[str, ...]):
     done = segtrust(*arguments, "--help")
     assert done.returncode == 0
@@ -87,3 +87,12 @@ def test_bench_kernels_gives_all_sections_as_json(tmp_path):
     for lines in sections.values():
         assert lines
         assert all(line.get("ratio", 1.0) > 0.0 for line in lines)
+
+
+@pytest.mark.slow
+def test_bench_selective_gives_both_sections_as_json():
+    done = segtrust("bench", "selective", "--rounds", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    curve, bootstrap = json.loads(done.stdout).values()
+    assert {line["target"] for line in curve} == {"<= 1.5"}
+    assert [line["what"] for line in bootstrap] == ["BCa interval, 1 thread", "BCa interval, 2 threads"]

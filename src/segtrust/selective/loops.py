@@ -130,9 +130,9 @@ def _accumulate(order: Any, confidence: Any, loss: Any, weights: Any, points: Po
     return _keep(points, found, mass_before + mass, losses_before + losses, value)
 
 
-@reduction
+@elementwise
 def _divide(points: Points, found: int) -> None:
-    """Turn masses and sums into coverages and risks."""
+    """Turn masses and sums into coverages and risks; by true divisions, so that the last coverage is 1."""
     total = points.coverages[found]
     for at in range(1, found + 1):
         points.risks[at] = points.risks[at] / points.coverages[at]

@@ -40,7 +40,7 @@ class Resamples:
         """Values of the resamples that start at these states."""
         from segtrust.selective.loops_resample import resample
 
-        return self._shared_out(resample, states, states.size)
+        return self._shared_out(resample, states)
 
     def left_out(self, groups: Any) -> Any:
         """Values without each group of units."""
@@ -57,14 +57,16 @@ class Resamples:
             total += sign * values
         return total
 
-    def _shared_out(self, loop: Callable[..., None], states: Any, size: int) -> Any:
-        """Let each thread walk a stretch of the resamples."""
+    def _shared_out(self, loop: Callable[..., None], states: Any) -> Any:
+        """Let each thread walk a stretch of whole groups of lanes, so that sharing out changes no digit."""
         from segtrust.selective.loops_resample import LANES
 
-        threads = min(current_threads(), -(-size // LANES))
+        groups = -(-states.size // LANES)
+        threads = min(current_threads(), groups)
+        size = -(-groups // threads) * LANES
+        stretches = [states[first : first + size] for first in range(0, states.size, size)]
         if threads == 1:
-            return self._walked(loop, states, np.empty(size))
-        stretches = np.array_split(states, threads)
+            return self._walked(loop, states, np.empty(states.size))
         with ThreadPoolExecutor(threads) as pool:
             parts = pool.map(lambda some: self._walked(loop, some, np.empty(some.size)), stretches)
             return np.concatenate(list(parts))
