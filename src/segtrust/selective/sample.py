@@ -49,21 +49,22 @@ class Resamples:
         return self._walked(leave_out, groups, np.empty(int(groups.max()) + 1))
 
     def _walked(self, loop: Callable[..., None], given: Any, values: Any) -> Any:
-        from segtrust.selective.loops_resample import new_room
+        from segtrust.selective.loops_draw import new_room
+        from segtrust.selective.loops_resample import STATE
 
         total = np.zeros(values.size)
         for sign, ranking in self.walks:
-            loop(given, ranking, self.what, new_room(self.units), values)
+            loop(given, ranking, self.what, new_room(self.units, STATE), values)
             total += sign * values
         return total
 
     def _shared_out(self, loop: Callable[..., None], states: Any) -> Any:
-        """Let each thread walk a stretch of whole groups of lanes, so that sharing out changes no digit."""
-        from segtrust.selective.loops_resample import LANES
+        """Let each thread walk whole sets of groups that share counts, so that no digit depends on it."""
+        from segtrust.selective.loops_draw import LANES, TURNS
 
-        groups = -(-states.size // LANES)
+        groups = -(-states.size // (LANES * TURNS))
         threads = min(current_threads(), groups)
-        size = -(-groups // threads) * LANES
+        size = -(-groups // threads) * LANES * TURNS
         stretches = [states[first : first + size] for first in range(0, states.size, size)]
         if threads == 1:
             return self._walked(loop, states, np.empty(states.size))
