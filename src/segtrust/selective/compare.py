@@ -32,8 +32,6 @@ class Comparison:
         Interval of the difference; paired, both estimators see the same resamples.
     p_value
         Two-sided, for "both have the same value in the population".
-    test
-        ``"sign-flip"`` or ``"shifted bootstrap"``.
     units
         Cases, or patients.
     bootstrap
@@ -46,7 +44,6 @@ class Comparison:
     low: float
     high: float
     p_value: float
-    test: str
     units: int
     bootstrap: Bootstrap
 
@@ -67,11 +64,12 @@ def compare_estimators(
 ) -> Comparison:
     """Compare two confidences of the same cases, with a paired interval and a paired test.
 
-    The interval is that of the difference over common resamples. The test flips signs: swapping the two
-    estimators in one case changes the sign of what the case contributes to the difference, its jackknife
-    pseudo-value, and under the null hypothesis either sign is as likely. No confidence is ever put on the
-    other's scale. A coverage at a risk moves in steps, for which the jackknife fails; there the resampled
-    differences are shifted to a mean of no difference instead.
+    The interval is that of the difference over common resamples. The p-value is the larger of two. The first
+    flips signs: swapping the two estimators in one case changes the sign of what the case contributes to the
+    difference, its jackknife pseudo-value, and where the estimators are interchangeable either sign is as
+    likely. The second shifts the resampled differences so that they centre on none. No confidence is ever put
+    on the other's scale. A coverage at a risk moves in steps, for which the jackknife fails; there the second
+    stands alone.
 
     Parameters
     ----------
@@ -100,13 +98,13 @@ def compare_estimators(
     sample = Sample.of(loss, a.size, patients)
     value_a, value_b = (sample.value(statistic, each) for each in (a, b))
     resamples = sample.resamples(statistic, [(1.0, a), (-1.0, b)])
-    low, high = interval_of(resamples, value_a - value_b, bootstrap)
-    test = "sign-flip" if statistic.smooth else "shifted bootstrap"
-    p_value = _TESTS[test](resamples, value_a - value_b, bootstrap)
+    values = resamples.drawn(bootstrap.states())
+    ends = interval_of(values, value_a - value_b, resamples, bootstrap)
+    p_value = shifted(values, value_a - value_b)
+    if statistic.smooth:
+        p_value = max(p_value, sign_flip(resamples, value_a - value_b, bootstrap))
     less = sample.value(statistic, -sample.loss) if statistic.beyond_oracle else 0.0
-    return Comparison(
-        statistic.name, value_a - less, value_b - less, low, high, p_value, test, sample.units, bootstrap
-    )
+    return Comparison(statistic.name, value_a - less, value_b - less, *ends, p_value, sample.units, bootstrap)
 
 
 def sign_flip(resamples: Any, difference: float, bootstrap: Bootstrap) -> float:
@@ -123,11 +121,7 @@ def sign_flip(resamples: Any, difference: float, bootstrap: Bootstrap) -> float:
     return (1 + hits) / (1 + bootstrap.resamples)
 
 
-def shifted_bootstrap(resamples: Any, difference: float, bootstrap: Bootstrap) -> float:
+def shifted(values: Any, difference: float) -> float:
     """Share of resamples that lie as far from the difference as the difference does from 0."""
-    values = resamples.drawn(bootstrap.states())
     hits = int(np.count_nonzero(np.abs(values - difference) >= abs(difference) * (1.0 - 1e-12)))
-    return (1 + hits) / (1 + bootstrap.resamples)
-
-
-_TESTS = {"sign-flip": sign_flip, "shifted bootstrap": shifted_bootstrap}
+    return (1 + hits) / (1 + values.size)

@@ -2,9 +2,9 @@
 
 Drawing costs more than what is done with the draws. So the counts of a group serve `TURNS` groups, each time
 with the units relabelled by a new random permutation. Relabelled counts are as good as new ones: whatever
-counts came up, each way of handing them to the units is equally likely. Only how many units came up not at all,
-once, twice, … stays the same, which matters little where there are many units; where there are few, each group
-is drawn anew.
+counts came up, each way of handing them to the units is equally likely. Only how many units came up not at
+all, once, twice, … stays the same, which matters little where there are many units; where there are few,
+each group is drawn anew.
 
 Generators are SplitMix64, started from NumPy's, one a resample.
 """

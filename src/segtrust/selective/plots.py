@@ -45,4 +45,4 @@ def _dress(ax: Any) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="y", color="#dddddd", linewidth=0.6)
     ax.set_axisbelow(True)
-    ax.legend(frameon=False, fontsize="small")
+    ax.legend(fontsize="small", framealpha=0.9, edgecolor="none")

@@ -142,15 +142,17 @@ def bootstrap_interval(
     if statistic.beyond_oracle:
         signed.append((-1.0, -sample.loss))
     estimate = sum(sign * sample.value(statistic, each) for sign, each in signed)
-    low, high = interval_of(sample.resamples(statistic, signed), estimate, bootstrap)
+    resamples = sample.resamples(statistic, signed)
+    low, high = interval_of(resamples.drawn(bootstrap.states()), estimate, resamples, bootstrap)
     return BootstrapInterval(statistic.name, estimate, low, high, sample.units, bootstrap)
 
 
-def interval_of(resamples: Resamples, estimate: float, bootstrap: Bootstrap) -> tuple[float, float]:
-    """Give the ends of the interval around an estimate."""
+def interval_of(
+    values: Any, estimate: float, resamples: Resamples, bootstrap: Bootstrap
+) -> tuple[float, float]:
+    """Give the ends of the interval around an estimate, from the values of its resamples."""
     from segtrust.selective.bca import bca_levels
 
-    values = resamples.drawn(bootstrap.states())
     tails = np.array([1.0 - bootstrap.level, 1.0 + bootstrap.level]) / 2.0
     if np.ptp(values) <= ROUNDING * abs(estimate):
         return estimate, estimate
