@@ -124,4 +124,4 @@ def sign_flip(resamples: Any, difference: float, bootstrap: Bootstrap) -> float:
 def shifted(values: Any, difference: float) -> float:
     """Share of resamples that lie as far from the difference as the difference does from 0."""
     hits = int(np.count_nonzero(np.abs(values - difference) >= abs(difference) * (1.0 - 1e-12)))
-    return (1 + hits) / (1 + values.size)
+    return (1 + hits) / (1 + len(values))
