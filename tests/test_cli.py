@@ -29,7 +29,7 @@ def test_without_arguments_help_lists_the_commands():
     assert "bench" in done.stdout
 
 
-@pytest.mark.parametrize("arguments", [("demo",), ("bench", "kernels")])
+@pytest.mark.parametrize("arguments", [("demo",), ("bench", "kernels"), ("bench", "selective")])
 def test_help_shows_examples(arguments: tuple[str, ...]):
     done = segtrust(*arguments, "--help")
     assert done.returncode == 0
@@ -96,3 +96,12 @@ def test_reproduce_validity_writes_tables_figures_and_how_it_was_run(tmp_path):
     figures = {f"figures/validity.{each}" for each in ("png", "pdf", "svg")}
     assert written == {"tables/validity.csv", "tables/validity.md", "run.json"} | figures
     assert json.loads((tmp_path / "run/run.json").read_text())["parameters"]["draws"] == 3
+
+
+@pytest.mark.slow
+def test_bench_selective_gives_both_sections_as_json():
+    done = segtrust("bench", "selective", "--rounds", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    curve, bootstrap = json.loads(done.stdout).values()
+    assert {line["target"] for line in curve} == {"<= 1.5"}
+    assert [line["what"] for line in bootstrap] == ["BCa interval, 1 thread", "BCa interval, 2 threads"]

@@ -28,7 +28,9 @@ _HOMES = {
         "CalibrationCases Certificate Decision Need Operation Policy Procedure Scoring Standing Step "
         "StructurePolicies Target certify certify_each certify_structures certify_threshold plan_calibration "
         "ConformalDice CoverageThreshold DiceIntervals DriftTest ExchangeabilityMartingale MartingaleState "
-        "MeanDice MeanDiceEstimator Recalibration drift_test threshold_for_coverage"
+        "MeanDice MeanDiceEstimator Recalibration drift_test threshold_for_coverage "
+        "Bootstrap BootstrapInterval Comparison FailureDetection OperatingPoint RiskCoverageCurve "
+        "bootstrap_interval compare_estimators coverage_at_risk failure_detection risk_coverage_curve"
     ),
     "segtrust.settings": "use_threads",
 }

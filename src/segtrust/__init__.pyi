@@ -53,16 +53,27 @@ from segtrust.risks import (
     iou as iou,
 )
 from segtrust.selective import (
+    Bootstrap as Bootstrap,
+    BootstrapInterval as BootstrapInterval,
+    Comparison as Comparison,
     ConformalDice as ConformalDice,
     CoverageThreshold as CoverageThreshold,
     DiceIntervals as DiceIntervals,
     DriftTest as DriftTest,
     ExchangeabilityMartingale as ExchangeabilityMartingale,
+    FailureDetection as FailureDetection,
     MartingaleState as MartingaleState,
     MeanDice as MeanDice,
     MeanDiceEstimator as MeanDiceEstimator,
+    OperatingPoint as OperatingPoint,
     Recalibration as Recalibration,
+    RiskCoverageCurve as RiskCoverageCurve,
+    bootstrap_interval as bootstrap_interval,
+    compare_estimators as compare_estimators,
+    coverage_at_risk as coverage_at_risk,
     drift_test as drift_test,
+    failure_detection as failure_detection,
+    risk_coverage_curve as risk_coverage_curve,
     threshold_for_coverage as threshold_for_coverage,
 )
 from segtrust.settings import (

@@ -56,9 +56,32 @@ def bench_kernels(
     from segtrust.bench.report import kernel_sections
 
     own = None if map_file is None else np.load(map_file, mmap_mode="r")
+    _print_sections(kernel_sections(own=own, largest=largest, folder=folder, rounds=rounds), as_json=as_json)
+
+
+_SELECTIVE_EPILOG = (
+    "Examples:\n\n  segtrust bench selective\n\n  segtrust bench selective --json > selective.json"
+)
+
+
+@bench_app.command("selective", epilog=_SELECTIVE_EPILOG)
+def bench_selective(
+    rounds: Annotated[
+        int, typer.Option(help="Turns of each candidate, of which the shortest run counts.")
+    ] = 9,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+) -> None:
+    """Time the risk-coverage curve against numpy.argsort, and the bootstrap against a Python loop."""
+    from segtrust.bench.selective import selective_sections
+
+    _print_sections(selective_sections(rounds=rounds), as_json=as_json)
+
+
+def _print_sections(sections: Iterable[tuple[str, Iterable[Any]]], *, as_json: bool) -> None:
+    """Print each section as soon as it is measured, or all of them as one JSON object."""
     console = new_console()
     collected: dict[str, list[dict[str, Any]]] = {}
-    for title, lines in kernel_sections(own=own, largest=largest, folder=folder, rounds=rounds):
+    for title, lines in sections:
         gathered = list(lines)
         if as_json:
             collected[title] = [{**asdict(line), "met": line.met} for line in gathered]

@@ -1,0 +1,267 @@
+"""The risk-coverage curve against a slow one, on degenerate tables, and its refusals."""
+
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as some
+
+import segtrust as st
+from segtrust.errors import (
+    CaseLengthError,
+    CaseValueError,
+    ParameterError,
+    TooFewCasesError,
+    UnknownNameError,
+)
+from segtrust.selective.curve import risk_coverage_curve
+from tests.selective import brute
+
+
+def check(curve, confidence, loss, weights=None):
+    coverages, risks, thresholds = brute.points(confidence, loss, weights)
+    np.testing.assert_allclose(curve.coverages, coverages, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(curve.risks, risks, rtol=0, atol=1e-14)
+    np.testing.assert_array_equal(curve.thresholds, thresholds)
+    assert curve.aurc == pytest.approx(brute.area(coverages, risks), abs=1e-14)
+    assert curve.augrc == pytest.approx(brute.area(coverages, coverages * risks), abs=1e-14)
+
+
+def test_ten_thousand_small_inputs():
+    rng = np.random.default_rng(0)
+    for n in rng.integers(2, 10, 10_000):
+        confidence, loss, _ = brute.cases(rng, n, levels=rng.choice([None, 1, 3, 8]))
+        check(risk_coverage_curve(confidence, loss), confidence, loss)
+
+
+def test_coverages_are_the_nearest_numbers_to_the_shares():
+    for n in range(2, 200):
+        curve = risk_coverage_curve(np.arange(n), np.ones(n))
+        assert curve.coverages.tolist() == [k / n for k in range(n + 1)]
+
+
+def test_weights():
+    rng = np.random.default_rng(1)
+    for n in rng.integers(2, 10, 1000):
+        confidence, loss, weights = brute.cases(rng, n, levels=rng.choice([None, 3]), weighted=True)
+        check(risk_coverage_curve(confidence, loss, weights=weights), confidence, loss, weights)
+
+
+def test_whole_weights_are_repetitions():
+    confidence, loss, times = np.array([3, 1, 2, 1.0]), np.array([0.1, 0.9, 0.3, 0]), np.array([1, 2, 0, 3])
+    weighted = risk_coverage_curve(confidence, loss, weights=times)
+    repeated = risk_coverage_curve(np.repeat(confidence, times), np.repeat(loss, times))
+    np.testing.assert_allclose(weighted.coverages, repeated.coverages)
+    np.testing.assert_allclose(weighted.risks, repeated.risks)
+    for convention in ("paper", "plugin"):
+        assert weighted.area(convention) == pytest.approx(repeated.area(convention))
+
+
+@given(some.lists(some.tuples(some.floats(-1e300, 1e300), some.floats(0, 1)), min_size=2, max_size=30))
+def test_any_numbers(cases):
+    confidence, loss = np.array(cases).T
+    check(risk_coverage_curve(confidence, loss), confidence, loss)
+
+
+@given(some.permutations(range(12)))
+def test_the_order_of_the_cases_does_not_matter(order):
+    confidence, loss, _ = brute.cases(np.random.default_rng(3), 12, levels=4)
+    first, second = (risk_coverage_curve(confidence[o], loss[o]) for o in (np.arange(12), np.array(order)))
+    np.testing.assert_allclose(first.risks, second.risks, atol=1e-15)
+    assert first.aurc == pytest.approx(second.aurc, abs=1e-15)
+
+
+def test_a_long_vector_is_summed_well():
+    rng = np.random.default_rng(2)
+    confidence, loss = rng.random(200_000), rng.random(200_000)
+    risks = risk_coverage_curve(confidence, loss).risks[1:]
+    order = np.argsort(-confidence)
+    exact = np.cumsum(loss[order].astype(np.longdouble)) / np.arange(1, loss.size + 1)
+    np.testing.assert_allclose(risks, exact.astype(float), rtol=1e-14)
+
+
+def test_all_tied_is_the_mean():
+    curve = risk_coverage_curve([0.5] * 4, [0.1, 0.2, 0.3, 0.4])
+    assert curve.coverages.tolist() == [0, 1]
+    assert curve.aurc == curve.area("plugin") == curve.full_risk == pytest.approx(0.25)
+    assert curve.augrc == pytest.approx(0.125)
+    assert curve.normalised_aurc == pytest.approx(1)
+
+
+def test_zeros_of_both_signs_are_one_block():
+    assert risk_coverage_curve([0.0, -0.0, 0.0], [0, 1, 0.5]).thresholds.size == 2
+
+
+@pytest.mark.parametrize("loss", [[0.3] * 7, [0.0] * 7, [1 / 3] * 7])
+def test_equal_losses_leave_nothing_to_rank(loss):
+    curve = risk_coverage_curve(np.arange(7), loss)
+    assert curve.e_aurc == pytest.approx(0, abs=1e-15)
+    assert [curve.normalised(each) for each in ("paper", "plugin")] == [0, 0]
+
+
+def test_infinities_are_refused_and_huge_confidences_are_not():
+    assert risk_coverage_curve([1e308, -1e308], [0, 1]).risks.tolist() == [0, 0, 0.5]
+    with pytest.raises(CaseValueError, match="got inf for case 1"):
+        risk_coverage_curve([0.5, np.inf], [0, 1])
+
+
+class TestReferences:
+    confidence, loss, _ = brute.cases(np.random.default_rng(5), 40, levels=20)
+    curve = risk_coverage_curve(confidence, loss)
+
+    def test_oracle_is_the_curve_of_the_losses(self):
+        check(self.curve.oracle, -self.loss, self.loss)
+        assert self.curve.oracle.normalised_aurc == 0
+        assert self.curve.oracle.e_aurc == 0
+
+    def test_random_is_the_mean_over_all_orders(self):
+        loss = np.array([0.1, 0.7, 0.2, 0.9, 0.4])
+        rng = np.random.default_rng(0)
+        curves = [risk_coverage_curve(rng.permutation(5), loss) for _ in range(20_000)]
+        for convention in ("paper", "plugin", "trapezoid-from-first"):
+            mean = np.mean([curve.area(convention) for curve in curves])
+            assert curves[0].random_area(convention) == pytest.approx(mean, abs=0.003)
+        assert np.mean([curve.augrc for curve in curves]) == pytest.approx(loss.mean() / 2, abs=0.003)
+
+    def test_random_is_flat(self):
+        assert self.curve.random.risks.tolist() == [self.curve.full_risk] * 2
+        assert self.curve.random.aurc == pytest.approx(self.loss.mean())
+        assert self.curve.random.normalised_aurc == pytest.approx(1)
+
+    def test_oracle_has_the_least_augrc_of_all(self):
+        rng = np.random.default_rng(1)
+        for _ in range(200):
+            confidence = rng.integers(0, rng.integers(1, 40), self.loss.size)
+            assert risk_coverage_curve(confidence, self.loss).augrc >= self.curve.oracle.augrc - 1e-15
+
+    def test_a_plateau_can_beat_the_oracle_in_the_trapezoid(self):
+        """Why `excess` promises nothing under ties."""
+        curve = risk_coverage_curve([2, 1, 1], [0, 0.999, 1])
+        assert curve.e_aurc < 0
+        assert curve.augrc == pytest.approx(curve.oracle.augrc, abs=1e-3)
+
+
+class TestPoints:
+    curve = risk_coverage_curve([0.9, 0.8, 0.8, 0.4, 0.1], [0.2, 0.0, 0.1, 0.2, 1.0])
+
+    @pytest.mark.parametrize(
+        ("coverage", "risk"), [(0, 0.2), (0.2, 0.2), (0.21, 0.1), (0.6, 0.1), (0.7, 0.125), (1, 0.3)]
+    )
+    def test_risk_at_coverage(self, coverage, risk):
+        assert self.curve.risk_at_coverage(coverage) == pytest.approx(risk)
+
+    def test_rounding_of_a_coverage_costs_no_block(self):
+        curve = risk_coverage_curve(-np.arange(10), np.arange(10) / 10)
+        for asked in np.linspace(0, 1, 11)[1:]:
+            assert curve.risk_at_coverage(asked) == curve.risks[round(10 * asked)]
+
+    @pytest.mark.parametrize(
+        ("target", "coverage"), [(0.05, None), (0.1, 0.6), (0.15, 0.8), (0.2, 0.8), (0.3, 1), (7, 1)]
+    )
+    def test_coverage_at_risk(self, target, coverage):
+        assert self.curve.coverage_at_risk(target) == coverage
+
+    def test_the_mean_loss_is_reached_by_all_cases(self):
+        rng = np.random.default_rng(0)
+        for _ in range(300):
+            loss = rng.random(50)
+            assert risk_coverage_curve(rng.random(50), loss).coverage_at_risk(loss.mean()) == 1
+
+    def test_coverage_at_risk_against_a_slow_one(self):
+        rng = np.random.default_rng(7)
+        for n in rng.integers(2, 10, 500):
+            confidence, loss, _ = brute.cases(rng, n, levels=4)
+            target = rng.random()
+            coverages, risks, _ = brute.points(confidence, loss)
+            reached = [c for c, r in zip(coverages[1:], risks[1:], strict=True) if r <= target]
+            found = risk_coverage_curve(confidence, loss).coverage_at_risk(target)
+            assert found == (pytest.approx(max(reached)) if reached else None)
+
+    @pytest.mark.parametrize(
+        ("threshold", "coverage", "risk"),
+        [
+            (0.95, 0, np.nan),
+            (np.inf, 0, np.nan),
+            (0.9, 0.2, 0.2),
+            (0.8, 0.6, 0.1),
+            (0.5, 0.6, 0.1),
+            (-1, 1, 0.3),
+        ],
+    )
+    def test_at_threshold(self, threshold, coverage, risk):
+        found = self.curve.at_threshold(threshold)
+        assert found.threshold == threshold
+        assert (found.coverage, found.risk) == pytest.approx((coverage, risk), nan_ok=True)
+
+    @pytest.mark.parametrize("bad", [-0.1, np.nan, np.inf, "0.1", None])
+    def test_refused_targets(self, bad):
+        with pytest.raises(ParameterError, match="target: expected a finite number of at least 0"):
+            self.curve.coverage_at_risk(bad)
+
+    def test_other_refusals(self):
+        with pytest.raises(ParameterError, match="threshold: expected a number, got NaN"):
+            self.curve.at_threshold(float("nan"))
+        with pytest.raises(ParameterError, match=r"coverage: expected a number in \[0, 1\]"):
+            self.curve.risk_at_coverage(1.1)
+        for method in (self.curve.area, self.curve.random_area, self.curve.excess, self.curve.normalised):
+            with pytest.raises(UnknownNameError, match="available: paper, plugin, trapezoid-from-first"):
+                method("geifman")
+
+
+class TestRefusals:
+    def test_too_few(self):
+        for n in (0, 1):
+            with pytest.raises(TooFewCasesError, match=f"at least 2 cases, got {n}"):
+                risk_coverage_curve([0.5] * n, [0.5] * n)
+
+    def test_lengths(self):
+        with pytest.raises(CaseLengthError, match="loss: expected 2 values"):
+            risk_coverage_curve([0.1, 0.2], [0.1, 0.2, 0.3])
+
+    @pytest.mark.parametrize("bad", [np.nan, -0.1, np.inf])
+    def test_losses(self, bad):
+        with pytest.raises(CaseValueError, match=r"loss: .* for case 1"):
+            risk_coverage_curve([0.1, 0.2], [0.1, bad])
+
+    def test_confidence(self):
+        with pytest.raises(CaseValueError, match=r"confidence: .* got nan for case 0"):
+            risk_coverage_curve([np.nan, 0.2], [0.1, 0])
+
+    def test_weights(self):
+        with pytest.raises(CaseValueError, match="only zeros"):
+            risk_coverage_curve([0.1, 0.2], [0.1, 0], weights=[0, 0])
+
+
+class TestFrozen:
+    def test_nothing_can_be_changed(self):
+        curve = risk_coverage_curve([0.1, 0.2], [0.1, 0], weights=[1, 2])
+        for values in (curve.coverages, curve.risks, curve.thresholds, curve.loss, curve.weights):
+            with pytest.raises(ValueError, match="read-only"):
+                values[0] = 1
+        with pytest.raises(FrozenInstanceError):
+            curve.risks = None
+
+    def test_what_came_in_stays_free_and_has_no_hold_on_the_curve(self):
+        confidence, loss = np.array([0.1, 0.2, 0.3]), np.array([0.3, 0.2, 0.1])
+        curve = risk_coverage_curve(confidence, loss)
+        loss[:] = 9
+        confidence[:] = 0
+        assert curve.oracle.risks.tolist() == pytest.approx([0.1, 0.1, 0.15, 0.2])
+
+
+def test_vectors_with_gaps_and_other_types():
+    table = np.arange(24.0).reshape(12, 2)
+    curve = risk_coverage_curve(table[:, 0], table[:, 1])
+    same = risk_coverage_curve(table[:, 0].astype(np.float32), table[:, 1].tolist())
+    np.testing.assert_array_equal(curve.risks, same.risks)
+
+
+@pytest.mark.needs("pandas")
+def test_a_table_of_the_points():
+    table = risk_coverage_curve([0.1, 0.2], [0.1, 0]).to_dataframe()
+    assert table.columns.tolist() == ["coverage", "risk", "threshold"]
+    assert table.shape == (3, 3)
+
+
+def test_public_name():
+    assert st.risk_coverage_curve is risk_coverage_curve

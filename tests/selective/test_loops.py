@@ -1,0 +1,36 @@
+"""The order of cases."""
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as some
+
+from segtrust.selective.loops import order_of
+
+
+def stable(confidence):
+    return np.argsort(-confidence, kind="stable")
+
+
+@given(some.lists(some.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=40))
+def test_order_is_that_of_a_stable_sort(values):
+    values = np.array(values)
+    np.testing.assert_array_equal(order_of(values), stable(values))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: x,
+        lambda x: x - 0.5,
+        lambda x: x.round(2) - 0.5,
+        np.zeros_like,
+        lambda x: np.where(x < 0.5, 0.0, -0.0),
+        lambda x: 1 + x * 2.0**-36,  # differ only in the bits that give way to the place, a few at a time
+        lambda x: 1 + x * 2.0**-45,  # nearly all of them: the ordinary sort takes over
+        lambda x: x * 1e-310,
+    ],
+)
+@pytest.mark.parametrize("n", [1, 2, 1000, 30_000])
+def test_long_vectors(make, n):
+    values = make(np.random.default_rng(n).random(n))
+    np.testing.assert_array_equal(order_of(values), stable(values))
