@@ -8,6 +8,7 @@ Subclass a suite in a pytest file, name the class ``Test…`` and say which esti
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -58,6 +59,13 @@ class EstimatorContract:
         """Names are written in small letters."""
         assert self.estimator.name == self.estimator.name.lower()
         assert self.estimator.label
+
+    def test_its_parameters_make_it_again(self) -> None:
+        """A policy keeps name and parameters as plain values, and they say all there is."""
+        plain = json.loads(json.dumps(self.estimator.parameters))
+        assert type(self.estimator)(**plain).score(Prediction(_ordinary_map())) == self._score(
+            _ordinary_map()
+        )
 
     def test_is_a_finite_number_on_degenerate_maps(self) -> None:
         """No map may end in NaN or infinity, which have no rank."""

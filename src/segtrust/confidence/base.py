@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, Self
 
 from segtrust.confidence.summary import Needs, Summary, summarise
@@ -23,6 +24,11 @@ class ConfidenceEstimator(ABC):
     """In the library, on the command line and in every file."""
     label: ClassVar[str]
     """In tables and figures."""
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What it was set to or has learned, by name: what a policy keeps, and what makes it again."""
+        return {each.name: getattr(self, each.name) for each in fields(self)} if is_dataclass(self) else {}
 
     @property
     @abstractmethod

@@ -66,6 +66,18 @@ class Scoring:
     recalibration: Mapping[str, Any] | None = None
     predictor: str = ""
 
+    @classmethod
+    def of(cls, estimator: Any, **about: Any) -> Scoring:
+        """Describe scoring by an estimator; ``about`` are the other attributes.
+
+        Examples
+        --------
+        >>> from segtrust.confidence import PatchLevel
+        >>> Scoring.of(PatchLevel(size=20), predictor="fold 0").parameters
+        {'size': 20}
+        """
+        return cls(estimator.name, estimator.parameters, **about)
+
     def __post_init__(self) -> None:
         """Check the empty-mask policy."""
         if self.empty not in ("paper", "agree"):
