@@ -16,7 +16,7 @@ import numpy as np
 
 from segtrust.errors import EmptyArrayError, GeometryError, MaskShapeError, ParameterError
 from segtrust.kernels.inputs import check_array, check_fraction
-from segtrust.kernels.refusals import refuse_type
+from segtrust.kernels.refusals import check_type
 
 __all__ = ["Case", "EmptyPolicy", "Prediction", "prediction_of"]
 
@@ -76,7 +76,7 @@ class Prediction:
     def __post_init__(self) -> None:
         """Check type, shape and geometry."""
         check_array(self.probabilities, self.source)
-        _check_type(self.probabilities.dtype, self.source)
+        check_type(self.probabilities.dtype, self.source)
         _check_same_shape(self.mask, self.shape, name=f"{self.source}: mask")
         if 0 in self.shape:
             raise EmptyArrayError(f"{self.source}: expected at least one pixel, got shape {self.shape}.")
@@ -119,13 +119,6 @@ class Case:
     def id(self) -> str:
         """Name of the image."""
         return self.prediction.id
-
-
-def _check_type(dtype: Any, source: str) -> None:
-    """Refuse what no library would call a float, uint8, uint16 or bool."""
-    name = str(getattr(dtype, "name", dtype)).rpartition(".")[2]
-    if not (name in ("uint8", "uint16", "bool") or "float" in name or name == "longdouble"):
-        refuse_type(dtype, name[:1] if name.startswith(("int", "uint", "complex")) else "", source)
 
 
 def _check_same_shape(mask: Any, shape: tuple[int, ...], *, name: str) -> None:

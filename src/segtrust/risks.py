@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from segtrust.errors import EmptyArrayError, MaskShapeError
-from segtrust.kernels.inputs import check_array, check_number
+from segtrust.kernels.inputs import check_array, check_weight
 from segtrust.maps import EmptyPolicy
 
 __all__ = ["RISKS", "Overlap", "Risk", "dice", "f_beta", "f_beta_risk", "iou", "overlap"]
@@ -118,15 +118,15 @@ def iou(truth: Any, mask: Any, *, empty: EmptyPolicy | str = EmptyPolicy.PAPER) 
 
 
 def f_beta(truth: Any, mask: Any, *, beta: float, empty: EmptyPolicy | str = EmptyPolicy.PAPER) -> Any:
-    """F-beta score; ``beta`` above 1 weighs missed pixels more, 1 is Dice.
+    """F-beta score with ``beta`` from 0 to 1e20: 1 is Dice, more weighs missed pixels more.
 
     Examples
     --------
     >>> f_beta(np.array([1, 1, 0, 0]), np.array([1, 0, 0, 0]), beta=1.0)
     0.6666666666666666
     """
-    check_number(beta, "beta")
-    false_positive = 1.0 / (1.0 + beta * beta)
+    check_weight(beta, "beta")
+    false_positive = 1.0 / (1.0 + float(beta) ** 2)
     return overlap(truth, mask).tversky(false_positive, 1.0 - false_positive, empty)
 
 

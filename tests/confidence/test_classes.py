@@ -277,3 +277,45 @@ def test_a_store_is_read_a_channel_and_a_chunk_at_a_time(tmp_path):
     tracemalloc.stop()
     assert found.case == pytest.approx(score_classes(piece, ORGANS).case)
     assert peak < p.nbytes / 5
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_softmax_in_memory_takes_a_byte_a_pixel_for_its_labels(dtype):
+    p = softmax_of((64, 128, 128)).astype(dtype)
+    score_classes(p[:, :2], ORGANS)  # what is imported and compiled once does not count
+    tracemalloc.start()
+    score_classes(p, ORGANS)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.4 * p.nbytes
+
+
+def test_names_that_are_lists():
+    with pytest.raises(
+        ParameterError, match=r"names: expected one text a channel, got list \[\['a'\], \['b'\]\]"
+    ):
+        score_classes(np.full((2, 3), 0.5), [["a"], ["b"]])
+
+
+@pytest.mark.parametrize("names", [ORGANS, np.array(ORGANS)])
+@pytest.mark.parametrize("independent", [False, True])
+def test_a_bad_pixel_is_named_by_its_class(names, independent):
+    for channel in (0, 1):
+        p = softmax_of((12, 13))
+        p[channel, 4, 5] = np.nan
+        message = rf"^p\['{ORGANS[channel]}'\]: .* got nan at index \(4, 5\)"
+        with pytest.raises(ProbabilityRangeError, match=message):
+            score_classes(p, names, independent=independent)
+
+
+def test_a_bad_mask_is_named_by_its_class():
+    masks = np.zeros((2, 3), int)
+    masks[1, 2] = 7
+    with pytest.raises(NotBinaryError, match=r"^mask\['b'\]: expected only 0 and 1, got the values 7"):
+        score_classes(np.full((2, 3), 0.5), ["a", "b"], masks, independent=True)
+
+
+@pytest.mark.parametrize("dtype", ["U1", "int64", "object", "M8[s]"])
+def test_a_wrong_type_is_that_of_the_whole_map(dtype):
+    with pytest.raises(ProbabilityTypeError, match=r"^p: expected float16"):
+        score_classes(np.zeros((2, 3), dtype), ["a", "b"])

@@ -16,7 +16,14 @@ from segtrust.confidence import (
 from segtrust.errors import MaskShapeError, ParameterError, ProbabilityRangeError
 from segtrust.maps import Prediction
 from segtrust.risks import dice, f_beta, iou
-from tests.references import close, enumerated_tversky, full_posterior, logit_normal, truths_and_weights
+from tests.references import (
+    close,
+    counted_tversky,
+    enumerated_tversky,
+    full_posterior,
+    logit_normal,
+    truths_and_weights,
+)
 
 P = logit_normal(10, mean=0)
 HARD = P >= 0.5
@@ -88,6 +95,9 @@ class TestFullPosterior:
         ("beta", math.inf),
         ("beta", math.nan),
         ("beta", "1"),
+        ("beta", 1.01e20),
+        ("beta", 1e308),
+        ("beta", 10**400),
     ],
 )
 def test_weights_out_of_range(name, value):
@@ -102,10 +112,40 @@ def test_a_false_positive_that_outweighs_a_hit_is_refused_with_the_reason():
         expected_tversky(P, alpha=1.1, beta=0.5)
 
 
-@pytest.mark.parametrize("beta", [-1, math.nan, math.inf])
+@pytest.mark.parametrize("beta", [-1, math.nan, math.inf, 1.01e20, 1e308, 10**200])
 def test_beta_out_of_range(beta):
-    with pytest.raises(ParameterError, match="beta: expected a finite number of at least 0, got"):
+    message = r"beta: expected a finite number of at least 0 and at most 1e\+20, got"
+    with pytest.raises(ParameterError, match=message):
         expected_f_beta(P, beta=beta)
+    with pytest.raises(ParameterError, match=message):
+        f_beta(HARD, MASK, beta=beta)
+
+
+@pytest.mark.parametrize("beta", [1e9, 1e15, 1e20, 10**20])
+@pytest.mark.parametrize("alpha", [0, 0.5, 1])
+@pytest.mark.parametrize(
+    "background", [[1.0], [1e-12], [0.49] * 1600, [0.5, 1e-5, 1e-10, 1e-20], [1e-7] * 900]
+)
+def test_the_heaviest_false_negatives_are_exact(background, alpha, beta):
+    p = np.concatenate([logit_normal(30, mean=1), background])
+    mask = np.arange(p.size) < 30
+    found = expected_tversky(p, mask, alpha=alpha, beta=beta)
+    assert close(found, counted_tversky(p, mask, alpha, float(beta)), 1e-12)
+
+
+@pytest.mark.parametrize("beta", [1e9, 1e20, np.float32(1e15), 10**20])
+def test_f_beta_of_the_heaviest_beta_is_recall(beta):
+    assert close(expected_f_beta(P, MASK, beta=beta), enumerated_tversky(P, MASK, 0, 1), 1e-12)
+
+
+@pytest.mark.needs("jax")
+@pytest.mark.parametrize("beta", [1e9, 1e20])
+def test_singles_do_not_overflow(beta):
+    import jax
+
+    p = np.concatenate([[0.9] * 30, np.full(100_000, 0.3)]).astype(np.float32)
+    found = expected_tversky(jax.numpy.asarray(p), alpha=0.5, beta=beta)
+    assert float(found) == pytest.approx(expected_tversky(p, alpha=0.5, beta=beta), rel=1e-4)
 
 
 BAD = np.array([0.2, np.nan, 0.7])

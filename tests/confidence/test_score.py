@@ -16,8 +16,10 @@ from segtrust.confidence import (
 from segtrust.errors import (
     EmptyArrayError,
     MaskShapeError,
+    NotBinaryError,
     ParameterError,
     ProbabilityRangeError,
+    ProbabilityTypeError,
     UnknownNameError,
 )
 from segtrust.kernels import sweep
@@ -158,5 +160,15 @@ class TestBatch:
     def test_one_bad_map_is_refused(self):
         p = self.P.copy()
         p[3, 2, 1] = 2
-        with pytest.raises(ProbabilityRangeError, match=r"got 2 at index \(2, 1\)"):
+        with pytest.raises(ProbabilityRangeError, match=r"^p\[3\]: .* got 2 at index \(2, 1\)"):
             score_batch(p, estimators=["amsp"])
+
+    def test_one_bad_mask_is_refused(self):
+        masks = np.zeros((4, 3), int)
+        masks[2, 1] = 7
+        with pytest.raises(NotBinaryError, match=r"^mask\[2\]: expected only 0 and 1, got the values 7"):
+            score_batch(np.full((4, 3), 0.5), masks)
+
+    def test_a_wrong_type_is_that_of_the_whole_batch(self):
+        with pytest.raises(ProbabilityTypeError, match=r"^p: expected float16, .* got int64"):
+            score_batch(np.zeros((4, 3), int))

@@ -232,7 +232,8 @@ def test_labels_without_a_channel_are_refused(kind, label):
 def test_labels_of_any_type(kind):
     labels = torch.randint(0, 2, (2, 4, 5))
     module, logits = SoftDiceConfidence(from_logits=True, task="multiclass"), torch.randn(2, 3, 4, 5)
-    assert torch.equal(module(logits, labels.to(kind)), module(logits, labels))
+    found, expected = module(logits, labels.to(kind)), module(logits, labels)
+    torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)  # a class may be absent
     p, names = logits[0].softmax(0), ["a", "b", "c"]
     assert segtrust.score_classes(p, names, labels[0].to(kind)) == segtrust.score_classes(p, names, labels[0])
 
@@ -276,3 +277,62 @@ def test_a_missing_torch_names_the_extra():
     code = "import sys; sys.modules['torch'] = None; import segtrust.integrations.torch"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'segtrust[models]'" in done.stderr
+
+
+NO_TENSORS = {
+    r"list \[\[0.9, 0.2, 0.6\]\]": [[0.9, 0.2, 0.6]],
+    r"ndarray of shape \(1, 3\)": np.array([[0.9, 0.2, 0.6]]),
+    "dict {}": {},
+}
+
+
+@pytest.mark.parametrize("from_logits", [True, False])
+@pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel"])
+class TestTheDoor:
+    VALUES = np.full((2, 2, 3), 0.5, np.float32)
+
+    def module(self, task, from_logits):
+        return SoftDiceConfidence(from_logits=from_logits, task=task)
+
+    @pytest.mark.parametrize("shown", ["None", *NO_TENSORS])
+    def test_what_is_no_tensor(self, task, from_logits, shown):
+        message = rf"expected a torch tensor, got {shown}\. Make one .*: torch\.as_tensor\(values\)"
+        module = self.module(task, from_logits)
+        with pytest.raises(ParameterError, match=f"^values: {message}"):
+            module(NO_TENSORS.get(shown))
+        if shown in NO_TENSORS:
+            with pytest.raises(ParameterError, match=f"^mask: {message}"):
+                module(torch.tensor(self.VALUES), NO_TENSORS[shown])
+
+    @pytest.mark.filterwarnings("ignore:Sparse")
+    @pytest.mark.filterwarnings("ignore:The PyTorch API of nested")
+    @pytest.mark.parametrize("kind", ["sparse", "meta", "nested"])
+    def test_tensors_that_cannot_be_read(self, task, from_logits, kind):
+        values = torch.tensor(self.VALUES)
+        bad, message = {
+            "sparse": (values.to_sparse(), r"got a sparse Tensor.*values\.to_dense\(\)"),
+            "meta": (values.to("meta"), "on the device 'meta'.* Run the model"),
+            "nested": (torch.nested.nested_tensor([values[0], values[0, :1]]), "got a nested tensor"),
+        }[kind]
+        module = self.module(task, from_logits)
+        with pytest.raises(ParameterError, match=f"^values: expected .*{message}"):
+            module(bad)
+        with pytest.raises(ParameterError, match=f"^mask: expected .*{message}"):
+            module(values, bad)
+
+    @pytest.mark.parametrize("dtype", ["float8_e4m3fn", "complex64"])
+    def test_types_that_cannot_be_read(self, task, from_logits, dtype):
+        expected = "logits as float16" if from_logits else "float16"
+        with pytest.raises(ProbabilityTypeError, match=f"^values: expected {expected}, .* got torch.{dtype}"):
+            self.module(task, from_logits)(torch.tensor(self.VALUES).to(getattr(torch, dtype)))
+
+
+def test_labels_in_eight_bit_floats():
+    values, labels = torch.full((2, 2, 3), 0.5), torch.zeros(2, 3).to(torch.float8_e4m3fn)
+    with pytest.raises(MaskError, match=r"mask: expected whole numbers .* got the type torch\.float8_e4m3fn"):
+        SoftDiceConfidence(from_logits=False, task="multiclass")(values, labels)
+
+
+def test_a_threshold_too_large_for_a_float():
+    with pytest.raises(ParameterError, match=r"threshold: .* too large for a float"):
+        SoftDiceConfidence(from_logits=False, task="binary", threshold=10**400)

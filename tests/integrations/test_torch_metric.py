@@ -255,3 +255,21 @@ def test_processes_see_the_cases_of_all(task, base, tmp_path):
     ]
     results = [(run.communicate(timeout=120)[1], run.returncode) for run in runs]
     assert [code for _, code in results] == [0, 0], "\n".join(error.decode() for error, _ in results)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse")
+@pytest.mark.parametrize("shown", ["list", "None", "ndarray", "sparse"])
+def test_what_is_no_dense_tensor_is_named(shown, make_metric):
+    preds = torch.tensor([[0.9, 0.2, 0.6]])
+    kinds = {"list": preds.tolist(), "None": None, "ndarray": preds.numpy(), "sparse": preds.to_sparse()}
+    bad = kinds[shown]
+    metric = make_metric(from_logits=True, task="binary")
+    for call in (metric.update, metric):
+        with pytest.raises(ParameterError, match=f"^preds: expected a .* got .*{shown}"):
+            call(bad)
+        if bad is not None:
+            with pytest.raises(ParameterError, match=f"^target: expected a .* got .*{shown}"):
+                call(preds, bad)
+    metric.reset()
+    metric.update(preds, preds > 0.5)  # what was refused has left nothing behind
+    assert metric.compute().confidences.shape == (1,)

@@ -108,3 +108,19 @@ def test_a_channel_is_read_when_it_is_asked_for():
     assert np.array_equal(np.asarray(channel[2:4, :]), p[1, 2:4])
     assert np.array_equal(np.asarray(channel), p[1])
     assert channel_of(p, 1).base is p
+
+
+@pytest.mark.parametrize(("count", "dtype"), [(1, "uint8"), (256, "uint8"), (257, "uint16")])
+def test_labels_in_memory_are_of_the_smallest_type(count, dtype):
+    p = softmax((count, 40), 0)
+    labels = likeliest_labels(p)
+    assert labels.dtype == dtype
+    assert np.array_equal(labels, p.argmax(0))
+
+
+@pytest.mark.parametrize(
+    "view", [np.asfortranarray, lambda p: np.moveaxis(np.moveaxis(p, 0, -1).copy(), -1, 0)]
+)
+def test_the_likeliest_of_maps_laid_out_otherwise(view):
+    p = softmax((5, 33, 7, 6), 0)
+    assert np.array_equal(likeliest_labels(view(p)), p.argmax(0))

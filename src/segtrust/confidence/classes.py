@@ -22,6 +22,7 @@ from segtrust.kernels.classes import (
 )
 from segtrust.kernels.inputs import check_array, described
 from segtrust.kernels.opening import open_map
+from segtrust.kernels.refusals import check_type
 
 __all__ = ["ClassScores", "score_classes"]
 
@@ -88,7 +89,8 @@ def score_classes(
     Notes
     -----
     Dask, Zarr and HDF5 arrays are read chunk by chunk, a channel at a time. The labels of the likeliest
-    classes, where none are given, are held in memory: one byte a pixel for up to 256 classes.
+    classes, where none are given, are held in memory, of NumPy arrays too: one byte a pixel for up to 256
+    classes.
 
     Examples
     --------
@@ -104,11 +106,11 @@ def score_classes(
     classes: dict[str, dict[str, Any] | None] = {}
     predicted = []
     for number, name in enumerate(listed):
-        channel = channel_of(p, number)
+        channel, source = channel_of(p, number), f"p[{name!r}]"
         if name == "background":
-            open_map(channel).count()  # not scored, but what is no probability is refused there too
+            open_map(channel, source=source).count()  # not scored, but what is no probability is refused too
             continue
-        classes[name], present = _score_class(channel, masks(number), chosen, threshold)
+        classes[name], present = _score_class(channel, masks(number), chosen, threshold, source)
         predicted += [name] if present else []
     if not independent:  # last, because NaN and logits have been refused by now and have better messages
         remedy = "Move the class axis to the front; for sigmoids pass independent=True."
@@ -119,24 +121,29 @@ def score_classes(
 def _checked_names(p: Any, names: Any) -> list[str]:
     """Check that there is a channel for each name, and give the names as a list."""
     check_array(p, "p")
+    check_type(p.dtype, "p")
     if len(p.shape) < 2 or 0 in tuple(p.shape):
         raise EmptyArrayError(
             f"p: expected an axis of classes and at least one pixel, got shape {tuple(p.shape)}."
         )
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise ParameterError(f"names: expected a list of {p.shape[0]} names, got {described(names)}.")
-    listed = list(names)
-    if len(listed) != p.shape[0] or len(set(listed)) != len(listed):
+    listed = [str(name) if isinstance(name, str) else name for name in names]  # np.str_ reads badly in errors
+    try:
+        different = len(set(listed)) == len(listed)
+    except TypeError:
+        raise ParameterError(f"names: expected one text a channel, got {described(listed)}.") from None
+    if len(listed) != p.shape[0] or not different:
         raise ParameterError(f"names: expected {p.shape[0]} different names, got {listed}.")
     return listed
 
 
 def _score_class(
-    p: Any, mask: Any, estimators: list[ConfidenceEstimator], threshold: float
+    p: Any, mask: Any, estimators: list[ConfidenceEstimator], threshold: float, source: str
 ) -> tuple[dict[str, Any] | None, bool]:
     """Confidences of one class, and whether the mask contains it."""
-    source = open_map(p, mask, threshold=threshold)
-    summary = summarise(source, [SoftDice().needs, *(each.needs for each in estimators)])
+    opened = open_map(p, mask, threshold=threshold, source=source)
+    summary = summarise(opened, [SoftDice().needs, *(each.needs for each in estimators)])
     present = bool(summary.counts.k > 0)
     if not present and open_map(p, threshold=threshold).count().k == 0:
         return None, False

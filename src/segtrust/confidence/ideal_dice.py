@@ -8,7 +8,7 @@ from typing import Any
 
 from segtrust.confidence.base import ConfidenceEstimator, as_number, score_map
 from segtrust.confidence.summary import Needs, Summary
-from segtrust.kernels.inputs import check_number
+from segtrust.kernels.inputs import check_number, check_weight
 from segtrust.kernels.integrals import (
     expected_dice,
     expected_tversky as tversky_of,
@@ -87,12 +87,13 @@ def expected_tversky(p: Any, mask: Any = None, *, alpha: float, beta: float, thr
     p, mask, threshold
         As for `segtrust.soft_dice_confidence`.
     alpha, beta
-        Weight of a false positive, in [0, 1], and of a false negative, at least 0.
+        Weight of a false positive, in [0, 1], and of a false negative, from 0 to 1e20.
 
     Notes
     -----
     A false positive may not weigh more than a hit, ``alpha`` > 1: the generating function of the hits would
-    then be needed at t > 1, where the power series that stand for most of the pixels diverge.
+    then be needed at t > 1, where the power series that stand for most of the pixels diverge. Up to the
+    largest ``beta`` the value is exact to 1e-12 relative; on a device without doubles nothing overflows.
 
     Examples
     --------
@@ -101,9 +102,9 @@ def expected_tversky(p: Any, mask: Any = None, *, alpha: float, beta: float, thr
     0.583333333333
     """
     check_number(alpha, "alpha", _ALPHA, most=1.0)
-    check_number(beta, "beta")
+    check_weight(beta, "beta")
     statistics = open_map(p, mask, threshold=threshold).dice_statistics()
-    return as_number(tversky_of(statistics, alpha, beta))
+    return as_number(tversky_of(statistics, float(alpha), float(beta)))
 
 
 def expected_iou(p: Any, mask: Any = None, *, threshold: float = 0.5) -> Any:
@@ -119,7 +120,7 @@ def expected_iou(p: Any, mask: Any = None, *, threshold: float = 0.5) -> Any:
 
 
 def expected_f_beta(p: Any, mask: Any = None, *, beta: float, threshold: float = 0.5) -> Any:
-    """Exact expected F-beta score; ``beta`` above 1 weighs missed pixels more.
+    """Exact expected F-beta score with ``beta`` from 0 to 1e20; above 1 it weighs missed pixels more.
 
     Examples
     --------
@@ -127,8 +128,8 @@ def expected_f_beta(p: Any, mask: Any = None, *, beta: float, threshold: float =
     >>> round(expected_f_beta(np.array([0.5, 0.5]), beta=1.0), 12)
     0.583333333333
     """
-    check_number(beta, "beta")
-    false_positive = 1.0 / (1.0 + beta * beta)
+    check_weight(beta, "beta")
+    false_positive = 1.0 / (1.0 + float(beta) ** 2)
     return expected_tversky(p, mask, alpha=false_positive, beta=1.0 - false_positive, threshold=threshold)
 
 

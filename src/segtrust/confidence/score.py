@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from segtrust.confidence.base import as_number
+from segtrust.confidence.base import ConfidenceEstimator, as_number
 from segtrust.confidence.registry import Estimators, get_estimators
 from segtrust.confidence.soft_dice import SoftDice
 from segtrust.confidence.summary import summarise
 from segtrust.errors import EmptyArrayError, MaskShapeError
 from segtrust.kernels.bounds import DiceBounds, dice_bounds_from
 from segtrust.kernels.inputs import check_array
-from segtrust.kernels.opening import open_map
+from segtrust.kernels.opening import MapSource, open_map
+from segtrust.kernels.refusals import check_type
 from segtrust.kernels.statistics import host_number
 
 __all__ = ["USUAL", "Assessment", "assess", "score", "score_batch"]
@@ -48,8 +49,11 @@ def score(
     >>> score(np.array([[0.9, 0.8], [0.1, 0.0]]), estimators=["sdc", "apc"])
     {'sdc': 0.8947368421052632, 'apc': 0.9}
     """
-    chosen = get_estimators(estimators)
-    summary = summarise(open_map(p, mask, threshold=threshold), [each.needs for each in chosen])
+    return _scores(open_map(p, mask, threshold=threshold), get_estimators(estimators))
+
+
+def _scores(source: MapSource, chosen: list[ConfidenceEstimator]) -> dict[str, Any]:
+    summary = summarise(source, [each.needs for each in chosen])
     return {each.name: as_number(each.read(summary)) for each in chosen}
 
 
@@ -122,6 +126,7 @@ def score_batch(
     [0.9, 0.6]
     """
     check_array(p, "p")
+    check_type(p.dtype, "p")
     if len(p.shape) < 2 or p.shape[0] == 0:
         raise EmptyArrayError(f"p: expected a batch axis and at least one map, got shape {tuple(p.shape)}.")
     if mask is not None:
@@ -129,8 +134,10 @@ def score_batch(
     if mask is not None and tuple(mask.shape) != tuple(p.shape):
         raise MaskShapeError(f"mask: expected the batch's shape {tuple(p.shape)}, got {tuple(mask.shape)}.")
     chosen = get_estimators(estimators)
+    masks = (None if mask is None else mask[i] for i in range(p.shape[0]))
     rows = [
-        score(p[i], None if mask is None else mask[i], chosen, threshold=threshold) for i in range(p.shape[0])
+        _scores(open_map(p[i], each, threshold=threshold, source=f"p[{i}]"), chosen)
+        for i, each in enumerate(masks)
     ]
     return {estimator.name: _stack([row[estimator.name] for row in rows]) for estimator in chosen}
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from operator import add
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Required, TypedDict, get_args
 
-from segtrust.errors import EmptyArrayError, MaskShapeError, ParameterError
+from segtrust.errors import EmptyArrayError, MaskShapeError, ParameterError, ProbabilityTypeError
 from segtrust.kernels.arrays import LEVELS, block_size, fold, name_of
 from segtrust.kernels.classes import check_labels, check_normalised
 from segtrust.kernels.device import as_binary_on_device
-from segtrust.kernels.inputs import check_fraction
+from segtrust.kernels.inputs import check_array, check_fraction, described
 from segtrust.kernels.opening import open_map
 from segtrust.maps import EmptyPolicy
 from segtrust.optional import require
@@ -33,6 +33,7 @@ __all__ = ["CaseConfidences", "SoftDiceConfidence", "SoftDiceConfidenceMetric", 
 Task = Literal["binary", "multiclass", "multilabel"]
 """Which axis holds classes, and whether they exclude each other."""
 
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _FEWEST_AXES = {"binary": 2, "multiclass": 3, "multilabel": 3}
 
 
@@ -139,10 +140,12 @@ class SoftDiceConfidence(nn.Module):
 
     def probabilities(self, values: Tensor) -> Tensor:
         """Turn logits into probabilities, or check that the values are some."""
+        check_tensor(values, "values")
         if values.ndim < _FEWEST_AXES[self.task] or values.numel() == 0:
             raise EmptyArrayError(f"values: expected {_layout(self.task)}, got shape {tuple(values.shape)}.")
         if not self.from_logits:
             return values if _is_recorded() else self._checked(values)
+        _check_logits(values)
         wide = values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
         p = wide.softmax(1) if self.task == "multiclass" else wide.sigmoid()
         if not (_is_recorded() or _lies_in_unit_interval(p)):
@@ -163,6 +166,7 @@ class SoftDiceConfidence(nn.Module):
 
     def masks(self, mask: Tensor, shape: torch.Size, name: str) -> Tensor:
         """Turn binary masks, or labels, of values of this shape into bool (images, classes, pixels)."""
+        check_tensor(mask, name)
         labels, without_classes = self.task == "multiclass", shape[:1] + shape[2:]
         shapes = [without_classes] if labels else [shape]
         if self.task == "binary" and shape[1] == 1:
@@ -200,6 +204,27 @@ class SoftDiceConfidence(nn.Module):
     def per_case(self, values: Tensor) -> Tensor:
         """Drop the class axis of what has no classes."""
         return values[:, 0] if self.task == "binary" else values
+
+
+def check_tensor(values: Any, name: str) -> None:
+    """Refuse what is no tensor, and tensors of which not every value can be read."""
+    if not isinstance(values, Tensor):
+        raise ParameterError(
+            f"{name}: expected a torch tensor, got {described(values)}. "
+            "Make one of an array or a list first: torch.as_tensor(values)."
+        )
+    if not _is_recorded():
+        check_array(values, name)
+
+
+def _check_logits(values: Tensor) -> None:
+    kind = values.dtype
+    narrow = kind.is_floating_point and kind not in _FLOATS  # of eight bits and less
+    if narrow or kind.is_complex or values.is_quantized:
+        raise ProbabilityTypeError(
+            f"values: expected logits as float16, bfloat16, float32 or float64, got {kind}. "
+            "Convert them to float32 first."
+        )
 
 
 def _layout(task: str) -> str:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, distributed, nn
 
 from segtrust.errors import ParameterError
-from segtrust.integrations.torch import Settings, SoftDiceConfidence
+from segtrust.integrations.torch import Settings, SoftDiceConfidence, check_tensor
 from segtrust.maps import EmptyPolicy
 
 __all__ = ["CaseConfidences", "LocalMetric", "SoftDiceConfidenceMetric"]
@@ -232,6 +232,7 @@ class SoftDiceConfidenceMetric(Base):
             The truth: binary masks in the shape of ``preds``, or for ``"multiclass"`` labels (N, ...). Given
             with every batch, or with none.
         """
+        check_tensor(preds, "preds")
         if self.confidences and (target is None) == bool(self.risks):
             raise ParameterError("target: expected with every batch or with none, got it with some.")
         with torch.no_grad():

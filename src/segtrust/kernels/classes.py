@@ -1,7 +1,8 @@
 """Several classes in one array: its channels one at a time, labels, and sums over the classes.
 
 Arrays in memory and on a device are used as they are. Of arrays that are read in chunks (Dask, Zarr, HDF5) a
-channel, and the mask of a label, are views of which a piece is read when it is asked for.
+channel, and the mask of a label, are views of which a piece is read when it is asked for. On the host the
+likeliest labels are found a piece at a time.
 """
 
 from __future__ import annotations
@@ -107,14 +108,16 @@ def labels_beside(labels: Any, p: Any) -> Any:
 
 
 def likeliest_labels(p: Any) -> Any:
-    """Give for each pixel the number of its largest channel; of a map in chunks too, they are in memory."""
+    """Give for each pixel the number of its largest channel, in memory.
+
+    On the host a tile at a time, one byte a pixel, or two above 256 classes: ``numpy.argmax`` would copy the
+    map and take eight.
+    """
     if is_device_array(p):
         xp = array_namespace(p)  # torch has no argmax of some integers
         return xp.argmax(p if xp.isdtype(p.dtype, "real floating") else xp.astype(p, xp.float32), axis=0)
-    if not is_chunked(p):
-        return p.argmax(0)
     labels = np.empty(p.shape[1:], _label_type(p))
-    for tile in tiles_of(_Channel(p, 0)):
+    for tile in tiles_of(channel_of(p, 0)):
         labels[tile] = _likeliest_in(p, tile)
     return labels
 
@@ -148,7 +151,8 @@ def check_labels(labels: Any, classes: int, source: str = "mask") -> None:
         How the error names the labels.
     """
     kind = name_of(labels.dtype)
-    if not kind.startswith(("bool", "int", "uint", "float", "bfloat", "longdouble")):
+    known = kind.startswith(("bool", "int", "uint", "float", "bfloat", "longdouble"))
+    if not known or kind.startswith("float8_"):
         _refuse_labels(f"the type {labels.dtype}", classes, source)
     for piece in _pieces(labels):
         xp = array_namespace(piece)

@@ -35,18 +35,19 @@ from segtrust.kernels.arrays import (
 )
 from segtrust.kernels.needs import UncertaintyNeeds
 from segtrust.kernels.refusals import (
+    Nearby,
     check_shapes,
+    check_type,
     mask_name,
     refuse_mask_type,
     refuse_mask_values,
-    refuse_type,
     refuse_value,
 )
 from segtrust.kernels.statistics import APART_ABOVE, MASS_LIMIT, ORDER, Counts, host_number
+from segtrust.kernels.view import as_binary
 
 __all__ = ["DeviceMap", "as_binary_on_device", "count_on_device", "is_device_array", "on_host", "put_beside"]
 
-_LETTERS = {"signed integer": "i", "unsigned integer": "u", "complex floating": "c"}
 _SAMPLE = 1 << 14
 """Pixels that tell about where the median lies."""
 _SHOWN = 10
@@ -74,8 +75,8 @@ def as_binary_on_device(mask: Any, source: str = "mask") -> Any:
 
 def put_beside(mask: Any, p: Any, source: str = "mask") -> Any:
     """Bring a mask that lies elsewhere, or belongs to another library, to where a map is."""
-    if isinstance(mask, np.ndarray) and mask.dtype.kind not in "buif":  # some have no twin there
-        refuse_mask_type(mask.dtype, source)
+    if isinstance(mask, np.ndarray):  # as bool, for some types, byte orders and strides have no twin there
+        mask = np.asarray(as_binary(mask, source).view(bool), order="C")
     return array_namespace(p).asarray(mask, device=device_of(p))
 
 
@@ -83,7 +84,10 @@ def on_host(values: Any) -> Any:
     """Copy an array on a device to NumPy; what is on the host already, or ``None``, stays as it is."""
     if values is None or not is_device_array(values):
         return values
-    return np.asarray(to_device(detached(values), "cpu"))
+    values = to_device(detached(values), "cpu")
+    if name_of(values.dtype).startswith(("bfloat16", "float8_")):  # NumPy has none of its own
+        values = array_namespace(values).astype(values, array_namespace(values).float32)
+    return np.asarray(values)
 
 
 def count_on_device(mask: Any) -> Any:
@@ -117,9 +121,7 @@ class DeviceMap:
         check_shapes(
             tuple(self.p.shape), None if self.mask is None else tuple(np.shape(self.mask)), self.source
         )
-        if not self._is_float and name_of(self.p.dtype) not in LEVELS:
-            letters = [letter for kind, letter in _LETTERS.items() if self._xp.isdtype(self.p.dtype, kind)]
-            refuse_type(self.p.dtype, letters[0] if letters else "", self.source)
+        check_type(self.p.dtype, self.source)
 
     @property
     def n(self) -> int:
@@ -169,8 +171,10 @@ class DeviceMap:
         at = int(xp.argmax(xp.astype(~((values >= 0.0) & (values <= 1.0)), xp.uint8)))
         value, finite = host_number(values[at]), values[xp.isfinite(values)]
         low, high = (host_number(end(finite)) if finite.shape[0] else value for end in (xp.min, xp.max))
+        above = finite[finite > 1.0]
+        nearby = Nearby(low, high, bool(xp.all(above == xp.floor(above))))
         index = np.unravel_index(first + at, tuple(self.p.shape))
-        refuse_value(value, tuple(int(i) for i in index), (low, high), self.source)
+        refuse_value(value, tuple(int(i) for i in index), nearby, self.source)
 
     def doubts(self) -> Iterator[Any]:
         """Give min(p, 1 - p) a block at a time, in the wide type."""

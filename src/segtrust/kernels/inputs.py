@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from array_api_compat import is_torch_array
 
 from segtrust.errors import EmptyArrayError, ParameterError
 
-__all__ = ["as_array", "check_array", "check_fraction", "check_number", "described"]
+__all__ = ["as_array", "check_array", "check_fraction", "check_number", "check_weight", "described"]
 
 _LONGEST = 60
 _LARGEST = float(np.finfo(float).max)
+_HEAVIEST = 1e20
+"""Weight up to which expectations are exact. Doubles would do for 1e100; but where a device has only singles,
+their range ends at 1e38, and the weight is multiplied by 1e8 and by the sum of the probabilities."""
 
 
 def described(value: Any) -> str:
@@ -32,7 +36,7 @@ def described(value: Any) -> str:
         return f"the class {value.__name__}"
     if hasattr(value, "shape"):
         return f"{kind} of shape {value.shape}"
-    shown = repr(value)
+    shown = " ".join(repr(value).split())
     shown = shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
     return f"the text {shown}" if isinstance(value, str) else f"{kind} {shown}"
 
@@ -46,7 +50,11 @@ def check_number(
             f"{name}: expected {expected}, got {described(value)}. "
             "Pass one number; float(value) makes one of a text or of an array with one element."
         )
-    if not 0.0 <= float(value) <= min(most, _LARGEST):
+    try:
+        number = float(value)
+    except OverflowError:  # whole numbers and fractions may be of any size
+        raise ParameterError(f"{name}: expected {expected}, got a number too large for a float.") from None
+    if not 0.0 <= number <= min(most, _LARGEST):
         raise ParameterError(f"{name}: expected {expected}, got {value!r}.")
 
 
@@ -55,34 +63,58 @@ def check_fraction(value: Any, name: str) -> None:
     check_number(value, name, "a number in [0, 1]", most=1.0)
 
 
+def check_weight(value: Any, name: str) -> None:
+    """Refuse what is not one number from 0 to 1e20, such as the weight of a false negative."""
+    check_number(value, name, f"a finite number of at least 0 and at most {_HEAVIEST:g}", most=_HEAVIEST)
+
+
 def as_array(values: Any, name: str) -> Any:
     """Give numbers, lists and tables as NumPy arrays, and arrays as they are, checked."""
     if type(values) is np.ndarray:
         return values
-    if not _has_shape_and_type(values):
-        try:
-            values = np.asarray(values)
-        except (TypeError, ValueError) as error:
-            raise ParameterError(
-                f"{name}: expected an array, got a {type(values).__name__} that is none: {error} "
-                "Convert it first; rows must be of the same length."
-            ) from error
+    if not (is_torch_array(values) or _has_shape_and_type(values)):
+        values = _array_of(values, name)
     check_array(values, name)
     return values
+
+
+def _array_of(values: Any, name: str) -> Any:
+    """Make an array of a number, a list or a table; what has no numbers is named by what it is."""
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"{name}: expected an array, got a {type(values).__name__} that is none: {error} "
+            "Convert it first; rows must be of the same length."
+        ) from error
+    if array.dtype.kind not in "biufc":
+        _refuse_no_array(values, name)
+    return array
+
+
+def _refuse_no_array(values: Any, name: str) -> NoReturn:
+    remedy = "Pass an array of numbers."
+    if hasattr(values, "probabilities"):
+        remedy = "Pass its probabilities and its mask, or give it to score() of an estimator."
+    elif isinstance(values, Real | Sequence) and not isinstance(values, str | bytes):
+        remedy = "Convert it: numpy.asarray(values)."
+    raise ParameterError(f"{name}: expected an array, got {described(values)}. {remedy}")
 
 
 def check_array(values: Any, name: str) -> None:
     """Refuse what has no shape and type, and arrays whose pixels cannot all be read as they are."""
     if type(values) is np.ndarray:
         return
+    if is_torch_array(values):
+        _check_tensor(values, name)
+        return
     if not _has_shape_and_type(values):
-        raise ParameterError(
-            f"{name}: expected an array, got {type(values).__name__}. Convert it: numpy.asarray(values)."
-        )
+        _refuse_no_array(values, name)
     if values.shape is None:  # a data set of HDF5 that was made without any data
         raise EmptyArrayError(f"{name}: expected at least one pixel, got an array without a shape.")
     _check_unmasked(values, name)
-    _check_dense(values, name)
+    if hasattr(values, "todense"):
+        _refuse_sparse(values, name, "todense")
     if any(map(math.isnan, values.shape)):
         raise ParameterError(
             f"{name}: expected an array of known shape, got {values.shape}. Dask learns the sizes of its "
@@ -107,12 +139,24 @@ def _check_unmasked(values: Any, name: str) -> None:
     )
 
 
-def _check_dense(values: Any, name: str) -> None:
-    of_torch = is_torch_array(values)
-    sparse = str(values.layout) != "torch.strided" if of_torch else hasattr(values, "todense")
-    if sparse:
-        method = "to_dense" if of_torch else "todense"
+def _check_tensor(values: Any, name: str) -> None:
+    """Refuse tensors that are not one box of pixels with values; a nested one does not tell its shape."""
+    if values.is_nested:
         raise ParameterError(
-            f"{name}: expected a dense array, got a sparse {type(values).__name__}. "
-            f"Give all its pixels: values.{method}()."
+            f"{name}: expected a dense array, got a nested tensor, whose parts differ in shape. "
+            "Give them one at a time: values.unbind()."
         )
+    if str(values.layout) != "torch.strided":
+        _refuse_sparse(values, name, "to_dense")
+    if values.device.type == "meta":
+        raise ParameterError(
+            f"{name}: expected an array that holds its pixels, got a tensor on the device 'meta', which has "
+            "a shape but no values. Run the model on another device, such as 'cpu'."
+        )
+
+
+def _refuse_sparse(values: Any, name: str, method: str) -> NoReturn:
+    raise ParameterError(
+        f"{name}: expected a dense array, got a sparse {type(values).__name__}. "
+        f"Give all its pixels: values.{method}()."
+    )

@@ -68,10 +68,15 @@ def bytes_of_walk(shape: tuple[int, ...], sides: tuple[int, ...]) -> int:
 
 
 def rows_per_tile(shape: tuple[int, ...], sides: tuple[int, ...]) -> int:
-    """Rows whose ring of slices fits the second-level cache; at least one."""
+    """Rows whose ring of slices fits the second-level cache; at least one, and as many in every tile.
+
+    Threads walk the same number of tiles each, so that equal tiles are equal shares.
+    """
     _, height, width = shape
-    rows = _RING_BYTES // (8 * sides[0] * width) - (sides[1] - 1)
-    return max(1, min(rows, height - sides[1] + 1))
+    places = height - sides[1] + 1
+    rows = max(1, min(_RING_BYTES // (8 * sides[0] * width) - (sides[1] - 1), places))
+    tiles = -(-places // rows)
+    return -(-places // tiles)
 
 
 def new_walk(shape: tuple[int, ...], sides: tuple[int, ...]) -> Walk:

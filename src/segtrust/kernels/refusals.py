@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from segtrust.errors import (
     EmptyArrayError,
@@ -16,7 +17,9 @@ from segtrust.errors import (
 )
 
 __all__ = [
+    "Nearby",
     "check_shapes",
+    "check_type",
     "mask_name",
     "refuse_mask_type",
     "refuse_mask_values",
@@ -34,15 +37,27 @@ _TYPE_HINTS = {
 }
 
 
+_NARROW = re.compile(r"float[468]_")
+"""Floats of a few bits, with which no library computes."""
+
+
+class Nearby(NamedTuple):
+    """The finite values around one that is refused: their span, and whether all above 1 are whole numbers."""
+
+    low: float
+    high: float
+    whole: bool
+
+
 def mask_name(source: str) -> str:
     """Name the mask of a map in errors, by its case where the map has more than the name of an argument.
 
     Examples
     --------
-    >>> mask_name("p"), mask_name("case 7")
-    ('mask', 'case 7: mask')
+    >>> mask_name("p"), mask_name("p[3]"), mask_name("case 7")
+    ('mask', 'mask[3]', 'case 7: mask')
     """
-    return "mask" if source == "p" else f"{source}: mask"
+    return f"mask{source[1:]}" if source == "p" or source.startswith("p[") else f"{source}: mask"
 
 
 def check_shapes(shape: tuple[int, ...], mask_shape: tuple[int, ...] | None, source: str) -> None:
@@ -54,6 +69,14 @@ def check_shapes(shape: tuple[int, ...], mask_shape: tuple[int, ...] | None, sou
             f"{mask_name(source)}: expected the shape of {source}, {shape}, got {mask_shape}. "
             "Both must lie on the same grid; resample or transpose one of them first."
         )
+
+
+def check_type(dtype: Any, source: str) -> None:
+    """Refuse what no library would call a float, uint8, uint16 or bool."""
+    name = str(getattr(dtype, "name", dtype)).rpartition(".")[2]
+    is_float = ("float" in name and not _NARROW.match(name)) or name == "longdouble"
+    if not (is_float or name in ("uint8", "uint16", "bool")):
+        refuse_type(dtype, name[:1] if name.startswith(("int", "uint", "complex")) else "", source)
 
 
 def refuse_type(dtype: Any, kind: str, source: str) -> NoReturn:
@@ -71,27 +94,41 @@ def refuse_mask_type(dtype: Any, source: str) -> NoReturn:
 
 def refuse_mask_values(values: Sequence[float], source: str) -> NoReturn:
     """Refuse a mask that holds these values beside 0 and 1."""
-    shown = ", ".join(f"{value:g}" for value in values[:_SHOWN]) + (", …" if len(values) > _SHOWN else "")
+    distinct = list(dict.fromkeys(_written(value, 6) for value in values))  # NaN differs from itself
+    shown = ", ".join(distinct[:_SHOWN]) + (", …" if len(distinct) > _SHOWN else "")
     raise NotBinaryError(
         f"{source}: expected only 0 and 1, got the values {shown}. "
         "Threshold or select the label first, for example mask > 0 or mask == label."
     )
 
 
-def refuse_value(value: float, index: tuple[int, ...], nearby: tuple[float, float], source: str) -> NoReturn:
-    """Refuse a value that is no probability; ``nearby`` is the span of the finite values around it."""
-    low, high = nearby
+def refuse_value(value: float, index: tuple[int, ...], nearby: Nearby, source: str) -> NoReturn:
+    """Refuse a value that is no probability."""
+    low, high = _written(nearby.low, 3), _written(nearby.high, 3)
     raise ProbabilityRangeError(
-        f"{source}: expected probabilities in [0, 1], got {value:.6g} at index {index} "
-        f"(finite values nearby span [{low:.3g}, {high:.3g}]). {_remedy(value, low, high)}"
+        f"{source}: expected probabilities in [0, 1], got {_written(value, 6)} at index {index} "
+        f"(finite values nearby span [{low}, {high}]). {_remedy(value, nearby)}"
     )
 
 
-def _remedy(value: float, low: float, high: float) -> str:
+def _written(value: float, digits: int) -> str:
+    """Write a number with some digits, or with all where it would read as 0 or 1 and is not.
+
+    Examples
+    --------
+    >>> _written(1.25, 3), _written(1.0000001, 6)
+    ('1.25', '1.0000001')
+    """
+    text = f"{value:.{digits}g}"
+    return repr(float(value)) if float(text) in (0.0, 1.0) and float(text) != value else text
+
+
+def _remedy(value: float, nearby: Nearby) -> str:
+    low, high, whole = nearby
     if not math.isfinite(value):
         return "NaN and infinity are never ranked: mend the model's output or leave the case out."
     if low >= -_ROUNDING and high <= 1.0 + _ROUNDING:
         return "This looks like a rounding error: clip it first, numpy.clip(p, 0, 1)."
-    if low >= -_ROUNDING and 1.5 < high <= 255.0:
+    if whole and low >= -_ROUNDING and high <= 255.0:
         return "These look like 8-bit levels: divide by 255 or pass them as uint8."
     return "These look like logits: convert them first, with a sigmoid or softmax(logits, axis=0)."

@@ -32,7 +32,7 @@ __all__ = [
     "sum_segment",
 ]
 
-SEGMENT = 1 << 20
+SEGMENT = 1 << 19
 """Pixels summed in one call; the unit that threads share out."""
 
 BLOCK = 4096

@@ -15,6 +15,7 @@ import numpy as np
 
 from segtrust.kernels.inputs import check_fraction
 from segtrust.kernels.refusals import (
+    Nearby,
     check_shapes,
     mask_name,
     refuse_mask_type,
@@ -189,4 +190,5 @@ def _raise_bad_value(view: MapView, piece: Any, first: int, at: int) -> NoReturn
     value = float(piece[at])
     finite = piece[np.isfinite(piece)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (value, value)
-    refuse_value(value, index, (low, high), view.source)
+    above = finite[finite > 1]
+    refuse_value(value, index, Nearby(low, high, bool((above == np.floor(above)).all())), view.source)
