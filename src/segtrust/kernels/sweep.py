@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -64,7 +65,11 @@ def _run(work: Callable[[_Task], _Result], tasks: Sequence[_Task]) -> Sequence[_
     threads = min(current_threads(), len(tasks))
     if threads == 1:
         return [work(task) for task in tasks]
-    return list(_pool(threads).map(work, tasks))
+    groups = min(2 * threads, len(tasks))  # handing over a task takes as long as summing some of it
+    ends = [len(tasks) * i // groups for i in range(groups + 1)]
+    shares = [tasks[first:last] for first, last in pairwise(ends)]
+    done = _pool(threads).map(lambda share: [work(task) for task in share], shares)
+    return [result for results in done for result in results]
 
 
 @cache
