@@ -25,8 +25,8 @@ _HOMES = {
     "segtrust.maps": "Case EmptyPolicy Prediction",
     "segtrust.risks": "RISKS Risk dice f_beta iou",
     "segtrust.selective": (
-        "CalibrationCases Certificate Decision Need Operation Policy Procedure Scoring Standing Step "
-        "StructurePolicies Target certify certify_each certify_structures certify_threshold plan_calibration "
+        "CalibrationCases Certificate Decision Evidence Need Operation Policy Procedure Scoring Standing "
+        "Step StructurePolicies Target certify certify_each certify_structures certify_threshold plan_calibration "
         "ConformalDice CoverageThreshold DiceIntervals DriftTest ExchangeabilityMartingale MartingaleState "
         "MeanDice MeanDiceEstimator Recalibration drift_test threshold_for_coverage "
         "Bootstrap BootstrapInterval Comparison FailureDetection OperatingPoint RiskCoverageCurve "

@@ -60,6 +60,7 @@ from segtrust.selective import (
     CoverageThreshold as CoverageThreshold,
     DiceIntervals as DiceIntervals,
     DriftTest as DriftTest,
+    Evidence as Evidence,
     ExchangeabilityMartingale as ExchangeabilityMartingale,
     FailureDetection as FailureDetection,
     MartingaleState as MartingaleState,

@@ -196,8 +196,8 @@ def test_cases_that_were_learned_from_are_refused():
     ids = [f"case-{i}" for i in range(100)]
     cases = CalibrationCases(base.confidence, base.loss, ids=ids, reference=base.reference)
     with pytest.raises(SeenCasesError, match="'case-7'"):
-        certify(cases, [Target(0.2)], seen_ids=["case-7", "train-1"])
-    assert certify(cases, [Target(0.2)], seen_ids=["train-1"]).n == 100
+        certify(cases, [Target(0.2)], used_ids=["case-7", "train-1"])
+    assert certify(cases, [Target(0.2)], used_ids=["train-1"]).n == 100
 
 
 @pytest.mark.parametrize(("hits", "n"), [(0, 10), (3, 10), (10, 10), (1, 1), (500, 1000)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from segtrust.selective.cases import CalibrationCases
 from segtrust.selective.cells import ConformalCell, DiceIntervals
-from segtrust.selective.certificate import Certificate, Operation, Step
+from segtrust.selective.certificate import Certificate, Evidence, Operation, Step
 from segtrust.selective.certify import certify, certify_each, certify_threshold
 from segtrust.selective.compare import Comparison, compare_estimators
 from segtrust.selective.conformal import ConformalDice
@@ -36,6 +36,7 @@ __all__ = [
     "Decision",
     "DiceIntervals",
     "DriftTest",
+    "Evidence",
     "ExchangeabilityMartingale",
     "FailureDetection",
     "MartingaleState",

@@ -87,9 +87,9 @@ class CalibrationCases:
         patients = None if self.patients is None else labels_of(self.patients, self.n, "patients")
         return self.part(shuffled_places(seed, self.confidence, self.loss, patients))
 
-    def refuse(self, seen_ids: Collection[str]) -> None:
+    def refuse(self, used_ids: Collection[str]) -> None:
         """Raise where something has learned from a case, or where that cannot be told."""
-        refuse_seen(self.ids, seen_ids, self.n)
+        refuse_seen(self.ids, used_ids, self.n)
 
 
 def _fitting(ids: Sequence[str] | None, values: Any) -> Sequence[str] | None:

@@ -8,7 +8,7 @@ from segtrust.selective.plan import Need
 from segtrust.selective.procedure import Procedure
 from segtrust.selective.targets import Target
 
-__all__ = ["Certificate", "Operation", "Step"]
+__all__ = ["Certificate", "Evidence", "Operation", "Step"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,34 @@ class Step:
     def passed(self) -> bool:
         """Whether the promise can be made at this threshold."""
         return self.p_value <= self.level
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a threshold was tested on.
+
+    Attributes
+    ----------
+    n, units
+        Cases, those set aside not counted, and how many independent units they are: patients, or the cases
+        themselves.
+    patients
+        Whether patients are the units: the promise is then about the mean in which each patient counts once.
+    references, set_aside
+        Confidences that candidates were taken from, and how many of them are of labelled cases set aside.
+    digest
+        Fingerprint of the calibration table.
+    used_ids
+        Ids of all cases that took part, where they have any; nothing else may be promised on them.
+    """
+
+    n: int
+    units: int
+    patients: bool
+    references: int
+    set_aside: int
+    digest: str
+    used_ids: frozenset[str] = field(default=frozenset(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -72,10 +100,8 @@ class Certificate:
     targets, delta
         What holds for the accepted cases, all of it together, with probability at least ``1 - delta`` over
         the draw of the calibration cases.
-    n
-        Cases that were tested on, those set aside not counted.
-    digest
-        Fingerprint of the calibration table.
+    evidence
+        What it was tested on.
     procedure
         What was fixed beforehand.
     steps
@@ -86,10 +112,19 @@ class Certificate:
     need: Need | None
     targets: tuple[Target, ...]
     delta: float
-    n: int
-    digest: str
+    evidence: Evidence
     procedure: Procedure
     steps: tuple[Step, ...] = field(repr=False)
+
+    @property
+    def n(self) -> int:
+        """Cases that were tested on."""
+        return self.evidence.n
+
+    @property
+    def digest(self) -> str:
+        """Fingerprint of the calibration table."""
+        return self.evidence.digest
 
     @property
     def certified(self) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from segtrust.errors import ParameterError, TooFewCasesError
 from segtrust.selective.cases import CalibrationCases
-from segtrust.selective.certificate import Certificate, Operation, Step
+from segtrust.selective.certificate import Certificate, Evidence, Operation, Step
 from segtrust.selective.plan import Need, need_from_losses
 from segtrust.selective.procedure import Procedure
 from segtrust.selective.pvalues import get_p_value
@@ -81,7 +81,7 @@ def certify(
     *,
     delta: float = 0.05,
     procedure: Procedure | None = None,
-    seen_ids: Collection[str] = (),
+    used_ids: Collection[str] = (),
 ) -> Certificate:
     """Find the laxest threshold at which all targets hold together, with probability 1 - δ.
 
@@ -95,7 +95,7 @@ def certify(
         Probability that any of the targets is broken.
     procedure
         What is fixed beforehand; `Procedure` says what is usual.
-    seen_ids
+    used_ids
         Cases that the estimator, or a recalibration of the maps, has learned from. They are refused.
 
     Examples
@@ -108,7 +108,7 @@ def certify(
     (True, True)
     """
     procedure = procedure or Procedure()
-    cases.refuse(seen_ids)
+    cases.refuse(used_ids)
     bench, steps = walk_candidates(cases, targets, delta, procedure)
     operation = _operation(bench, steps, delta)
     return Certificate(
@@ -116,8 +116,7 @@ def certify(
         _need(bench, steps) if operation is None else None,
         bench.targets,
         delta,
-        bench.n,
-        cases.digest,
+        _evidence(cases, bench),
         procedure,
         tuple(steps),
     )
@@ -143,7 +142,7 @@ def certify_each(
     *,
     delta: float = 0.05,
     procedure: Procedure | None = None,
-    seen_ids: Collection[str] = (),
+    used_ids: Collection[str] = (),
 ) -> list[Certificate]:
     """Find a threshold for each target of its own; the probability that any promise is broken is at most δ.
 
@@ -162,7 +161,7 @@ def certify_each(
         raise ParameterError("targets: expected at least one, got none.")
     level = check_fraction(delta, "delta", open_ends=True) / len(targets)
     return [
-        certify(cases, [target], delta=level, procedure=procedure, seen_ids=seen_ids) for target in targets
+        certify(cases, [target], delta=level, procedure=procedure, used_ids=used_ids) for target in targets
     ]
 
 
@@ -230,6 +229,19 @@ class Bench:
         """Observed selective risk, in which each unit counts once."""
         weight = np.where(accepted, 1.0 / np.bincount(self.units)[self.units], 0.0)
         return float(np.sum(weight * loss) / np.sum(weight))
+
+
+def _evidence(cases: CalibrationCases, bench: Bench) -> Evidence:
+    aside = cases.n - bench.n
+    return Evidence(
+        n=bench.n,
+        units=int(bench.units.max()) + 1,
+        patients=cases.patients is not None,
+        references=aside if cases.reference is None else int(cases.reference.size),
+        set_aside=aside,
+        digest=cases.digest,
+        used_ids=frozenset(cases.ids or ()),
+    )
 
 
 def _operation(bench: Bench, steps: list[Step], delta: float) -> Operation | None:

@@ -23,7 +23,7 @@ def certify_structures(
     *,
     delta: float = 0.05,
     procedure: Procedure | None = None,
-    seen_ids: Collection[str] = (),
+    used_ids: Collection[str] = (),
 ) -> dict[str, Certificate]:
     """Certify a threshold for each structure; the probability that any promise is broken is at most δ.
 
@@ -31,7 +31,7 @@ def certify_structures(
     ----------
     cases
         Calibration cases by structure.
-    targets, procedure, seen_ids
+    targets, procedure, used_ids
         As for `certify`.
     delta
         Of all structures together; each of m is certified at δ/m.
@@ -49,7 +49,7 @@ def certify_structures(
         raise ParameterError("cases: expected at least one structure, got none.")
     level = check_fraction(delta, "delta", open_ends=True) / len(cases)
     return {
-        name: certify(each, targets, delta=level, procedure=procedure, seen_ids=seen_ids)
+        name: certify(each, targets, delta=level, procedure=procedure, used_ids=used_ids)
         for name, each in cases.items()
     }
 
