@@ -26,9 +26,9 @@ _HOMES = {
     "segtrust.risks": "RISKS Risk dice f_beta iou",
     "segtrust.selective": (
         "CalibrationCases Certificate Decision Evidence Need Operation Policy Procedure Scoring Standing "
-        "Step StructurePolicies Target certify certify_each certify_structures certify_threshold plan_calibration "
-        "ConformalDice CoverageThreshold DiceIntervals DriftTest ExchangeabilityMartingale MartingaleState "
-        "MeanDice MeanDiceEstimator Recalibration drift_test threshold_for_coverage "
+        "Step StructurePolicies Target certify certify_each certify_structures certify_threshold "
+        "plan_calibration ConformalDice CoverageThreshold DiceIntervals DriftTest ExchangeabilityMartingale "
+        "MartingaleState MeanDice MeanDiceEstimator Recalibration drift_test threshold_for_coverage "
         "Bootstrap BootstrapInterval Comparison FailureDetection OperatingPoint RiskCoverageCurve "
         "bootstrap_interval compare_estimators coverage_at_risk failure_detection risk_coverage_curve"
     ),
