@@ -18,6 +18,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # "segtrust" is the package's own __init__, the public names.
 LAYERS = (
     "errors",
+    "saved",
     "optional",
     "settings",
     "compiled",

@@ -25,12 +25,13 @@ _HOMES = {
     "segtrust.maps": "Case EmptyPolicy Prediction",
     "segtrust.risks": "RISKS Risk dice f_beta iou",
     "segtrust.selective": (
-        "CalibrationCases Certificate Decision Evidence Need Operation Policy Procedure Scoring Standing "
-        "Step StructurePolicies Target certify certify_each certify_structures certify_threshold "
+        "CalibrationCases Certificate Decision Evidence HashedIds Need Operation Policy Procedure Scoring "
+        "Standing Step StructurePolicies Target certify certify_each certify_structures certify_threshold "
         "plan_calibration ConformalDice CoverageThreshold DiceIntervals DriftTest ExchangeabilityMartingale "
         "MartingaleState MeanDice MeanDiceEstimator Recalibration drift_test threshold_for_coverage "
         "Bootstrap BootstrapInterval Comparison FailureDetection OperatingPoint RiskCoverageCurve "
-        "bootstrap_interval compare_estimators coverage_at_risk failure_detection risk_coverage_curve"
+        "bootstrap_interval compare_estimators coverage_at_risk failure_detection refuse_seen "
+        "risk_coverage_curve"
     ),
     "segtrust.settings": "use_threads",
 }

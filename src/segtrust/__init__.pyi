@@ -63,6 +63,7 @@ from segtrust.selective import (
     Evidence as Evidence,
     ExchangeabilityMartingale as ExchangeabilityMartingale,
     FailureDetection as FailureDetection,
+    HashedIds as HashedIds,
     MartingaleState as MartingaleState,
     MeanDice as MeanDice,
     MeanDiceEstimator as MeanDiceEstimator,
@@ -74,6 +75,7 @@ from segtrust.selective import (
     coverage_at_risk as coverage_at_risk,
     drift_test as drift_test,
     failure_detection as failure_detection,
+    refuse_seen as refuse_seen,
     risk_coverage_curve as risk_coverage_curve,
     threshold_for_coverage as threshold_for_coverage,
 )

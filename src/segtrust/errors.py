@@ -20,7 +20,8 @@ Each class also inherits the standard exception it specialises, so ``except Valu
     · TooFewCasesError                  - fewer cases than the question needs
     · SeenCasesError                    - cases that something has learned from already
   x PolicyError             ValueError  - a policy that cannot be read, or does not fit what it is used with
-  x UnknownNameError        KeyError    - an estimator or policy that does not exist
+  x SavedStateError         ValueError  - other saved values that are incomplete, damaged or of another kind
+  x UnknownNameError        KeyError    - an estimator, structure or policy that does not exist
   x NotFittedError          RuntimeError - asked for a score before fit()
 """
 
@@ -42,6 +43,7 @@ __all__ = [
     "ProbabilityError",
     "ProbabilityRangeError",
     "ProbabilityTypeError",
+    "SavedStateError",
     "SeenCasesError",
     "SegtrustError",
     "TooFewCasesError",
@@ -115,6 +117,10 @@ class SeenCasesError(CasesError):
 
 class PolicyError(SegtrustError, ValueError):
     """A policy file that is damaged or of another kind, or a policy used with what it was not made for."""
+
+
+class SavedStateError(SegtrustError, ValueError):
+    """What was saved cannot be made again: incomplete, damaged, or of another kind."""
 
 
 class UnknownNameError(SegtrustError, KeyError):

@@ -111,7 +111,7 @@ def test_breast_ultrasound(data):
     before = reliability(check, epsilon=1 / 1020)
     for ends, ece, nll in (("keep", 0.048, 0.325), ("clip", 0.016, 0.180)):
         scaling = st.PlattScaling(ends=ends).fit(learn)
-        assert not scaling.seen_ids & {case.id for case in check}
+        assert not scaling.used_ids & {case.id for case in check}
         scaled = [Case(scaling.calibrate(case.prediction), case.truth) for case in check]
         after = reliability(scaled, epsilon=1 / 1020)
         assert (after.ece, after.nll) == (pytest.approx(ece, abs=0.001), pytest.approx(nll, abs=0.001))

@@ -104,7 +104,7 @@ def test_it_remembers_whom_it_has_seen():
     cases = simulated(n=3)
     nameless = Case(Prediction(cases[0].prediction.probabilities), cases[0].truth)
     fitted = TemperatureScaling().fit(iter([*cases, nameless]))
-    assert (fitted.seen_ids, fitted.n_cases) == ({"case 0", "case 1", "case 2"}, 4)
+    assert (fitted.used_ids, fitted.n_cases) == ({"case 0", "case 1", "case 2"}, 4)
 
 
 @pytest.mark.parametrize("kind", [*EPSILON, "float64", ">f4"])

@@ -23,7 +23,7 @@ BAD = {
     "same id": ({"ids": ["a", "b", "a"]}, CaseValueError, "'a' 2 times"),
     "too few ids": ({"ids": ["a"]}, CaseLengthError, "ids: expected 3 values"),
     "patients": ({"patients": ["a"]}, CaseLengthError, "patients: expected 3 values"),
-    "reference": ({"reference": [np.inf]}, CaseValueError, "finite number, got inf"),
+    "reference": ({"reference": [np.inf] * 10}, CaseValueError, "finite number, got inf"),
 }
 
 
@@ -41,15 +41,46 @@ def test_digest_does_not_depend_on_the_order_of_rows():
     assert cases.digest == turned.digest != other.digest
 
 
+def test_digest_does_not_depend_on_the_containers():
+    confidence, loss, patients = [0.5, 0.0, 1.0], [0.25, 0.5, 0.0], [1, 2, 1]
+    tables = [
+        CalibrationCases(confidence, loss, patients, ["a", "b", "c"]),
+        CalibrationCases(tuple(confidence), np.array(loss), np.array(patients), np.array(["a", "b", "c"])),
+        CalibrationCases(np.float32(confidence), np.float32(loss), np.array([1.0, 2.0, 1.0]), iter("abc")),
+        CalibrationCases([0.5, -0.0, 1], [0.25, 0.5, -0.0], ["1", "2", "1"], np.array(list("abc"), object)),
+    ]
+    assert len({cases.digest for cases in tables}) == 1
+    assert CalibrationCases(confidence, loss, patients).digest != CalibrationCases(confidence, loss).digest
+
+
+def test_digest_does_not_change():
+    """Policies hold it: what was made with an earlier version must be found again."""
+    digest = CalibrationCases([0.5, 1 / 3], [0.25, 0.5], patients=["x", "y"], ids=["a", "b"]).digest
+    assert digest == "d6e039b7d2192a7f20a9177f3347db6580aca73f295547722ee63d4c96581717"
+
+
+def test_tables_are_copied_and_stay_as_they_are():
+    confidence, loss, patients = np.array(CONFIDENCE), np.array(LOSS), np.array(["x", "y", "x"])
+    reference = np.linspace(0, 1, 12)
+    cases = CalibrationCases(confidence, loss, patients, reference=reference)
+    before = cases.digest
+    confidence[:], loss[:], patients[:], reference[:] = 0, 0, "z", 0
+    assert cases.digest == before
+    assert cases.reference.max() == 1
+    for name in ("confidence", "loss", "patients", "reference"):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(cases, name)[0] = getattr(cases, name)[1]
+
+
 def test_parts_keep_everything():
-    cases = CalibrationCases(CONFIDENCE, LOSS, patients=["x", "y", "x"], ids=IDS, reference=[0.5])
+    cases = CalibrationCases(CONFIDENCE, LOSS, patients=["x", "y", "x"], ids=IDS, reference=[0.5] * 10)
     part = cases.part(np.array([True, False, True]))
     assert (part.confidence.tolist(), part.ids, part.patients.tolist()) == (
         [0.9, 0.7],
         ("a", "c"),
         ["x", "x"],
     )
-    assert part.reference.tolist() == [0.5]
+    assert part.reference.tolist() == [0.5] * 10
 
 
 class TestShuffled:

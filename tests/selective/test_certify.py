@@ -185,7 +185,7 @@ class TestPatients:
         """Of a patient's two cases one is accepted with loss 0.5: Z = (0.5 - 0.2) / 2."""
         from segtrust.selective.certify import Bench
 
-        cases = CalibrationCases([0.9, 0.1, 0.8], [0.5, 0.7, 0.0], patients=["a", "a", "b"], reference=[0.5])
+        cases = CalibrationCases([0.9, 0.1, 0.8], [0.5, 0.7, 0.0], patients=["a", "a", "b"])
         bench = Bench(cases, (Target(0.2),), Procedure())
         found = bench.unit_losses(bench.losses[0], bench.confidence >= 0.5, 0.2)
         assert sorted(found - 0.2) == pytest.approx([-0.2, 0.15])
@@ -227,7 +227,7 @@ def test_procedures_are_checked(settings):
 @pytest.mark.parametrize("delta", [0, 1, -1, np.nan, "a"])
 def test_delta_is_checked(delta):
     with pytest.raises(ParameterError, match="delta"):
-        certify_threshold([0.1, 0.2], [0.1, 0.2], target_risk=0.1, delta=delta, reference=[0.1])
+        certify_threshold([0.1, 0.2], [0.1, 0.2], target_risk=0.1, delta=delta, reference=np.ones(10))
 
 
 @pytest.mark.needs("data:polyp", "PIL")

@@ -134,7 +134,7 @@ def test_used_cases_are_refused():
     with pytest.raises(SeenCasesError, match="'7'"):
         ConformalDice().fit(confidence, dice, ids=range(40), used_ids=[7])
     bounds = ConformalDice().fit(confidence, dice, ids=range(40), used_ids=[99])
-    assert len(bounds.seen_ids) == 40
+    assert len(bounds.used_ids) == 40
     with pytest.raises(SeenCasesError):
         bounds.interval([0.5], ids=["39"])
     assert bounds.interval([0.5], ids=["40"]).lower.size == 1

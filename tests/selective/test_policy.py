@@ -1,27 +1,25 @@
-"""Policies: what they decide, what they keep, and what they refuse to be used for."""
+"""Policies: what they decide and promise, and what they refuse to be used for."""
 
-import json
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import datetime
 
 import numpy as np
 import pytest
 
-import segtrust
-from segtrust.errors import ParameterError, PolicyError, UnknownNameError
+from segtrust.calibration import TemperatureScaling
+from segtrust.errors import CasesError, ParameterError, PolicyError, SeenCasesError
 from segtrust.selective.cases import CalibrationCases
+from segtrust.selective.certificate import Evidence, Operation
 from segtrust.selective.certify import certify, certify_threshold
-from segtrust.selective.policy import Decision, Policy, Scoring, Standing
-from segtrust.selective.structures import StructurePolicies, certify_structures
+from segtrust.selective.conformal import ConformalDice
+from segtrust.selective.policy import Decision, Policy, Standing
+from segtrust.selective.procedure import Procedure
+from segtrust.selective.scoring import Scoring
+from segtrust.selective.seen import HashedIds
 from segtrust.selective.targets import Target
+from tests.selective.certified import CASES, FOUND, GRID, IDS, MADE, REFERENCE, policy
 
-GRID = np.linspace(0, 1, 400)
-CASES = CalibrationCases(GRID, (1 - GRID) / 2, reference=GRID[::8])
-MADE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-
-
-def policy(**scoring):
-    found = certify(CASES, [Target(0.2), Target(0.1, below_dice=0.6)])
-    return Policy.from_certificate(found, Scoring(**{"estimator": "sdc", **scoring}), made=MADE)
+NEW_IDS = [f"new {i}" for i in range(400)]
 
 
 class TestDecide:
@@ -29,6 +27,7 @@ class TestDecide:
         made = policy()
         assert made.decide(made.threshold) is Decision.ACCEPT
         assert made.decide(np.nextafter(made.threshold, 0)) is Decision.DEFER
+        assert made.decide(np.float32(1)) is made.decide(1) is Decision.ACCEPT
 
     @pytest.mark.parametrize(
         ("empty", "confidence", "decision"),
@@ -42,73 +41,236 @@ class TestDecide:
     def test_empty_masks(self, empty, confidence, decision):
         assert policy(empty=empty).decide(confidence, empty_mask=True) == decision
 
-    @pytest.mark.parametrize("confidence", [np.nan, np.inf])
+    @pytest.mark.parametrize(
+        "confidence", [np.nan, np.inf, None, "0.5", [0.5], np.array([0.5, 0.9]), True, 10**400]
+    )
     def test_what_is_no_confidence(self, confidence):
-        with pytest.raises(ParameterError, match="finite"):
+        with pytest.raises(ParameterError, match="confidence: expected a finite number, got"):
             policy().decide(confidence)
 
 
-class TestFile:
-    def test_round_trip(self, tmp_path):
-        made = policy(estimator="tla", parameters={"tau": np.float64(0.3)}, predictor="fold 0")
-        made.save(tmp_path / "policy.json")
-        loaded = Policy.load(tmp_path / "policy.json")
-        assert loaded.to_dict() == made.to_dict()
-        assert loaded.operation == made.operation
-        assert loaded.targets == made.targets
-        assert loaded.standing is Standing.CERTIFIED
-
+class TestRecord:
     def test_keeps_what_an_audit_needs(self):
-        kept = policy().to_dict()
-        assert kept["made"] == "2026-01-02T03:04:05+00:00"
-        assert kept["versions"]["segtrust"] == segtrust.__version__
-        assert kept["digest"] == CASES.digest
-        assert (kept["n"], kept["delta"]) == (400, 0.05)
-        assert [target["risk"] for target in kept["targets"]] == [0.2, 0.1]
+        made = policy()
+        assert made.procedure == FOUND.procedure == Procedure()
+        assert made.evidence == Evidence(400, 400, False, 50, 0, CASES.digest)
+        assert (made.n, made.digest, made.delta) == (400, CASES.digest, 0.05)
+        assert made.made == "2026-01-02T03:04:05+00:00"
 
-    def test_an_edited_file_is_refused(self, tmp_path):
-        path = tmp_path / "policy.json"
-        policy().save(path)
-        values = json.loads(path.read_text())
-        values["operation"]["threshold"] = 0.01
-        path.write_text(json.dumps(values))
-        with pytest.raises(PolicyError, match=r"policy\.json: was changed after it was made"):
-            Policy.load(path)
+    def test_patients_and_cases_set_aside(self):
+        cases = CalibrationCases(GRID, (1 - GRID) / 2, patients=np.arange(400) // 2)
+        made = Policy.from_certificate(certify(cases, [Target(0.2)]), Scoring("sdc"))
+        assert made.evidence.patients
+        assert (made.n, made.evidence.units) == (320, 160)
+        assert made.evidence.references == made.evidence.set_aside == 80
 
-    @pytest.mark.parametrize("text", ["", "{", "[1]", "{}", '{"format": "other"}'])
-    def test_what_is_no_policy(self, tmp_path, text):
-        path = tmp_path / "policy.json"
-        path.write_text(text)
-        with pytest.raises(PolicyError, match=r"policy\.json: expected"):
-            Policy.load(path)
+    def test_refuses_the_calibration_cases_by_hashes(self):
+        made = policy()
+        assert not made.evidence.used_ids
+        assert len(made.used_ids) == 400
+        assert "patient 7" not in str(made.used_ids.to_dict())
+        with pytest.raises(SeenCasesError, match=r"1 of 2 cases have been used already \('patient 7'\)"):
+            made.refuse(["patient 7", "patient 700"])
+        made.refuse(["patient 700"])
 
-    def test_an_incomplete_one(self):
-        from segtrust.selective.policy import _checksum
+    def test_cases_set_aside_are_refused_too(self):
+        cases = CalibrationCases(GRID, (1 - GRID) / 2, ids=IDS)
+        made = Policy.from_certificate(certify(cases, [Target(0.2)]), Scoring("sdc"))
+        assert all(each in made.used_ids for each in IDS)
 
-        values = policy().to_dict()
-        rest = {name: value for name, value in values.items() if name not in ("format", "checksum", "n")}
-        with pytest.raises(PolicyError, match="no complete policy"):
-            Policy.from_dict({"format": values["format"], **rest, "checksum": _checksum(rest)})
+    def test_the_same_id_has_another_hash_in_another_policy(self):
+        one, other = (HashedIds.of(["7"], salt) for salt in "ab")
+        assert not one.hashes & other.hashes
 
-    def test_only_plain_values(self):
-        with pytest.raises(ParameterError, match="plain values only"):
-            policy(parameters={"model": object()}).to_dict()
+    def test_without_ids_nobody_can_tell(self):
+        found = certify_threshold(GRID, (1 - GRID) / 2, target_risk=0.2, reference=REFERENCE)
+        with pytest.raises(PolicyError, match="had no ids"):
+            Policy.from_certificate(found, Scoring("sdc")).refuse(["a"])
+
+    def test_what_it_says(self):
+        said = str(policy(predictor="fold 0"))
+        assert said.startswith("Policy, certified: accept cases whose sdc confidence is at least 0.2")
+        assert (
+            "with probability 0.95, for maps of fold 0. Tested on 400 cases by betting, 2026-01-02." in said
+        )
+        cases = CalibrationCases(GRID, (1 - GRID) / 2, patients=np.arange(400) // 2, reference=REFERENCE)
+        found = certify(cases, [Target(0.2)])
+        patients = Policy.from_certificate(found, Scoring("sdc"), structure="liver")
+        assert "Policy for liver" in str(patients)
+        assert "mean loss at most 0.2, each patient counting once" in str(patients)
+        assert "400 cases of 200 patients" in str(patients)
+        assert "which has no name" in str(patients)
+        assert "estimated, not certified (new scanner)" in str(patients.estimated("new scanner"))
+        assert "is expected, and not promised" in str(patients.estimated("new scanner"))
+
+
+WRONG = {
+    "scoring": "sdc",
+    "operation": None,
+    "targets": [0.1],
+    "delta": 1.5,
+    "procedure": "betting",
+    "used_ids": frozenset(["a"]),
+    "standing": "sure",
+    "remark": "certified, but",
+    "structure": None,
+    "made": "yesterday",
+    "versions": None,
+}
+
+
+class TestDirectly:
+    @pytest.mark.parametrize("name", WRONG)
+    def test_made_by_hand(self, name):
+        with pytest.raises(ParameterError, match=f"{name}: expected"):
+            replace(policy(), **{name: WRONG[name]})
+
+    def test_made_without_a_zone(self):
+        with pytest.raises(ParameterError, match="made: expected a time with its zone"):
+            Policy.from_certificate(FOUND, Scoring("sdc"), made=datetime(2026, 1, 1))
+
+    def test_as_many_risks_as_targets(self):
+        with pytest.raises(ParameterError, match="risks: expected 1 numbers, one a target, got 2"):
+            replace(policy(), targets=[Target(0.2)])
+
+    def test_ids_never_in_the_clear(self):
+        with pytest.raises(ParameterError, match="holds ids in the clear"):
+            replace(policy(), evidence=FOUND.evidence)
+
+    def test_hashes_of_other_cases(self):
+        with pytest.raises(ParameterError, match="salted with the digest"):
+            replace(policy(), used_ids=HashedIds.of(["a"], "pepper"))
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("threshold", np.nan),
+            ("threshold", "0.5"),
+            ("coverage", 1.5),
+            ("coverage_interval", (0.9, 0.1)),
+            ("coverage_interval", (0.1, 0.2, 0.3)),
+            ("coverage_interval", 0.5),
+            ("coverage_interval", (0.99, 1.0)),
+            ("risks", (np.nan,)),
+            ("risks", (-0.1,)),
+            ("risks", 0.1),
+        ],
+    )
+    def test_operations(self, name, value):
+        usual = {"threshold": 0.3, "coverage": 0.5, "coverage_interval": (0.4, 0.6), "risks": (0.1,)}
+        assert Operation(**usual).risks == (0.1,)
+        assert Operation(**{**usual, "risks": [None]}).risks == (None,)
+        with pytest.raises(ParameterError, match=f"{name}: expected"):
+            Operation(**{**usual, name: value})
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("n", 0),
+            ("n", 3.0),
+            ("n", True),
+            ("units", 11),
+            ("units", 9),
+            ("patients", 1),
+            ("references", 0),
+            ("set_aside", -1),
+            ("set_aside", 21),
+            ("digest", "abc"),
+            ("digest", "G" * 64),
+            ("digest", None),
+        ],
+    )
+    def test_evidence(self, name, value):
+        usual = {
+            "n": 10,
+            "units": 10,
+            "patients": False,
+            "references": 20,
+            "set_aside": 0,
+            "digest": "a" * 64,
+        }
+        assert Evidence(**usual).n == 10
+        with pytest.raises(ParameterError, match=f"{name}: expected"):
+            Evidence(**{**usual, name: value})
 
 
 class TestStanding:
     def test_the_same_predictor(self):
         made = policy(predictor="ensemble of 5 folds")
-        assert made.for_predictor("ensemble of 5 folds").standing == "certified"
+        assert made.for_predictor("ensemble of 5 folds") is made
 
     def test_another_predictor(self):
         used = policy(predictor="single folds").for_predictor("ensemble")
-        assert used.standing == "estimated"
+        assert used.standing is Standing.ESTIMATED
         assert used.remark == "made with single folds, used with ensemble"
 
+    @pytest.mark.parametrize(("ours", "theirs"), [("", "fold 0"), ("fold 0", ""), ("", "")])
+    def test_what_has_no_name_is_not_known_to_be_the_same(self, ours, theirs):
+        used = policy(predictor=ours).for_predictor(theirs)
+        assert used.standing == "estimated"
+        assert "unnamed" in used.remark
+
+    def test_earlier_reasons_are_kept(self):
+        used = policy(predictor="a").estimated("other scanner").for_predictor("b").for_predictor("b")
+        assert used.remark == "other scanner; made with a, used with b"
+        assert used.for_predictor("a").standing == "estimated"
+
+    def test_a_reason_is_needed(self):
+        with pytest.raises(ParameterError, match="remark: expected the reason"):
+            policy().estimated("")
+        with pytest.raises(ParameterError, match="predictor: expected a name"):
+            policy().for_predictor(None)
+
     def test_no_threshold_no_policy(self):
-        found = certify_threshold(GRID[:30], GRID[:30], target_risk=0.1, reference=GRID[:30])
+        found = certify_threshold(GRID[:30], GRID[:30], target_risk=0.1, reference=REFERENCE)
         with pytest.raises(PolicyError, match=r"There is no threshold.*Not certifiable"):
             Policy.from_certificate(found, Scoring("sdc"))
+
+
+class TestIntervals:
+    def bounds(self, ids=NEW_IDS, **options):
+        options = {"threshold": policy().threshold, **options}
+        return ConformalDice(**options).fit(GRID, (1 + GRID) / 2, ids=ids)
+
+    def test_on_other_cases(self):
+        made = policy().with_intervals(self.bounds())
+        assert not made.intervals.interval([0.9]).trivial[0]
+        with pytest.raises(SeenCasesError, match="'new 3'"):
+            made.intervals.interval([0.9], ids=["new 3"])
+        assert "new 3" not in str(made.to_dict())
+
+    def test_on_the_cases_of_the_threshold(self):
+        with pytest.raises(SeenCasesError, match="400 of 400 cases have been used already"):
+            policy().with_intervals(self.bounds(ids=IDS))
+
+    def test_used_ids_of_a_policy_can_be_handed_on(self):
+        with pytest.raises(SeenCasesError, match="'patient 0'"):
+            ConformalDice().fit(GRID, GRID, ids=IDS, used_ids=policy().used_ids)
+
+    def test_hashed_for_another_policy(self):
+        elsewhere = replace(self.bounds(), used_ids=HashedIds.of(NEW_IDS, "other"))
+        with pytest.raises(PolicyError, match="hashed for another policy"):
+            policy().with_intervals(elsewhere)
+        here = replace(self.bounds(), used_ids=HashedIds.of(IDS, CASES.digest))
+        with pytest.raises(PolicyError, match="rest on cases that the threshold was chosen with"):
+            policy().with_intervals(here)
+
+    @pytest.mark.parametrize("threshold", [None, 0.5])
+    def test_of_another_threshold(self, threshold):
+        with pytest.raises(PolicyError, match=f"found for the threshold {threshold}, not for"):
+            policy().with_intervals(self.bounds(threshold=threshold))
+
+    def test_of_cases_without_ids(self):
+        with pytest.raises(PolicyError, match="have no ids"):
+            policy().with_intervals(self.bounds(ids=None))
+        found = certify_threshold(GRID, (1 - GRID) / 2, target_risk=0.2, reference=REFERENCE)
+        made = Policy.from_certificate(found, Scoring("sdc"))
+        assert made.with_intervals(self.bounds(ids=None, threshold=made.threshold)).intervals.cells
+
+    @pytest.mark.parametrize("bounds", [{"level": 0.9}, ConformalDice(), "bounds"])
+    def test_what_are_no_intervals(self, bounds):
+        with pytest.raises(PolicyError, match="expected a fitted ConformalDice"):
+            policy().with_intervals(bounds)
 
 
 class TestScoring:
@@ -131,53 +293,39 @@ class TestScoring:
             Scoring("sdc", {"sides": [1, 2]}, predictor="b")
         )
 
-    def test_unknown_empty_policy(self):
-        with pytest.raises(ParameterError, match="empty: expected 'paper' or 'agree'"):
-            Scoring("sdc", empty="maybe")
+    def test_ids_of_a_recalibration_are_left_out(self):
+        scaling = TemperatureScaling(2.0, used_ids=frozenset(["patient 99"]))
+        made = policy(recalibration=scaling.to_dict())
+        assert "patient 99" not in str(made.to_dict())
+        made.check_scoring(Scoring("sdc", recalibration=scaling.to_dict()))
 
-
-class TestStructures:
-    def policies(self, empty="agree", required=()):
-        found = certify_structures({"liver": CASES, "tumour": CASES}, [Target(0.2)])
-        made = {
-            name: Policy.from_certificate(each, Scoring("sdc", empty=empty)) for name, each in found.items()
-        }
-        return StructurePolicies(made, required)
-
-    def test_the_level_is_shared(self):
-        assert self.policies().delta == pytest.approx(0.05)
-        assert self.policies().policies["liver"].delta == 0.025
+    def test_later_changes_do_not_reach_it(self):
+        parameters = {"sides": [1, 2]}
+        made = Scoring("sdc", parameters)
+        parameters["sides"].append(3)
+        assert made.parameters == {"sides": [1, 2]}
 
     @pytest.mark.parametrize(
-        ("liver", "tumour", "decision"),
+        ("changes", "words"),
         [
-            (0.9, 0.9, "accept"),
-            (0.9, 0.01, "defer"),
-            (0.9, None, "accept"),
-            (None, None, "no finding"),
-            (None, 0.01, "defer"),
+            ({"empty": "maybe"}, "empty: expected 'paper' or 'agree'"),
+            ({"estimator": ""}, "estimator: expected a name"),
+            ({"predictor": None}, "predictor: expected a name"),
+            ({"parameters": [1]}, "parameters: expected a mapping"),
+            ({"parameters": {"model": object()}}, "parameters: expected plain values only"),
+            ({"parameters": {"tau": np.nan}}, "parameters: expected plain values only"),
         ],
     )
-    def test_any_deferred_defers_the_case(self, liver, tumour, decision):
-        found, each = self.policies().decide({"liver": liver, "tumour": tumour})
-        assert found == decision
-        assert set(each) == {"liver", "tumour"}
+    def test_refusals(self, changes, words):
+        with pytest.raises(ParameterError, match=words):
+            Scoring(**{"estimator": "sdc", **changes})
 
-    def test_only_required_ones_count(self):
-        found, each = self.policies(required=("liver",)).decide({"liver": 0.9, "tumour": 0.01})
-        assert (found, each["tumour"]) == ("accept", "defer")
 
-    def test_an_absent_structure_is_deferred_where_empty_masks_are_wrong(self):
-        assert self.policies(empty="paper").decide({"liver": 0.9, "tumour": None})[0] == "defer"
-
-    def test_names(self):
-        with pytest.raises(
-            UnknownNameError, match="no policy for 'spleen'; there are some for liver, tumour"
-        ):
-            self.policies(required=("spleen",))
-        with pytest.raises(ParameterError, match="'tumour' is required"):
-            self.policies().decide({"liver": 0.9})
-        with pytest.raises(ParameterError, match="at least one structure"):
-            certify_structures({}, [Target(0.1)])
-        with pytest.raises(ParameterError, match="at least one structure"):
-            StructurePolicies({})
+def test_a_target_of_one_is_kept_where_nothing_is_accepted():
+    """No case is accepted, so no risk was observed: None, and no warning."""
+    cases = CalibrationCases(np.linspace(0, 0.4, 50), np.ones(50), reference=np.linspace(0.5, 1, 20))
+    found = certify(cases, [Target(1.0)], procedure=Procedure(start_coverages=(1.0,)))
+    assert (found.coverage, found.operation.risks) == (0.0, (None,))
+    made = Policy.from_certificate(found, Scoring("sdc"), made=MADE)
+    assert Policy.from_dict(made.to_dict()) == made
+    assert issubclass(SeenCasesError, CasesError)

@@ -8,7 +8,6 @@ from segtrust.selective.vectors import (
     check_fraction,
     check_seed,
     confidences_of,
-    labels_of,
     losses_of,
     weights_of,
 )
@@ -54,10 +53,6 @@ def test_lengths():
     for check in (losses_of, weights_of):
         with pytest.raises(CaseLengthError, match="expected 3 values, one for each confidence, got 2"):
             check([0.5, 0.5], 3)
-    with pytest.raises(CaseLengthError, match="patients: expected 3 values"):
-        labels_of(["a", "b"], 3, "patients")
-    with pytest.raises(CaseLengthError, match="one label a case"):
-        labels_of([["a", "b"]], 1, "patients")
 
 
 def test_losses():
@@ -74,10 +69,6 @@ def test_weights():
         weights_of([1, -1], 2)
     with pytest.raises(CaseValueError, match="got only zeros"):
         weights_of([0, 0], 2)
-
-
-def test_labels_become_numbers():
-    assert labels_of(["b", "a", "b"], 3, "patients").tolist() == [1, 0, 1]
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, np.nan, "0.5", None, [0.5], True])

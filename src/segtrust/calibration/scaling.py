@@ -35,7 +35,7 @@ class Scaling(ABC):
         Learn only from pixels this near to the predicted boundary, in pixels; ``None``: from all.
     weigh
         Whether all ``"pixels"`` weigh the same, or all ``"cases"``.
-    seen_ids
+    used_ids
         Ids of the cases it has learned from; they cannot vouch for anything that uses it.
     n_cases
         How many there were, those without an id included.
@@ -44,7 +44,7 @@ class Scaling(ABC):
     ends: str = "keep"
     band_px: float | None = None
     weigh: str = "pixels"
-    seen_ids: frozenset[str] = frozenset()
+    used_ids: frozenset[str] = frozenset()
     n_cases: int = 0
 
     name: ClassVar[str]
@@ -78,7 +78,7 @@ class Scaling(ABC):
             ids.add(case.id)
             n += 1
         fitted = self._with_curve(*fit_curve(counts.points(), intercept=self._with_intercept))
-        return replace(fitted, seen_ids=frozenset(ids - {""}), n_cases=n)
+        return replace(fitted, used_ids=frozenset(ids - {""}), n_cases=n)
 
     def apply(self, p: Any, *, source: str = "p") -> Any:
         """Give the calibrated probabilities of a map: float64 for float64, float32 for all other types.
@@ -123,7 +123,7 @@ class Scaling(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Give what `from_dict` takes, ready for JSON."""
-        return {"name": self.name, **asdict(self), "seen_ids": sorted(self.seen_ids)}
+        return {"name": self.name, **asdict(self), "used_ids": sorted(self.used_ids)}
 
     @staticmethod
     def from_dict(saved: Mapping[str, Any]) -> Scaling:
@@ -133,7 +133,7 @@ class Scaling(ABC):
         name = values.pop("name", None)
         if name not in kinds:
             raise ParameterError(f"name: expected one of {', '.join(kinds)}, got {name!r}.")
-        return kinds[name](**{**values, "seen_ids": frozenset(values["seen_ids"])})
+        return kinds[name](**{**values, "used_ids": frozenset(values["used_ids"])})
 
     def _scaled(self, p: Any, limit: float) -> Any:
         from scipy.special import expit
@@ -162,7 +162,7 @@ class TemperatureScaling(Scaling):
     >>> sharp = q**2 / (q**2 + (1 - q) ** 2)  # twice the logits: the model is too sure
     >>> cases = [Case(Prediction(p, id=f"case {i}"), t) for i, (p, t) in enumerate(zip(sharp, truth))]
     >>> scaling = TemperatureScaling().fit(cases)
-    >>> round(scaling.temperature, 1), len(scaling.seen_ids)
+    >>> round(scaling.temperature, 1), len(scaling.used_ids)
     (2.0, 20)
     >>> TemperatureScaling(2.0).apply(np.array([0.0, 0.5, 0.8, 1.0])).round(3).tolist()
     [0.0, 0.5, 0.667, 1.0]

@@ -14,11 +14,12 @@ from segtrust.selective.estimate import MeanDice, MeanDiceEstimator
 from segtrust.selective.failure import FailureDetection, failure_detection
 from segtrust.selective.martingale import ExchangeabilityMartingale, MartingaleState
 from segtrust.selective.plan import Need, plan_calibration
-from segtrust.selective.policy import Decision, Policy, Scoring, Standing
+from segtrust.selective.policy import Decision, Policy, Standing
 from segtrust.selective.procedure import Procedure
 from segtrust.selective.recalibration import Recalibration
 from segtrust.selective.resample import Bootstrap, BootstrapInterval, bootstrap_interval
-from segtrust.selective.seen import refuse_seen
+from segtrust.selective.scoring import Scoring
+from segtrust.selective.seen import HashedIds, refuse_seen
 from segtrust.selective.statistic import coverage_at_risk
 from segtrust.selective.structures import StructurePolicies, certify_structures
 from segtrust.selective.targets import Target
@@ -39,6 +40,7 @@ __all__ = [
     "Evidence",
     "ExchangeabilityMartingale",
     "FailureDetection",
+    "HashedIds",
     "MartingaleState",
     "MeanDice",
     "MeanDiceEstimator",

@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from segtrust.selective.seen import names_of, refuse_seen
+from segtrust.selective.labels import labels_of, texts_of
+from segtrust.selective.references import references_of
+from segtrust.selective.seen import HashedIds, ids_of, names_of, refuse_seen
 from segtrust.selective.shuffling import first_come, shuffled_places
-from segtrust.selective.vectors import confidences_of, labels_of, losses_of
+from segtrust.selective.vectors import confidences_of, kept, losses_of
 
 __all__ = ["CalibrationCases"]
 
 
 @dataclass(frozen=True, eq=False)
 class CalibrationCases:
-    """Confidences and losses of cases that nothing has learned from, checked when made.
+    """Confidences and losses of cases that nothing has learned from, checked and copied when made.
 
     Parameters
     ----------
     confidence, loss
         One number a case; losses in [0, 1], whoever computed them.
     patients
-        Label of the patient of each case, where patients have several.
+        Label of the patient of each case, where patients have several: text or numbers, compared as text
+        (1, 1.0 and "1" are the same patient). No case may be without one.
     ids
         Different texts, one a case; needed to refuse cases that an estimator was fitted on.
     reference
-        Confidences of unlabelled cases that have nothing to do with these, from which candidate thresholds
-        are taken. Without them some of the cases here are set aside for it.
+        Confidences of at least 10 unlabelled cases that have nothing to do with these, from which candidate
+        thresholds are taken; those of the cases themselves are refused. Without any some of the cases here
+        are set aside for it.
 
     Examples
     --------
@@ -46,18 +51,20 @@ class CalibrationCases:
 
     def __post_init__(self) -> None:
         """Check everything once and put it in its final form."""
-        ids = None if self.ids is None else tuple(str(each) for each in self.ids)
-        confidence = confidences_of(self.confidence, ids=_fitting(ids, self.confidence), fewest=2)
+        ids = ids_of(self.ids)
+        confidence = confidences_of(self.confidence, ids=ids, fewest=2)
         names_of(ids, confidence.size)
-        reference = None if self.reference is None else confidences_of(self.reference)
-        patients = self.patients
-        if patients is not None:
-            labels_of(patients, confidence.size, "patients")
-            patients = np.asarray(patients)
-        loss = losses_of(self.loss, confidence.size, ids=ids, unit=True)
-        final = {"confidence": confidence, "loss": loss, "patients": patients, "ids": ids}
-        for name, value in {**final, "reference": reference}.items():
-            object.__setattr__(self, name, value)
+        columns = {
+            "confidence": confidence,
+            "loss": losses_of(self.loss, confidence.size, ids=ids, unit=True),
+        }
+        if self.patients is not None:
+            columns["patients"] = texts_of(self.patients, confidence.size, "patients", ids=ids)
+        if self.reference is not None:
+            columns["reference"] = references_of(self.reference, confidence)
+        for name, column in columns.items():
+            object.__setattr__(self, name, kept(column))
+        object.__setattr__(self, "ids", ids)
 
     @property
     def n(self) -> int:
@@ -71,27 +78,28 @@ class CalibrationCases:
 
     @property
     def digest(self) -> str:
-        """Fingerprint of the table, whatever the order of its rows."""
-        columns = [self.ids, self.patients, self.confidence.tolist(), self.loss.tolist()]
-        rows = sorted(map(repr, zip(*(column for column in columns if column is not None), strict=True)))
+        """Fingerprint of the table, whatever the order of its rows and the containers it came in."""
+        nothing = [None] * self.n
+        names = nothing if self.ids is None else list(self.ids)
+        patients = nothing if self.patients is None else self.patients.tolist()
+        numbers = ((column + 0.0).tolist() for column in (self.confidence, self.loss))  # 0.0 for -0.0
+        rows = sorted(map(json.dumps, zip(names, patients, *numbers, strict=True)))
         return hashlib.sha256("\n".join(rows).encode()).hexdigest()
 
     def part(self, chosen: Any) -> CalibrationCases:
-        """Give some of the cases, by their places or by a boolean array."""
-        ids = None if self.ids is None else np.array(self.ids)[chosen].tolist()
-        patients = None if self.patients is None else self.patients[chosen]
-        return CalibrationCases(self.confidence[chosen], self.loss[chosen], patients, ids, self.reference)
+        """Give some of the cases, by their places or by a boolean array; the reference stays as it is."""
+        places = np.arange(self.n)[chosen]
+        ids = None if self.ids is None else [self.ids[at] for at in places]
+        patients = None if self.patients is None else self.patients[places]
+        some = CalibrationCases(self.confidence[places], self.loss[places], patients, ids)
+        object.__setattr__(some, "reference", self.reference)  # checked against all cases
+        return some
 
     def shuffled(self, seed: int) -> CalibrationCases:
         """Give the cases in a random order, the same however they were ordered; units stay together."""
         patients = None if self.patients is None else labels_of(self.patients, self.n, "patients")
         return self.part(shuffled_places(seed, self.confidence, self.loss, patients))
 
-    def refuse(self, used_ids: Collection[str]) -> None:
+    def refuse(self, used_ids: Collection[str] | HashedIds) -> None:
         """Raise where something has learned from a case, or where that cannot be told."""
         refuse_seen(self.ids, used_ids, self.n)
-
-
-def _fitting(ids: Sequence[str] | None, values: Any) -> Sequence[str] | None:
-    """Ids may name a case in an error only where there is one for each."""
-    return ids if ids is not None and np.ndim(values) == 1 and len(ids) == len(values) else None

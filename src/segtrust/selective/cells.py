@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from segtrust.errors import ParameterError
+from segtrust.selective.vectors import check_count, check_number
+
 __all__ = ["NO_GROUP", "ConformalCell", "DiceIntervals", "margins", "ranked"]
 
 NO_GROUP = ""
@@ -66,6 +69,17 @@ class ConformalCell:
     below: float | None
     below_of_two: float | None
     above_of_two: float | None
+
+    def __post_init__(self) -> None:
+        """Check what may come from a file."""
+        if self.decision not in ("accepted", "deferred", "all"):
+            raise ParameterError(f"decision: expected accepted, deferred or all, got {self.decision!r}.")
+        if not isinstance(self.group, str):
+            raise ParameterError(f"group: expected text, got {self.group!r}.")
+        check_count(self.n, "n", least=0)
+        for name in ("below", "below_of_two", "above_of_two"):
+            if getattr(self, name) is not None:
+                check_number(getattr(self, name), name)
 
 
 def ranked(errors: Any, level: Fraction) -> float | None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
+from segtrust.errors import ParameterError
 from segtrust.selective.plan import Need
 from segtrust.selective.procedure import Procedure
 from segtrust.selective.targets import Target
+from segtrust.selective.vectors import check_count, check_fraction, check_number
 
 __all__ = ["Certificate", "Evidence", "Operation", "Step"]
 
@@ -65,6 +70,19 @@ class Evidence:
     digest: str
     used_ids: frozenset[str] = field(default=frozenset(), repr=False)
 
+    def __post_init__(self) -> None:
+        """Check that the numbers can belong together."""
+        n, units = check_count(self.n, "n"), check_count(self.units, "units")
+        if not isinstance(self.patients, bool):
+            raise ParameterError(f"patients: expected True or False, got {self.patients!r}.")
+        if units > n or not (self.patients or units == n):
+            raise ParameterError(f"units: expected those of {n} cases, got {units}.")
+        references = check_count(self.references, "references")
+        if check_count(self.set_aside, "set_aside", least=0) > references:
+            raise ParameterError(f"set_aside: expected at most {references}, got {self.set_aside}.")
+        if not isinstance(self.digest, str) or not re.fullmatch("[0-9a-f]{64}", self.digest):
+            raise ParameterError(f"digest: expected 64 hexadecimal digits, got {self.digest!r}.")
+
 
 @dataclass(frozen=True)
 class Operation:
@@ -78,13 +96,43 @@ class Operation:
         Share of the calibration cases that it accepts, and its Clopper-Pearson interval, as if the threshold
         had been chosen before they were seen.
     risks
-        Observed selective risk, a number a target.
+        Observed selective risk, one a target; ``None`` where no calibration case is accepted, which only a
+        target of 1, kept by any threshold, allows.
     """
 
     threshold: float
     coverage: float
     coverage_interval: tuple[float, float]
-    risks: tuple[float, ...]
+    risks: tuple[float | None, ...]
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        object.__setattr__(self, "threshold", check_number(self.threshold, "threshold"))
+        coverage = check_fraction(self.coverage, "coverage")
+        low, high = _fractions(self.coverage_interval, "coverage_interval", 2)
+        if not low <= coverage <= high:
+            raise ParameterError(
+                f"coverage_interval: expected ends on both sides of the coverage {coverage:g}, got "
+                f"({low:g}, {high:g})."
+            )
+        risks = tuple(
+            None if each is None else check_fraction(each, "risks") for each in _items(self.risks, "risks")
+        )
+        for name, value in {"coverage": coverage, "coverage_interval": (low, high), "risks": risks}.items():
+            object.__setattr__(self, name, value)
+
+
+def _items(values: Any, name: str) -> tuple[Any, ...]:
+    if not isinstance(values, Iterable) or isinstance(values, str):
+        raise ParameterError(f"{name}: expected a sequence of numbers, got {values!r}.")
+    return tuple(values)
+
+
+def _fractions(values: Any, name: str, count: int) -> tuple[float, ...]:
+    found = tuple(check_fraction(each, name) for each in _items(values, name))
+    if len(found) != count:
+        raise ParameterError(f"{name}: expected {count} numbers, got {len(found)}.")
+    return found
 
 
 @dataclass(frozen=True)

@@ -13,18 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.errors import ParameterError, TooFewCasesError
+from segtrust.errors import TooFewCasesError
 from segtrust.selective.cases import CalibrationCases
 from segtrust.selective.certificate import Certificate, Evidence, Operation, Step
 from segtrust.selective.plan import Need, need_from_losses
 from segtrust.selective.procedure import Procedure
 from segtrust.selective.pvalues import get_p_value
-from segtrust.selective.targets import Target
+from segtrust.selective.references import FEWEST_REFERENCES
+from segtrust.selective.targets import Target, targets_of
 from segtrust.selective.vectors import check_fraction
 
 __all__ = ["Bench", "certify", "certify_each", "certify_threshold", "clopper_pearson", "walk_candidates"]
-
-_FEWEST_REFERENCES = 10
 
 
 def certify_threshold(
@@ -127,10 +126,9 @@ def walk_candidates(
 ) -> tuple[Bench, list[Step]]:
     """Walk the sequences; give the cases as they were tested, and all tests."""
     delta = check_fraction(delta, "delta", open_ends=True)
-    if not targets:
-        raise ParameterError("targets: expected at least one, got none.")
+    targets = targets_of(targets)
     tested, reference = _split(cases, procedure)
-    bench = Bench(tested, tuple(targets), procedure)
+    bench = Bench(tested, targets, procedure)
     level = delta / len(procedure.start_coverages)
     sequences = (procedure.candidates(reference, start) for start in procedure.start_coverages)
     return bench, [step for candidates in sequences for step in bench.walk(candidates, level)]
@@ -157,8 +155,7 @@ def certify_each(
     >>> strict.threshold > lax.threshold, strict.delta
     (True, 0.025)
     """
-    if not targets:
-        raise ParameterError("targets: expected at least one, got none.")
+    targets = targets_of(targets)
     level = check_fraction(delta, "delta", open_ends=True) / len(targets)
     return [
         certify(cases, [target], delta=level, procedure=procedure, used_ids=used_ids) for target in targets
@@ -172,10 +169,10 @@ def _split(cases: CalibrationCases, procedure: Procedure) -> tuple[CalibrationCa
         return shuffled, cases.reference
     units = shuffled.units
     aside = units < round(procedure.set_aside * (units.max() + 1))
-    if aside.sum() < _FEWEST_REFERENCES or (~aside).sum() < 2:
+    if aside.sum() < FEWEST_REFERENCES or (~aside).sum() < 2:
         raise TooFewCasesError(
             f"cases: of {cases.n}, {aside.sum()} would be set aside for candidates, which takes at least "
-            f"{_FEWEST_REFERENCES}. Give confidences of unlabelled cases as reference."
+            f"{FEWEST_REFERENCES}. Give confidences of unlabelled cases as reference."
         )
     return shuffled.part(~aside), shuffled.confidence[aside]
 
@@ -225,8 +222,10 @@ class Bench:
         excess = np.bincount(self.units, np.where(accepted, loss - risk, 0.0)) / sizes
         return (risk + excess)[np.bincount(self.units, accepted) > 0]
 
-    def risk(self, loss: Any, accepted: Any) -> float:
-        """Observed selective risk, in which each unit counts once."""
+    def risk(self, loss: Any, accepted: Any) -> float | None:
+        """Observed selective risk, in which each unit counts once; ``None`` where nothing is accepted."""
+        if not accepted.any():
+            return None
         weight = np.where(accepted, 1.0 / np.bincount(self.units)[self.units], 0.0)
         return float(np.sum(weight * loss) / np.sum(weight))
 

@@ -18,12 +18,14 @@ from typing import Any, Self
 import numpy as np
 
 from segtrust.errors import NotFittedError, ParameterError, TooFewCasesError
+from segtrust.saved import check_keys, reading, rebuild
 from segtrust.selective.cells import NO_GROUP, ConformalCell, DiceIntervals, margins, ranked
 from segtrust.selective.coverage import exact
+from segtrust.selective.labels import texts_of
 from segtrust.selective.recalibration import Recalibration
-from segtrust.selective.seen import refuse_seen
+from segtrust.selective.seen import HashedIds, ids_of, refuse_seen
 from segtrust.selective.shuffling import shuffled_places
-from segtrust.selective.vectors import check_fraction, check_length, check_seed, confidences_of, dices_of
+from segtrust.selective.vectors import check_fraction, check_number, check_seed, confidences_of, dices_of
 
 __all__ = ["ConformalDice"]
 
@@ -51,7 +53,7 @@ class ConformalDice:
         Share of each cell that the curve is learned from; the errors of the others are ranked.
     seed
         Of the random split.
-    recalibration, cells, seen_ids
+    recalibration, cells, used_ids
         What `fit` has learned, and from whom.
 
     Examples
@@ -72,7 +74,7 @@ class ConformalDice:
     seed: int = 0
     recalibration: Recalibration | None = None
     cells: tuple[ConformalCell, ...] = ()
-    seen_ids: frozenset[str] = frozenset()
+    used_ids: frozenset[str] | HashedIds = frozenset()
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -81,8 +83,8 @@ class ConformalDice:
         check_seed(self.seed)
         if self.predictor not in _PREDICTORS:
             raise ParameterError(f"predictor: expected one of {_PREDICTORS}, got {self.predictor!r}.")
-        if self.threshold is not None and not math.isfinite(self.threshold):
-            raise ParameterError(f"threshold: expected a finite number or None, got {self.threshold!r}.")
+        if self.threshold is not None:
+            object.__setattr__(self, "threshold", check_number(self.threshold, "threshold"))
 
     def fit(
         self,
@@ -91,7 +93,7 @@ class ConformalDice:
         *,
         groups: Sequence[Any] | None = None,
         ids: Sequence[Any] | None = None,
-        used_ids: Iterable[Any] | None = None,
+        used_ids: Iterable[Any] | HashedIds | None = None,
     ) -> Self:
         """Learn from labelled cases that nothing else has learned from.
 
@@ -100,20 +102,22 @@ class ConformalDice:
         confidence, dice
             One number a case each.
         groups
-            Structure, centre or scanner of each case: bounds then hold for each group.
+            Structure, centre or scanner of each case: bounds then hold for each group. Text or numbers,
+            compared as text: 1, 1.0 and "1" are the same group.
         ids, used_ids
             Names of these cases, and of those that the threshold, the estimator or a calibration of the
-            probabilities were chosen with; `SeenCasesError` where a case is in both.
+            probabilities were chosen with (`Policy.used_ids`, say); `SeenCasesError` where a case is in both.
         """
+        ids = ids_of(ids)
         confidence = confidences_of(confidence, ids=ids, fewest=2)
         dice = dices_of(dice, confidence.size, ids=ids)
         names = refuse_seen(ids, used_ids, confidence.size)
-        keys = self._keys(confidence, groups)
+        keys = self._keys(confidence, groups, ids)
         learns = self._split(keys, shuffled_places(self.seed, confidence, dice))
         curve = Recalibration.fit(confidence[learns], dice[learns]) if learns.any() else None
         errors = _expected(curve, confidence) - dice
         cells = [self._cell(key, errors[(keys == key) & ~learns]) for key in np.unique(keys)]
-        return replace(self, recalibration=curve, cells=tuple(cells), seen_ids=frozenset(names))
+        return replace(self, recalibration=curve, cells=tuple(cells), used_ids=frozenset(names))
 
     def interval(
         self, confidence: Any, group: Any = None, *, ids: Sequence[Any] | None = None
@@ -138,24 +142,26 @@ class ConformalDice:
         return self._read(confidence, group, ids, ("below", None))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what `from_dict` takes, ready for JSON."""
+        """Give what `from_dict` takes, ready for JSON; ids are in the clear unless they are hashed."""
+        used = self.used_ids
         return {
             **{name: getattr(self, name) for name in _OPTIONS},
             "recalibration": self.recalibration.to_dict() if self.recalibration else None,
             "cells": [asdict(cell) for cell in self.cells],
-            "seen_ids": sorted(self.seen_ids),
+            "used_ids": used.to_dict() if isinstance(used, HashedIds) else sorted(used),
         }
 
     @classmethod
-    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """Make again what `to_dict` gave."""
-        curve = saved["recalibration"]
-        return cls(
-            **{name: saved[name] for name in _OPTIONS},
-            recalibration=None if curve is None else Recalibration.from_dict(curve),
-            cells=tuple(ConformalCell(**cell) for cell in saved["cells"]),
-            seen_ids=frozenset(saved["seen_ids"]),
-        )
+    def from_dict(cls, saved: Mapping[str, Any], *, source: str = "intervals") -> Self:
+        """Make again what `to_dict` gave; `SavedStateError` names what is missing, unknown or wrong."""
+        values = check_keys(saved, (*_OPTIONS, "recalibration", "cells", "used_ids"), source)
+        curve, used = values["recalibration"], values["used_ids"]
+        with reading(source):
+            values["recalibration"] = None if curve is None else Recalibration.from_dict(curve, source=source)
+            values["cells"] = tuple(rebuild(ConformalCell, each, source) for each in values["cells"])
+            hashed = isinstance(used, Mapping)
+            values["used_ids"] = HashedIds.from_dict(used) if hashed else frozenset(ids_of(used) or ())
+            return cls(**values)
 
     def cases_needed(self, *, two_sided: bool = True) -> int:
         """Give the fewest labelled cases a cell needs for an interval, or a lower bound, better than [0, 1].
@@ -179,9 +185,10 @@ class ConformalDice:
         """Give the number of cases out of ``n`` that the curve is learned from."""
         return 0 if self.predictor == "identity" else math.floor(n * exact(self.train_share))
 
-    def _keys(self, confidence: Any, groups: Any) -> Any:
+    def _keys(self, confidence: Any, groups: Any, ids: Sequence[str] | None) -> Any:
         """Name the cell of each case."""
-        names = np.full(confidence.size, NO_GROUP) if groups is None else _as_text(groups, confidence.size)
+        n = confidence.size
+        names = np.full(n, NO_GROUP) if groups is None else _group_names(groups, n, ids)
         if self.threshold is None:
             decisions = np.full(confidence.size, "all")
         else:
@@ -207,9 +214,10 @@ class ConformalDice:
     def _read(self, confidence: Any, group: Any, ids: Any, sides: tuple[str, str | None]) -> DiceIntervals:
         if not self.cells:
             raise NotFittedError("ConformalDice: call fit(confidence, dice) with labelled cases first.")
+        ids = ids_of(ids)
         confidence = confidences_of(confidence, ids=ids)
-        refuse_seen(ids, self.seen_ids if ids is not None else None, confidence.size)
-        cells = self._cells_of(confidence, group)
+        refuse_seen(ids, self.used_ids if ids is not None else None, confidence.size)
+        cells = self._cells_of(confidence, group, ids)
         predicted = _expected(self.recalibration, confidence)
         below, above = (margins(cells, side) for side in sides)
         trivial = np.isnan(below) | np.isnan(above)
@@ -222,22 +230,22 @@ class ConformalDice:
             cases_needed=self.cases_needed(two_sided=sides[1] is not None),
         )
 
-    def _cells_of(self, confidence: Any, group: Any) -> list[ConformalCell | None]:
+    def _cells_of(self, confidence: Any, group: Any, ids: Sequence[str] | None) -> list[ConformalCell | None]:
         """Find the cell of each case; ``None`` for one that no labelled case was in."""
         known = {f"{cell.decision}:{cell.group}": cell for cell in self.cells}
         if group is None and any(cell.group != NO_GROUP for cell in self.cells):
             raise ParameterError("group: expected the group of each case, because fit() was given groups.")
-        return [known.get(str(key)) for key in self._keys(confidence, group)]
+        return [known.get(str(key)) for key in self._keys(confidence, group, ids)]
 
 
 _OPTIONS = ("level", "threshold", "predictor", "train_share", "seed")
 
 
-def _as_text(groups: Any, n: int) -> Any:
-    found = np.asarray(groups).astype(str)
-    if found.ndim:
-        check_length(found, n, "groups")
-    return np.broadcast_to(found, n)
+def _group_names(groups: Any, n: int, ids: Sequence[str] | None) -> Any:
+    """Give the group of each case as text, from one a case or one for all."""
+    if isinstance(groups, str) or not isinstance(groups, Iterable):
+        return np.broadcast_to(texts_of([groups], 1, "group"), n)
+    return texts_of(groups, n, "groups", ids=ids)
 
 
 def _expected(curve: Recalibration | None, confidence: Any) -> Any:

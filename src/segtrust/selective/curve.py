@@ -10,7 +10,7 @@ import numpy as np
 
 from segtrust.errors import ParameterError
 from segtrust.selective.areas import Areas, areas_of, check_convention, normalise
-from segtrust.selective.vectors import check_fraction, confidences_of, losses_of, weights_of
+from segtrust.selective.vectors import check_fraction, confidences_of, kept, losses_of, weights_of
 
 __all__ = ["OperatingPoint", "RiskCoverageCurve", "risk_coverage_curve"]
 
@@ -234,13 +234,8 @@ def risk_coverage_curve(confidence: Any, loss: Any, *, weights: Any = None) -> R
     """
     confidence = confidences_of(confidence, fewest=2)
     n = confidence.size
-    loss = _kept(losses_of(loss, n))
-    return _curve_of(confidence, loss, None if weights is None else _kept(weights_of(weights, n)))
-
-
-def _kept(values: Any) -> Any:
-    """Copy that nobody can change."""
-    return _locked(values.copy())
+    loss = kept(losses_of(loss, n))
+    return _curve_of(confidence, loss, None if weights is None else kept(weights_of(weights, n)))
 
 
 def _locked(values: Any) -> Any:

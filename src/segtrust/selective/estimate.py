@@ -85,7 +85,7 @@ class MeanDiceEstimator:
         Number of resamples.
     seed
         Of the resamples and the test.
-    confidence, dice, seen_ids
+    confidence, dice, used_ids
         The labelled cases, after `fit`.
 
     Examples
@@ -107,7 +107,7 @@ class MeanDiceEstimator:
     seed: int = 0
     confidence: Any = None
     dice: Any = None
-    seen_ids: frozenset[str] = frozenset()
+    used_ids: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -129,7 +129,7 @@ class MeanDiceEstimator:
         confidence = confidences_of(confidence, ids=ids, fewest=2)
         dice = dices_of(dice, confidence.size, ids=ids)
         names = refuse_seen(ids, used_ids, confidence.size)
-        return replace(self, confidence=confidence, dice=dice, seen_ids=frozenset(names))
+        return replace(self, confidence=confidence, dice=dice, used_ids=frozenset(names))
 
     def estimate(
         self, confidence: Any, *, ids: Sequence[Any] | None = None, watches: Iterable[Alarm] = ()
@@ -149,7 +149,7 @@ class MeanDiceEstimator:
         if self.confidence is None:
             raise NotFittedError("MeanDiceEstimator: call fit(confidence, dice) with labelled cases first.")
         new = confidences_of(confidence, ids=ids, fewest=2)
-        refuse_seen(ids, self.seen_ids if ids is not None else None, new.size)
+        refuse_seen(ids, self.used_ids if ids is not None else None, new.size)
         test = drift_test(self.confidence, new, alpha=self.alpha, seed=self.seed)
         reasons = [each.explain() for each in (test, *watches) if each.alarm]
         value, lower, upper = (None, None, None) if reasons else self._value_and_interval(new)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +50,10 @@ class Procedure:
         check_fraction(self.step, "step", open_ends=True)
         check_fraction(self.set_aside, "set_aside", open_ends=True)
         check_seed(self.seed)
+        if isinstance(self.start_coverages, str) or not isinstance(self.start_coverages, Iterable):
+            raise ParameterError(
+                f"start_coverages: expected a tuple of numbers, such as (0.5,), got {self.start_coverages!r}."
+            )
         starts = tuple(check_fraction(start, "start_coverages") for start in self.start_coverages)
         if not starts or 0.0 in starts:
             raise ParameterError(f"start_coverages: expected numbers in (0, 1], got {self.start_coverages}.")

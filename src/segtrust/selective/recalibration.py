@@ -9,7 +9,8 @@ from typing import Any, Self
 import numpy as np
 
 from segtrust.errors import ParameterError
-from segtrust.selective.vectors import confidences_of, dices_of
+from segtrust.saved import rebuild
+from segtrust.selective.vectors import confidences_of, dices_of, vector
 
 __all__ = ["Recalibration", "monotone_values", "steps_of"]
 
@@ -35,9 +36,15 @@ class Recalibration:
 
     def __post_init__(self) -> None:
         """Refuse knots that no growing curve has."""
+        for name, knots in (("confidence", self.confidence), ("dice", self.dice)):
+            object.__setattr__(self, name, tuple(vector(knots, name, fewest=0).tolist()))
         grows = all(np.all(np.diff(each) >= 0.0) for each in (self.confidence, self.dice))
         if not self.confidence or len(self.confidence) != len(self.dice) or not grows:
             raise ParameterError("recalibration: expected knots in growing order, as many in both lists.")
+        if self.dice[0] < 0.0 or self.dice[-1] > 1.0:
+            raise ParameterError(
+                f"recalibration: expected Dice in [0, 1], got {self.dice[0]} to {self.dice[-1]}."
+            )
 
     @classmethod
     def fit(cls, confidence: Any, dice: Any) -> Self:
@@ -45,7 +52,7 @@ class Recalibration:
         confidence = confidences_of(confidence)
         dice = dices_of(dice, confidence.size)
         knots, counts, sums = steps_of(confidence, dice)
-        values = monotone_values(counts, sums)
+        values = np.clip(monotone_values(counts, sums), 0.0, 1.0)  # a mean of ones may be rounded to above 1
         kept = _ends_of_runs(values)
         return cls(tuple(knots[kept].tolist()), tuple(values[kept].tolist()))
 
@@ -58,9 +65,9 @@ class Recalibration:
         return {"confidence": list(self.confidence), "dice": list(self.dice)}
 
     @classmethod
-    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
+    def from_dict(cls, saved: Mapping[str, Any], *, source: str = "recalibration") -> Self:
         """Make again what `to_dict` gave."""
-        return cls(tuple(map(float, saved["confidence"])), tuple(map(float, saved["dice"])))
+        return rebuild(cls, saved, source)
 
 
 def steps_of(confidence: Any, dice: Any) -> tuple[Any, Any, Any]:

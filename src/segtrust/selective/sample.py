@@ -11,8 +11,9 @@ import numpy as np
 
 from segtrust.errors import TooFewCasesError
 from segtrust.selective.curve import ROUNDING, risk_coverage_curve
+from segtrust.selective.labels import labels_of
 from segtrust.selective.statistic import Statistic
-from segtrust.selective.vectors import labels_of, losses_of, weights_of
+from segtrust.selective.vectors import losses_of, weights_of
 from segtrust.settings import current_threads
 
 __all__ = ["Resamples", "Sample"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from segtrust.errors import ParameterError
 from segtrust.selective.vectors import check_fraction
 
-__all__ = ["Target"]
+__all__ = ["Target", "targets_of"]
 
 _SLACK = 1e-12
 """A Dice of exactly the cut-off is no failure, whichever way its loss was rounded."""
@@ -49,3 +51,26 @@ class Target:
         if self.below_dice is None:
             return f"mean loss at most {self.risk:g}"
         return f"at most {self.risk:g} of the cases with Dice below {self.below_dice:g}"
+
+
+def targets_of(targets: Any, name: str = "targets") -> tuple[Target, ...]:
+    """Refuse what is no sequence of targets, at least one.
+
+    Examples
+    --------
+    >>> targets_of([Target(0.1)])
+    (Target(risk=0.1, below_dice=None),)
+    """
+    if not isinstance(targets, Sequence) or isinstance(targets, str):
+        raise ParameterError(
+            f"{name}: expected a list of Target, such as [Target(0.1)], got {type(targets).__name__} "
+            f"({targets})."
+        )
+    if not targets:
+        raise ParameterError(f"{name}: expected at least one, got none.")
+    for each in targets:
+        if not isinstance(each, Target):
+            raise ParameterError(
+                f"{name}: expected Target(risk), or Target(risk, below_dice=...), got {each!r}."
+            )
+    return tuple(targets)

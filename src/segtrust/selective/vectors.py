@@ -11,19 +11,23 @@ from segtrust.errors import CaseLengthError, CaseValueError, ParameterError, Too
 
 __all__ = [
     "check_all",
+    "check_count",
     "check_fraction",
     "check_length",
+    "check_number",
     "check_seed",
     "confidences_of",
     "dices_of",
-    "labels_of",
+    "kept",
     "losses_of",
     "vector",
     "weights_of",
 ]
 
 
-def vector(values: Any, name: str, *, ids: Sequence[Any] | None = None, fewest: int = 1) -> Any:
+def vector(
+    values: Any, name: str, *, ids: Sequence[Any] | None = None, fewest: int = 1, n: int | None = None
+) -> Any:
     """Give finite float64 numbers, one a case; a new array only where one is needed.
 
     Parameters
@@ -36,6 +40,8 @@ def vector(values: Any, name: str, *, ids: Sequence[Any] | None = None, fewest: 
         How errors name a case; its place, counted from 0, where there are none.
     fewest
         Number of cases below which nothing can be said.
+    n
+        Number of cases that there are, where it is known.
 
     Examples
     --------
@@ -47,6 +53,10 @@ def vector(values: Any, name: str, *, ids: Sequence[Any] | None = None, fewest: 
         raise CaseLengthError(f"{name}: expected one number a case, got an array of shape {found.shape}.")
     if found.size < fewest:
         raise TooFewCasesError(f"{name}: expected at least {fewest} cases, got {found.size}.")
+    if n is not None:
+        check_length(found, n, name)
+    if ids is not None:
+        check_length(ids, found.size, "ids")
     check_all(np.isfinite(found), found, name, "a finite number", ids)
     return found
 
@@ -83,8 +93,7 @@ def confidences_of(values: Any, *, ids: Sequence[Any] | None = None, fewest: int
 
 def losses_of(values: Any, n: int, *, ids: Sequence[Any] | None = None, unit: bool = False) -> Any:
     """Check losses of ``n`` cases: at least 0, and with ``unit`` at most 1."""
-    found = vector(values, "loss", ids=ids)
-    check_length(found, n, "loss")
+    found = vector(values, "loss", ids=ids, n=n)
     good = (found >= 0.0) & (found <= (1.0 if unit else np.inf))
     check_all(good, found, "loss", "a loss in [0, 1]" if unit else "a loss of at least 0", ids)
     return found
@@ -92,8 +101,7 @@ def losses_of(values: Any, n: int, *, ids: Sequence[Any] | None = None, unit: bo
 
 def dices_of(values: Any, n: int, *, ids: Sequence[Any] | None = None) -> Any:
     """Check Dice coefficients, or other scores that are better the nearer they are to 1, of ``n`` cases."""
-    found = vector(values, "dice", ids=ids)
-    check_length(found, n, "dice")
+    found = vector(values, "dice", ids=ids, n=n)
     check_all((found >= 0.0) & (found <= 1.0), found, "dice", "a number in [0, 1]", ids)
     return found
 
@@ -102,27 +110,55 @@ def weights_of(values: Any, n: int) -> Any:
     """Check weights of ``n`` cases: at least 0, not all 0; ones where there are none."""
     if values is None:
         return np.ones(n)
-    found = vector(values, "weights")
-    check_length(found, n, "weights")
+    found = vector(values, "weights", n=n)
     check_all(found >= 0.0, found, "weights", "a weight of at least 0")
     if not found.any():
         raise CaseValueError("weights: expected at least one above 0, got only zeros.")
     return found
 
 
-def labels_of(values: Any, n: int, name: str) -> Any:
-    """Give the group (patient, structure, centre) of each case as numbers from 0 on."""
-    found = np.asarray(values)
-    if found.ndim != 1:
-        raise CaseLengthError(f"{name}: expected one label a case, got an array of shape {found.shape}.")
-    check_length(found, n, name)
-    return np.unique(found, return_inverse=True)[1]
+def kept(values: Any) -> Any:
+    """Copy an array so that nobody can change it."""
+    copy = values.copy()
+    copy.flags.writeable = False
+    return copy
 
 
 def check_length(values: Any, n: int, name: str) -> None:
     """Refuse a vector over other cases."""
     if len(values) != n:
         raise CaseLengthError(f"{name}: expected {n} values, one for each confidence, got {len(values)}.")
+
+
+def check_number(value: Any, name: str) -> float:
+    """Refuse what is no finite number: text, ``None``, a truth value, an array.
+
+    Examples
+    --------
+    >>> check_number(np.float32(0.5), "confidence")
+    0.5
+    """
+    if isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:  # a whole number beyond all floats
+            number = np.inf
+        if np.isfinite(number):
+            return number
+    raise ParameterError(f"{name}: expected a finite number, got {_short(value)}.")
+
+
+def check_count(value: Any, name: str, *, least: int = 1) -> int:
+    """Refuse what is no whole number of at least ``least``.
+
+    Examples
+    --------
+    >>> check_count(np.int64(3), "n")
+    3
+    """
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+        raise ParameterError(f"{name}: expected a whole number of at least {least}, got {_short(value)}.")
+    return int(value)
 
 
 def check_fraction(value: Any, name: str, *, open_ends: bool = False) -> float:
@@ -143,6 +179,4 @@ def check_fraction(value: Any, name: str, *, open_ends: bool = False) -> float:
 
 def check_seed(seed: Any) -> np.random.Generator:
     """Give the generator of a whole number; there is no random result without a seed."""
-    if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
-        raise ParameterError(f"seed: expected a whole number of at least 0, got {_short(seed)}.")
-    return np.random.default_rng(int(seed))
+    return np.random.default_rng(check_count(seed, "seed", least=0))
