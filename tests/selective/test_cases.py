@@ -108,6 +108,19 @@ class TestShuffled:
             firsts.append(int((confidence > cases.confidence[0]).sum()))
         assert chisquare(np.bincount(firsts, minlength=10)).pvalue > 1e-4
 
+    def test_knows_nothing_of_the_losses(self):
+        rng = np.random.default_rng(0)
+        confidence, ids = np.round(rng.random(60), 1), [f"{i:02d}" for i in range(60)]
+        orders = {CalibrationCases(confidence, rng.random(60), ids=ids).shuffled(0).ids for _ in range(5)}
+        assert len(orders) == 1
+
+    def test_ids_tell_equal_confidences_apart(self):
+        ids, order = np.array([f"{i:02d}" for i in range(40)]), np.random.default_rng(1).permutation(40)
+        loss = np.linspace(0, 1, 40)
+        found = CalibrationCases(np.ones(40), loss, ids=ids).shuffled(0)
+        turned = CalibrationCases(np.ones(40), loss[order], ids=ids[order]).shuffled(0)
+        assert found.ids == turned.ids
+
     def test_seeds_give_other_orders(self):
         cases = CalibrationCases(np.arange(30.0), np.zeros(30))
         assert cases.shuffled(0).confidence.tolist() != cases.shuffled(1).confidence.tolist()

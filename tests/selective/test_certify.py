@@ -6,7 +6,8 @@ from scipy.stats import binom
 
 from segtrust.errors import ParameterError, SeenCasesError, TooFewCasesError
 from segtrust.selective.cases import CalibrationCases
-from segtrust.selective.certify import certify, certify_each, certify_threshold, clopper_pearson
+from segtrust.selective.certify import certify, certify_each, certify_threshold, walk_candidates
+from segtrust.selective.intervals import chernoff_interval
 from segtrust.selective.procedure import Procedure
 from segtrust.selective.pvalues import binomial_p_value
 from segtrust.selective.targets import Target
@@ -65,7 +66,7 @@ class TestSequence:
         assert certify(cases, [Target(0.15)]) == certify(turned, [Target(0.15)])
 
     def test_sorted_losses_do_not_fool_the_gambler(self):
-        """Good cases first would let a gambler become rich before the bad ones come."""
+        """A gambler who may stop early would be rich before the bad cases come."""
         loss = np.repeat([0.0, 1.0], [150, 50])
         found = certify_threshold(np.ones(200), loss, target_risk=0.1, reference=np.ones(20))
         assert not found.certified
@@ -149,7 +150,7 @@ class TestNotCertifiable:
         assert (found.threshold, found.coverage, found.certified) == (None, None, False)
         assert 40 < found.need.cases < 400
         assert "Not certifiable with these 40 cases" in str(found)
-        assert f"About {found.need.cases} cases would do" in str(found)
+        assert f"About {found.need.cases} labelled cases would do" in str(found)
         assert certify(drawn(2 * found.need.cases), [Target(0.2)]).certified
 
     def test_says_when_no_number_would(self):
@@ -159,7 +160,7 @@ class TestNotCertifiable:
 
     def test_nobody_is_as_confident_as_the_reference(self):
         found = certify_threshold(np.zeros(50), np.zeros(50), target_risk=0.1, reference=np.ones(50))
-        assert "are they alike?" in str(found)
+        assert "of the same kind?" in str(found)
 
 
 class TestPatients:
@@ -187,8 +188,44 @@ class TestPatients:
 
         cases = CalibrationCases([0.9, 0.1, 0.8], [0.5, 0.7, 0.0], patients=["a", "a", "b"])
         bench = Bench(cases, (Target(0.2),), Procedure())
-        found = bench.unit_losses(bench.losses[0], bench.confidence >= 0.5, 0.2)
+        (found,) = bench.unit_losses(bench.confidence >= 0.5)
         assert sorted(found - 0.2) == pytest.approx([-0.2, 0.15])
+
+    def test_the_coverage_counts_each_patient_once(self):
+        """Half of the cases of each patient are accepted; pairs of cases are no independent coins."""
+        confidence = np.tile([0.9, 0.1], 60)
+        loss = np.zeros(120)
+        cases = CalibrationCases(
+            confidence, loss, np.repeat(np.arange(60), 2), reference=np.tile([0.9, 0.2], 9)
+        )
+        found = certify(cases, [Target(0.3)])
+        assert found.coverage == 0.5
+        assert found.operation.coverage_interval == pytest.approx(chernoff_interval(0.5, 60, 0.95))
+
+    def test_the_need_is_in_patients(self):
+        rng = np.random.default_rng(0)
+        patients = np.repeat(np.arange(20), 10)
+        confidence = rng.random(200)
+        cases = CalibrationCases(confidence, rng.random(200) * 0.2, patients, reference=rng.random(300))
+        found = certify(cases, [Target(0.12)])
+        assert found.need.unit == "patients"
+        assert found.need.cases > 20
+        assert "labelled patients would do" in str(found)
+
+
+@pytest.mark.parametrize("aside", [False, True])
+@pytest.mark.parametrize("p_value", ["betting", "binomial"])
+def test_the_promise_holds_where_all_confidences_are_tied(p_value, aside):
+    """Coins just above the target, all of the same confidence: nothing but luck certifies them."""
+    n, draws, procedure = 100, 1500, Procedure(p_value=p_value)
+    rng = np.random.default_rng(1)
+    broken = 0
+    for _ in range(draws):
+        loss = (rng.random(n) < 0.1) * 1.0
+        cases = CalibrationCases(np.full(n, 0.7), loss, reference=None if aside else np.full(30, 0.7))
+        _, steps = walk_candidates(cases, [Target(0.1)], 0.05, procedure)
+        broken += steps[0].passed
+    assert binom.sf(broken - 1, draws, 0.05) > 1e-4
 
 
 def test_cases_that_were_learned_from_are_refused():
@@ -198,13 +235,6 @@ def test_cases_that_were_learned_from_are_refused():
     with pytest.raises(SeenCasesError, match="'case-7'"):
         certify(cases, [Target(0.2)], used_ids=["case-7", "train-1"])
     assert certify(cases, [Target(0.2)], used_ids=["train-1"]).n == 100
-
-
-@pytest.mark.parametrize(("hits", "n"), [(0, 10), (3, 10), (10, 10), (1, 1), (500, 1000)])
-def test_clopper_pearson_inverts_the_binomial_test(hits, n):
-    low, high = clopper_pearson(hits, n, 0.9)
-    assert low == 0 if hits == 0 else binom.sf(hits - 1, n, low) == pytest.approx(0.05)
-    assert high == 1 if hits == n else binom.cdf(hits, n, high) == pytest.approx(0.05)
 
 
 BAD_PROCEDURES = [

@@ -19,16 +19,16 @@ from segtrust.selective.pvalues import (
 
 
 def slow_betting(losses, target, delta):
-    """The capital process step by step, as in the paper of Waudby-Smith and Ramdas."""
-    fortune, richest, total, squares, variance = 1.0, 1.0, 0.0, 0.0, 0.25
-    for seen, loss in enumerate(losses, start=1):
-        stake = min(1.0, math.sqrt(2 * math.log(1 / delta) / (len(losses) * variance)))
-        fortune *= 1 - stake * (loss - target)
-        richest = max(richest, fortune)
-        total += loss
-        squares += (loss - (0.5 + total) / (seen + 1)) ** 2
-        variance = (0.25 + squares) / (seen + 1)
-    return 1 / richest
+    """Three gamblers, one case after the other."""
+    bold = 1 / (1 - target)
+    careful = min(bold, math.sqrt(2 * math.log(1 / delta) / (len(losses) * target * (1 - target))))
+    fortunes = []
+    for stake in (careful, math.sqrt(careful * bold), bold):
+        fortune = 1 / 3
+        for loss in losses:
+            fortune *= max(0.0, 1 - stake * (loss - target))
+        fortunes.append(fortune)
+    return 1 / max(1.0, sum(fortunes))
 
 
 unit_losses = st.lists(st.floats(0, 1) | st.sampled_from([0.0, 1.0]), max_size=40).map(np.array)
@@ -37,9 +37,14 @@ inner = st.floats(0.01, 0.99)
 
 @given(unit_losses, inner, inner)
 def test_betting_equals_the_game_played_out(losses, target, delta):
-    assert betting_p_value(losses, target, delta) == pytest.approx(
-        slow_betting(losses, target, delta), rel=1e-9
-    )
+    expected = slow_betting(losses, target, delta) if losses.size else 1
+    assert betting_p_value(losses, target, delta) == pytest.approx(expected, rel=1e-9)
+
+
+@given(unit_losses, st.randoms(use_true_random=False))
+def test_betting_knows_no_order(losses, random):
+    turned = np.array(random.sample(losses.tolist(), losses.size))
+    assert betting_p_value(turned, 0.1, 0.05) == pytest.approx(betting_p_value(losses, 0.1, 0.05), rel=1e-9)
 
 
 @given(unit_losses, inner)
@@ -79,6 +84,25 @@ def test_valid_where_the_mean_is_the_target(law, name, n):
     rng = np.random.default_rng(n)
     found = np.array([P_VALUES[name](LAWS[law](rng, n), 0.1, level) for _ in range(draws)])
     assert binom.sf((found <= level).sum() - 1, draws, level) > 1e-4
+
+
+@pytest.mark.parametrize("name", P_VALUES)
+@pytest.mark.parametrize("target", [0.01, 0.1, 0.3, 0.7])
+@pytest.mark.parametrize("n", [1, 5, 30, 50, 100, 400])
+def test_valid_for_coins_to_the_last_digit(name, target, n):
+    """Every number of failures with its probability, no simulation; a coin of the target is the worst."""
+    hits = np.arange(n + 1)
+    for level in (0.01, 0.05, 0.2):
+        found = [P_VALUES[name](np.repeat([1.0, 0.0], [k, n - k]), target, level) for k in hits]
+        assert binom.pmf(hits, n, target)[np.array(found) <= level].sum() <= level + 1e-12
+
+
+def test_a_certain_disaster():
+    assert betting_p_value(np.ones(50), 0.1, 0.05) == 1
+
+
+def test_huge_numbers_of_cases():
+    assert betting_p_value(np.full(10**6, 0.05), 0.1, 0.05) == 0
 
 
 @pytest.mark.parametrize("name", P_VALUES)

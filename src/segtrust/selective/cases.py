@@ -96,9 +96,9 @@ class CalibrationCases:
         return some
 
     def shuffled(self, seed: int) -> CalibrationCases:
-        """Give the cases in a random order, the same however they were ordered; units stay together."""
+        """Give the cases in a random order that knows nothing of their losses; units stay together."""
         patients = None if self.patients is None else labels_of(self.patients, self.n, "patients")
-        return self.part(shuffled_places(seed, self.confidence, self.loss, patients))
+        return self.part(shuffled_places(seed, self.confidence, units=patients, ids=self.ids))
 
     def refuse(self, used_ids: Collection[str] | HashedIds) -> None:
         """Raise where something has learned from a case, or where that cannot be told."""

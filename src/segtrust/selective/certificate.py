@@ -93,8 +93,9 @@ class Operation:
     threshold
         Cases with at least this confidence are accepted.
     coverage, coverage_interval
-        Share of the calibration cases that it accepts, and its Clopper-Pearson interval, as if the threshold
-        had been chosen before they were seen.
+        Share of the calibration cases that it accepts, and its interval (Clopper-Pearson; Chernoff where
+        patients are the units, each of whom then counts once), as if the threshold had been chosen before
+        they were seen.
     risks
         Observed selective risk, one a target; ``None`` where no calibration case is accepted, which only a
         target of 1, kept by any threshold, allows.

@@ -64,7 +64,7 @@ class ConformalDice:
     >>> bounds = ConformalDice(level=0.9, threshold=0.5).fit(confidence, dice)
     >>> new = bounds.interval([0.2, 0.8])
     >>> new.lower.round(2).tolist(), new.upper.round(2).tolist()
-    ([0.1, 0.76], [0.29, 0.93])
+    ([0.01, 0.71], [0.26, 0.92])
     """
 
     level: float = 0.9
@@ -113,7 +113,7 @@ class ConformalDice:
         dice = dices_of(dice, confidence.size, ids=ids)
         names = refuse_seen(ids, used_ids, confidence.size)
         keys = self._keys(confidence, groups, ids)
-        learns = self._split(keys, shuffled_places(self.seed, confidence, dice))
+        learns = self._split(keys, shuffled_places(self.seed, confidence, ids=names or None))
         curve = Recalibration.fit(confidence[learns], dice[learns]) if learns.any() else None
         errors = _expected(curve, confidence) - dice
         cells = [self._cell(key, errors[(keys == key) & ~learns]) for key in np.unique(keys)]

@@ -3,45 +3,50 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from segtrust.errors import ParameterError
-from segtrust.selective.procedure import Procedure
-from segtrust.selective.pvalues import get_p_value
+from segtrust.selective.procedure import FEWEST_REFERENCES, Procedure
 from segtrust.selective.targets import Target
 from segtrust.selective.vectors import check_fraction
 
-__all__ = ["Need", "need_from_losses", "plan_calibration"]
+__all__ = ["Accepted", "Need", "need", "nobody_accepted", "plan_calibration"]
 
 _TRIALS = 200
 _MOST = 1 << 17
 _POWER = 0.9
 
-Draw = Callable[[np.random.Generator, int], Any]
+Draw = Callable[[np.random.Generator, int], Sequence[Any]]
+"""Losses of so many accepted units, once for each target."""
 
 
 @dataclass(frozen=True)
 class Need:
-    """Cases that would do.
+    """Labelled cases that would do.
 
     Attributes
     ----------
     cases
-        Labelled cases with which a promise comes about with probability ``power``; ``None`` where no number
-        does.
+        With unlabelled reference cases at hand; ``None`` where no number does.
+    without_reference
+        In all, where a share of the labelled cases has to be set aside instead.
     power
-        See ``cases``.
+        Probability with which a threshold is then found.
     reason
         In words.
+    unit
+        What is counted: ``"cases"`` or ``"patients"``.
     """
 
     cases: int | None
+    without_reference: int | None
     power: float
     reason: str
+    unit: str = "cases"
 
     def __str__(self) -> str:
         """Give the reason."""
@@ -67,8 +72,8 @@ def plan_calibration(
         What the risk of the accepted cases is believed to be where the sequence starts (usually the most
         confident half). The nearer to the target, the more cases.
     spread
-        Standard deviation of their losses; as large as their mean where nothing is said. Failures, which are
-        0 or 1, have no choice.
+        Standard deviation of their losses; as large as their mean (or as it can be) where nothing is said.
+        Failures, which are 0 or 1, have no choice.
     delta, procedure
         As they will be in `certify`.
     power
@@ -77,8 +82,7 @@ def plan_calibration(
     Returns
     -------
     Need
-        Found by simulation with a fixed seed; good to a few per cent. Unlabelled reference cases come on
-        top, or labelled ones in the share of ``procedure.set_aside``.
+        Found by simulation with a fixed seed; good to a few per cent.
 
     Examples
     --------
@@ -91,67 +95,144 @@ def plan_calibration(
     procedure = procedure or Procedure()
     mean = check_fraction(expected_risk, "expected_risk")
     level = check_fraction(delta, "delta", open_ends=True) / len(procedure.start_coverages)
-    test = _Test(target.risk, level, procedure.p_value, check_fraction(power, "power", open_ends=True))
-    draw = _coin(mean) if target.below_dice is not None else _beta(mean, mean if spread is None else spread)
-    return _need(test, draw, mean, max(procedure.start_coverages))
-
-
-@dataclass(frozen=True)
-class _Test:
-    target: float
-    level: float
-    p_value: str
-    power: float
-
-    def succeeds(self, draw: Draw, accepted: int) -> bool:
-        """Whether a promise comes about often enough with so many accepted cases."""
-        p_value, rng = get_p_value(self.p_value), np.random.default_rng(accepted)
-        trials = (p_value(draw(rng, accepted), self.target, self.level) for _ in range(_TRIALS))
-        return sum(p <= self.level for p in trials) >= self.power * _TRIALS
+    draw = _coin(mean) if target.below_dice is not None else _beta(mean, spread)
+    accepted = Accepted(draw, (mean,), max(procedure.start_coverages))
+    return need((target,), accepted, procedure, level, check_fraction(power, "power", open_ends=True))
 
 
 def _coin(mean: float) -> Draw:
-    return lambda rng, n: (rng.random(n) < mean) * 1.0
+    return lambda rng, n: [(rng.random(n) < mean) * 1.0]
 
 
-def _beta(mean: float, spread: float) -> Draw:
+def _beta(mean: float, spread: float | None) -> Draw:
     """Losses in [0, 1] with this mean and standard deviation."""
-    if not (spread >= 0.0 and (spread**2 < mean * (1.0 - mean) or mean in (0.0, 1.0))):
-        most = math.sqrt(mean * (1.0 - mean))
+    most = math.sqrt(mean * (1.0 - mean))
+    spread = min(mean, most) if spread is None else spread
+    if not 0.0 <= spread <= most:
         raise ParameterError(
-            f"spread: losses with mean {mean:g} have one in [0, {most:.3g}), got {spread!r}."
+            f"spread: losses with mean {mean:g} have one in [0, {most:.3g}], got {spread!r}."
         )
-    if spread == 0.0 or mean in (0.0, 1.0):
-        return lambda rng, n: np.full(n, mean)
-    concentration = mean * (1.0 - mean) / spread**2 - 1.0
-    return lambda rng, n: rng.beta(mean * concentration, (1.0 - mean) * concentration, n)
+    if spread == 0.0:
+        return lambda rng, n: [np.full(n, mean)]
+    concentration = (most / spread) ** 2 - 1.0
+    if concentration < 1e-9:
+        return _coin(mean)
+    return lambda rng, n: [rng.beta(mean * concentration, (1.0 - mean) * concentration, n)]
 
 
-def need_from_losses(losses: Any, target: float, *, level: float, p_value: str, coverage: float) -> Need:
-    """Cases that would do if all were like the accepted ones seen so far."""
-    if losses.size == 0:
-        return Need(
-            None, _POWER, "No calibration case is as confident as the reference cases: are they alike?"
+@dataclass(frozen=True)
+class Accepted:
+    """What the accepted units of the strictest candidate are like.
+
+    Attributes
+    ----------
+    draw
+        Gives losses of new ones.
+    risks
+        Their selective risk, one a target.
+    coverage
+        Share of the units that have an accepted case.
+    unit
+        ``"cases"`` or ``"patients"``.
+    """
+
+    draw: Draw
+    risks: tuple[float, ...]
+    coverage: float
+    unit: str = "cases"
+
+    @classmethod
+    def like(cls, losses: Sequence[Any], risks: tuple[float, ...], coverage: float, unit: str) -> Accepted:
+        """Describe those that were seen: new ones are drawn from them, with repetition."""
+
+        def draw(rng: np.random.Generator, n: int) -> list[Any]:
+            places = rng.integers(0, losses[0].size, n)
+            return [each[places] for each in losses]
+
+        return cls(draw, risks, coverage, unit)
+
+
+def need(
+    targets: Sequence[Target], accepted: Accepted, procedure: Procedure, level: float, power: float = _POWER
+) -> Need:
+    """Labelled units that would do if all were like the accepted ones."""
+    if all(target.risk == 1.0 for target in targets):
+        return Need(0, 0, power, "A limit of 1 holds for all losses: it needs no labelled case.")
+    for target, risk in zip(targets, accepted.risks, strict=True):
+        if risk >= target.risk < 1.0:
+            return _none(_out_of_reach(target, risk, accepted.coverage), power, accepted.unit)
+    study = _Study(targets, accepted, procedure, level, power)
+    cases, without = _smallest(study.succeeds), _smallest(study.succeeds_setting_aside)
+    if cases is None:
+        reason = f"More than {_MOST} {accepted.unit} would be needed: {_gaps(targets, accepted.risks)}."
+        return _none(reason, power, accepted.unit)
+    aside = f"more than {_MOST}" if without is None else f"{without}"
+    return Need(
+        cases,
+        without,
+        power,
+        f"About {cases} labelled {accepted.unit} would do, {power:.0%} of the time, together with unlabelled "
+        f"reference cases ({aside} without these), if {_gaps(targets, accepted.risks)}.",
+        accepted.unit,
+    )
+
+
+def nobody_accepted(unit: str) -> Need:
+    """Answer where the strictest candidate accepts no calibration case."""
+    reason = "No calibration case is as confident as the reference cases: are they of the same kind?"
+    return _none(reason, _POWER, unit)
+
+
+def _none(reason: str, power: float, unit: str) -> Need:
+    return Need(None, None, power, reason, unit)
+
+
+def _out_of_reach(target: Target, risk: float, coverage: float) -> str:
+    return (
+        f"No number of cases would do: the risk of the most confident {coverage:.0%} is {risk:.4g}, which is "
+        f"not below {target.risk:g}. Start at a lower coverage, allow a higher risk, or use a better model."
+    )
+
+
+def _gaps(targets: Sequence[Target], risks: Sequence[float]) -> str:
+    pairs = zip(targets, risks, strict=True)
+    return "the risk is " + " and ".join(
+        f"{risk:.3g}, {target.risk - risk:.2g} below the limit" for target, risk in pairs
+    )
+
+
+@dataclass(frozen=True)
+class _Study:
+    """Calibrations of one size, simulated up to the first candidate."""
+
+    targets: Sequence[Target]
+    accepted: Accepted
+    procedure: Procedure
+    level: float
+    power: float
+
+    def succeeds(self, n: int) -> bool:
+        """Whether ``n`` labelled units do, the first candidate having just the coverage that it should."""
+        return self._often_enough(n, lambda rng: self.accepted.coverage)
+
+    def succeeds_setting_aside(self, n: int) -> bool:
+        """Whether ``n`` labelled units do, some of which only serve for candidates."""
+        aside = round(self.procedure.set_aside * n)
+        if aside < FEWEST_REFERENCES:
+            return False
+        place = math.ceil(round(self.accepted.coverage * aside, 9))
+        return self._often_enough(n - aside, lambda rng: rng.beta(place, aside - place + 1))
+
+    def _often_enough(self, n: int, coverage: Callable[[np.random.Generator], float]) -> bool:
+        rng = np.random.default_rng(n)
+        successes = (self._succeeds_once(rng, int(rng.binomial(n, coverage(rng)))) for _ in range(_TRIALS))
+        return sum(successes) >= self.power * _TRIALS
+
+    def _succeeds_once(self, rng: np.random.Generator, accepted: int) -> bool:
+        return all(
+            target.p_value(losses, self.procedure.p_value, self.level) <= self.level
+            for target, losses in zip(self.targets, self.accepted.draw(rng, accepted), strict=True)
         )
-    test = _Test(target, level, p_value, _POWER)
-    return _need(test, lambda rng, n: rng.choice(losses, n), float(losses.mean()), coverage)
-
-
-def _need(test: _Test, draw: Draw, mean: float, coverage: float) -> Need:
-    if mean >= test.target:
-        return Need(
-            None,
-            test.power,
-            f"No number of cases would do: the risk of the most confident {coverage:.0%} is {mean:.3g}, not "
-            f"below {test.target:g}. Start at a lower coverage, allow a higher risk, or use a better model.",
-        )
-    accepted = _smallest(lambda n: test.succeeds(draw, n))
-    if accepted is None:
-        words = f"More than {math.ceil(_MOST / coverage)} cases would be needed: {mean:.3g} is too near."
-        return Need(None, test.power, words)
-    cases = math.ceil(accepted / coverage)
-    words = f"About {cases} cases would do ({test.power:.0%} of the time), if their risk is {mean:.3g}."
-    return Need(cases, test.power, words)
 
 
 def _smallest(succeeds: Callable[[int], bool]) -> int | None:

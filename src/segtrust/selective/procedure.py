@@ -12,7 +12,10 @@ from segtrust.errors import ParameterError
 from segtrust.selective.pvalues import get_p_value
 from segtrust.selective.vectors import check_fraction, check_seed
 
-__all__ = ["Procedure"]
+__all__ = ["FEWEST_REFERENCES", "Procedure"]
+
+FEWEST_REFERENCES = 10
+"""Confidences below which a coverage cannot be told from them."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class Procedure:
     Attributes
     ----------
     p_value
-        ``"betting"``, ``"hoeffding-bentkus"``, or for failure rates ``"binomial"``.
+        ``"betting"``, ``"hoeffding-bentkus"``, or ``"binomial"`` for failure rates of single cases.
     start_coverages
         Coverages at which a sequence starts; each of m of them is tested at level δ/m.
     step
@@ -30,7 +33,7 @@ class Procedure:
     set_aside
         Share of the cases (patients) that only serve for candidates where there are no reference cases.
     seed
-        Of the choice of those, and of the order in which losses are bet on.
+        Of the choice of those.
 
     Examples
     --------

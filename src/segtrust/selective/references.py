@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 
 from segtrust.errors import ParameterError, TooFewCasesError
+from segtrust.selective.procedure import FEWEST_REFERENCES
 from segtrust.selective.vectors import vector
 
-__all__ = ["FEWEST_REFERENCES", "references_of"]
-
-FEWEST_REFERENCES = 10
-"""Below this number quantiles are too coarse to be candidates."""
+__all__ = ["references_of"]
 
 _TELLING = 10
 """Unlike values that two sets have in common by copying only."""

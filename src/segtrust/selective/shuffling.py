@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,34 +13,38 @@ from segtrust.selective.vectors import check_seed
 __all__ = ["first_come", "shuffled_places"]
 
 
-def shuffled_places(seed: int, confidence: Any, outcome: Any, units: Any = None) -> Any:
-    """Places of the cases in a random order; cases of a unit stay together.
+def shuffled_places(
+    seed: int, confidence: Any, *, units: Any = None, ids: Sequence[str] | None = None
+) -> Any:
+    """Places of the cases in a random order that knows nothing of their losses; units stay together.
 
-    The rows are sorted first, and their fingerprint takes part in the seed. Sorted, because a table may come
-    sorted by Dice, and a seed alone would then always pick the same ranks of it. With the fingerprint,
-    because a seed alone would always put the same ranks of confidence in front, and those are not like the
-    others.
+    The rows are sorted by confidence first, because a table may come sorted by Dice, and a seed alone would
+    then always pick the same ranks of it. The fingerprint of the confidences takes part in the seed, because
+    a seed alone would always put the same ranks of confidence in front, and those are not like the others.
+    Equal confidences are told apart by unit and id, and without these by their rows.
 
     Parameters
     ----------
     seed
         Whole number.
-    confidence, outcome
-        Of each case; the outcome is its loss or its Dice.
+    confidence
+        Of each case.
     units
-        Label of the independent unit of each case, such as its patient; each case its own without.
+        Number of the independent unit of each case, such as its patient; each case its own without.
+    ids
+        Different texts, one a case.
 
     Examples
     --------
-    >>> places = shuffled_places(0, np.array([0.3, 0.1, 0.2]), np.zeros(3))
+    >>> places = shuffled_places(0, np.array([0.3, 0.1, 0.2]))
     >>> sorted(places.tolist())
     [0, 1, 2]
     """
     check_seed(seed)
-    keys = (outcome, confidence) if units is None else (units, outcome, confidence)
-    canonical = np.lexsort(keys)
-    data = confidence[canonical].tobytes() + outcome[canonical].tobytes()
-    rng = np.random.default_rng([seed, int(hashlib.sha256(data).hexdigest(), 16)])
+    apart = [np.asarray(each) for each in (ids, units) if each is not None]
+    canonical = np.lexsort((*apart, confidence))
+    digest = hashlib.sha256(confidence[canonical].tobytes()).hexdigest()
+    rng = np.random.default_rng([seed, int(digest, 16)])
     numbers = np.arange(canonical.size) if units is None else first_come(units[canonical])
     return canonical[np.argsort(rng.permutation(numbers.max() + 1)[numbers], kind="stable")]
 

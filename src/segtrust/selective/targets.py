@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from segtrust.errors import ParameterError
+from segtrust.selective.pvalues import get_p_value
 from segtrust.selective.vectors import check_fraction
 
 __all__ = ["Target", "targets_of"]
@@ -45,6 +46,12 @@ class Target:
     def losses(self, loss: Any) -> Any:
         """Losses that the target is about."""
         return loss if self.below_dice is None else (loss > 1.0 - self.below_dice + _SLACK) * 1.0
+
+    def p_value(self, losses: Any, name: str, level: float) -> float:
+        """P-value, by its name, of "the risk is above the limit"; ``losses`` are those of `losses`."""
+        if self.risk in (0.0, 1.0):  # no finite number of cases shows 0, and losses are never above 1
+            return 1.0 - self.risk
+        return get_p_value(name)(losses, self.risk, level)
 
     def __str__(self) -> str:
         """Say it in words."""
