@@ -40,11 +40,11 @@ def _number(value: Any) -> Any:
     raise TypeError(f"got {value!r} of type {type(value).__name__}")
 
 
-def write_json(path: str | Path, values: Any) -> None:
+def write_json(path: str | Path, values: Any, *, indent: int | None = 2) -> None:
     """Write a JSON file; a file that is there is replaced in one step, or left as it was."""
     path = Path(path)
     part = path.with_name(f"{path.name}.part")
-    text = json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(values, indent=indent, ensure_ascii=False, allow_nan=False)
     part.write_text(text + "\n", encoding="utf-8")
     part.replace(path)
 

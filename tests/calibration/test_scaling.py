@@ -16,6 +16,7 @@ from segtrust.errors import (
     NotFittedError,
     ParameterError,
     ProbabilityRangeError,
+    SavedStateError,
     TooFewCasesError,
 )
 from segtrust.maps import Case, Prediction
@@ -107,6 +108,32 @@ def test_it_remembers_whom_it_has_seen():
     assert (fitted.used_ids, fitted.n_cases) == ({"case 0", "case 1", "case 2"}, 4)
 
 
+@pytest.mark.parametrize("saved", [{}, None, [], {"name": "forest"}, {"name": ["platt"]}])
+def test_what_is_no_scaling(saved):
+    with pytest.raises(SavedStateError, match="policy: name: expected one of temperature, platt, got"):
+        Scaling.from_dict(saved, source="policy")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"used_ids": ...}, "'used_ids' is missing"),
+        ({"temperature": ...}, "'temperature' is missing"),
+        ({"slope": 1.0}, "'slope' is unknown"),
+        ({"temperature": "2"}, "temperature: expected a number above 0"),
+        ({"temperature": True}, "temperature: expected a number above 0"),
+        ({"band_px": "5"}, "band_px: expected at least 1 pixel"),
+        ({"ends": "cut"}, "ends: expected one of"),
+        ({"used_ids": None}, "used_ids: expected a collection"),
+        ({"n_cases": -1}, "n_cases: expected a whole number"),
+    ],
+)
+def test_a_damaged_scaling(change, words):
+    saved = {**TemperatureScaling(2.0).to_dict(), **change}
+    with pytest.raises(SavedStateError, match=f"scaling: {words}"):
+        Scaling.from_dict({name: value for name, value in saved.items() if value is not ...})
+
+
 @pytest.mark.parametrize("kind", [*EPSILON, "float64", ">f4"])
 @pytest.mark.parametrize("ends", ["keep", "clip"])
 def test_apply(kind, ends):
@@ -172,8 +199,6 @@ def test_the_delivered_mask_is_kept(kind):
 def test_survives_json(scaling):
     fitted = scaling.fit(simulated(n=3))
     assert Scaling.from_dict(json.loads(json.dumps(fitted.to_dict()))) == fitted
-    with pytest.raises(ParameterError, match="name: expected one of temperature, platt"):
-        Scaling.from_dict({"name": "beta"})
 
 
 def test_no_finite_scaling():

@@ -29,6 +29,12 @@ def test_acceleration_of_a_mean_is_a_sixth_of_its_skewness():
     assert acceleration(without) == pytest.approx(stats.skew(x) / (6 * np.sqrt(50)))
 
 
+def test_acceleration_does_not_depend_on_the_scale():
+    x = np.random.default_rng(0).exponential(size=50)
+    for scale in (1e-200, 1e200):
+        assert acceleration(x * scale) == pytest.approx(acceleration(x))
+
+
 def test_levels_are_those_of_scipy():
     """The interval of a mean, from the very resamples that SciPy drew."""
     x = np.random.default_rng(1).exponential(size=40)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +12,12 @@ from segtrust.errors import (
     CaseValueError,
     NotFittedError,
     ParameterError,
+    SavedStateError,
     SeenCasesError,
     TooFewCasesError,
 )
 from segtrust.selective.conformal import ConformalDice
+from segtrust.selective.seen import HashedIds
 from tests.selective.polyps import OUTSIDE, vectors
 
 
@@ -138,6 +141,51 @@ def test_used_cases_are_refused():
     with pytest.raises(SeenCasesError):
         bounds.interval([0.5], ids=["39"])
     assert bounds.interval([0.5], ids=["40"]).lower.size == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"level": ...}, "bounds: 'level' is missing"),
+        ({"more": 1}, "bounds: 'more' is unknown"),
+        ({"level": 2}, r"bounds: level: expected a number in \(0, 1\)"),
+        ({"threshold": "0.5"}, "bounds: threshold: expected a finite number"),
+        ({"recalibration": {}}, "bounds: 'confidence' is missing"),
+        ({"recalibration": {"confidence": [0, 1], "dice": [0, 2]}}, r"expected Dice in \[0, 1\]"),
+        ({"recalibration": {"confidence": ["a"], "dice": [0]}}, "confidence: expected numbers"),
+        ({"cells": [{}]}, "bounds: 'decision' is missing"),
+        ({"cells": 3}, "bounds: .*not iterable"),
+        ({"used_ids": 3}, "bounds: ids: expected one a case"),
+        ({"used_ids": {"salt": "x"}}, "'hashes' is missing"),
+    ],
+)
+def test_what_was_saved_is_checked(change, words):
+    confidence, dice = draw(np.random.default_rng(0), 40)
+    saved = {**ConformalDice().fit(confidence, dice).to_dict(), **change}
+    saved = {name: value for name, value in saved.items() if value is not ...}
+    with pytest.raises(SavedStateError, match=words):
+        ConformalDice.from_dict(saved, source="bounds")
+
+
+@pytest.mark.parametrize("saved", [{}, None, [], 3])
+def test_what_is_nothing(saved):
+    with pytest.raises(SavedStateError, match="intervals: "):
+        ConformalDice.from_dict(saved)
+
+
+def test_hashed_ids_survive_json():
+    confidence, dice = draw(np.random.default_rng(0), 40)
+    bounds = replace(ConformalDice().fit(confidence, dice), used_ids=HashedIds.of(["a"], "salt"))
+    again = ConformalDice.from_dict(json.loads(json.dumps(bounds.to_dict())))
+    assert again == bounds
+    with pytest.raises(SeenCasesError):
+        again.interval([0.5], ids=["a"])
+
+
+def test_ids_are_checked_before_a_case_is_named():
+    for confidence, dice in (([0.4, np.nan, 0.6], [0.5] * 3), ([0.4, 0.5, 0.6], [0.5, 0.5, np.nan])):
+        with pytest.raises(CaseLengthError, match="ids: expected 3 values"):
+            ConformalDice().fit(confidence, dice, ids=["a"])
 
 
 def test_refusals():

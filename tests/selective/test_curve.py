@@ -193,14 +193,15 @@ class TestPoints:
         assert found.threshold == threshold
         assert (found.coverage, found.risk) == pytest.approx((coverage, risk), nan_ok=True)
 
-    @pytest.mark.parametrize("bad", [-0.1, np.nan, np.inf, "0.1", None])
+    @pytest.mark.parametrize("bad", [-0.1, np.nan, np.inf, "0.1", None, True, [0.1]])
     def test_refused_targets(self, bad):
         with pytest.raises(ParameterError, match="target: expected a finite number of at least 0"):
             self.curve.coverage_at_risk(bad)
 
     def test_other_refusals(self):
-        with pytest.raises(ParameterError, match="threshold: expected a number, got NaN"):
-            self.curve.at_threshold(float("nan"))
+        for bad in (float("nan"), "x", None, [0.5], np.array([0.1, 0.2]), True):
+            with pytest.raises(ParameterError, match="threshold: expected a number, got"):
+                self.curve.at_threshold(bad)
         with pytest.raises(ParameterError, match=r"coverage: expected a number in \[0, 1\]"):
             self.curve.risk_at_coverage(1.1)
         for method in (self.curve.area, self.curve.random_area, self.curve.excess, self.curve.normalised):

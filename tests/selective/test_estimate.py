@@ -5,7 +5,13 @@ import json
 import numpy as np
 import pytest
 
-from segtrust.errors import NotFittedError, ParameterError, SeenCasesError, TooFewCasesError
+from segtrust.errors import (
+    CaseLengthError,
+    NotFittedError,
+    ParameterError,
+    SeenCasesError,
+    TooFewCasesError,
+)
 from segtrust.selective.estimate import MeanDiceEstimator
 from segtrust.selective.martingale import ExchangeabilityMartingale
 from segtrust.selective.recalibration import Recalibration
@@ -75,13 +81,34 @@ def test_refusals():
         MeanDiceEstimator().estimate([0.5, 0.5])
     with pytest.raises(ParameterError, match="resamples"):
         MeanDiceEstimator(resamples=0)
+    confidence = np.linspace(0.5, 0.9, 20)
     with pytest.raises(SeenCasesError):
-        MeanDiceEstimator().fit([0.5, 0.6], [0.5, 0.6], ids=["a", "b"], used_ids=["b"])
-    fitted = MeanDiceEstimator().fit([0.5, 0.6], [0.5, 0.6], ids=["a", "b"])
+        MeanDiceEstimator().fit(confidence, confidence, ids=range(20), used_ids=[7])
+    fitted = MeanDiceEstimator().fit(confidence, confidence, ids=range(20))
     with pytest.raises(SeenCasesError):
-        fitted.estimate([0.5, 0.6], ids=["b", "c"])
+        fitted.estimate([0.5, 0.6], ids=["7", "c"])
     with pytest.raises(TooFewCasesError):
         fitted.estimate([0.5])
+    with pytest.raises(CaseLengthError, match="ids: expected 20 values"):
+        MeanDiceEstimator().fit(confidence * np.nan, confidence, ids=["a"])
+    with pytest.raises(CaseLengthError, match="ids: expected 2 values"):
+        fitted.estimate([0.5, np.nan], ids=["a"])
+
+
+def test_too_few_to_learn_from():
+    with pytest.raises(TooFewCasesError, match="at least 10 cases, got 2"):
+        MeanDiceEstimator().fit([0.5, 0.6], [0.5, 0.6])
+
+
+def test_too_few_for_the_test_that_comes_first():
+    """Two new cases among 12 give no p-value below 2/66, whatever they are."""
+    confidence = np.linspace(0.5, 0.9, 10)
+    fitted = MeanDiceEstimator(alpha=0.02).fit(confidence, confidence)
+    with pytest.raises(
+        TooFewCasesError, match=r"10 labelled and 2 new cases cannot show a drift at alpha = 0.02"
+    ):
+        fitted.estimate([0.0, 0.0])
+    assert MeanDiceEstimator(alpha=0.05).fit(confidence, confidence).estimate([0.0, 0.0]).withheld
 
 
 @pytest.mark.needs("data:polyp", "PIL")

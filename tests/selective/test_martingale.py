@@ -8,8 +8,15 @@ import pytest
 from scipy import stats
 from scipy.integrate import quad
 
-from segtrust.errors import CaseValueError, ParameterError, SeenCasesError
+from segtrust.errors import (
+    CaseLengthError,
+    CaseValueError,
+    ParameterError,
+    SavedStateError,
+    SeenCasesError,
+)
 from segtrust.selective.martingale import ExchangeabilityMartingale, _densities
+from segtrust.selective.seen import HashedIds
 from tests.selective.polyps import INSIDE, OUTSIDE, vectors
 
 
@@ -121,11 +128,40 @@ def test_refusals():
         ExchangeabilityMartingale([0.5], alpha=1.0)
     with pytest.raises(SeenCasesError):
         ExchangeabilityMartingale([0.5], ids=["a"], used_ids=["a"])
-    saved = ExchangeabilityMartingale([0.5]).to_dict()
-    with pytest.raises(ParameterError, match="format"):
-        ExchangeabilityMartingale.from_dict({**saved, "format": "other"})
-    with pytest.raises(ParameterError, match="p_values"):
-        ExchangeabilityMartingale.from_dict({**saved, "p_values": [0.5]})
+    with pytest.raises(CaseLengthError, match="ids: expected 2 values"):
+        ExchangeabilityMartingale([0.5, np.nan], ids=["a"])
+    with pytest.raises(SeenCasesError):
+        ExchangeabilityMartingale([0.5, 0.6], ids=iter("ab"), used_ids=HashedIds.of(["b"], "salt"))
+
+
+BROKEN = {
+    "no JSON": ("{", "expected JSON, got something else"),
+    "a list": ("[]", "expected format 'segtrust-martingale-1', got list"),
+    "another format": ({"format": "other"}, "expected format 'segtrust-martingale-1', got 'other'"),
+    "another version": ({"format": "segtrust-martingale-9"}, "of another version of segtrust"),
+    "incomplete": ({"alpha": ...}, "'alpha' is missing"),
+    "more": ({"more": 1}, "'more' is unknown"),
+    "lengths": ({"p_values": [0.5]}, "p_values: expected 2, one for each case that has arrived, got 1"),
+    "p-values": ({"p_values": [0.5, 1.5]}, r"p_values: expected a number in \[0, 1\], got 1.5"),
+    "NaN": ({"arrived": [0.5, np.nan]}, "arrived: expected a finite number, got nan for case 1"),
+    "text": ({"arrived": "ab"}, "arrived: expected numbers"),
+    "nothing": ({"p_values": None}, "p_values: expected"),
+    "level": ({"alpha": "0.05"}, "alpha: expected a number"),
+    "seed": ({"seed": -1}, "seed: expected a whole number"),
+    "reference": ({"reference": []}, "confidence: expected at least 1 cases"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_file_is_named(tmp_path, name):
+    change, words = BROKEN[name]
+    watch = ExchangeabilityMartingale([0.5, 0.6])
+    watch.extend([0.1, 0.2])
+    saved = {**watch.to_dict(), **change} if isinstance(change, dict) else change
+    text = saved if isinstance(saved, str) else json.dumps({k: v for k, v in saved.items() if v is not ...})
+    (tmp_path / "watch.json").write_text(text)
+    with pytest.raises(SavedStateError, match=rf"watch\.json: .*{words}"):
+        ExchangeabilityMartingale.load(tmp_path / "watch.json")
 
 
 @pytest.mark.needs("data:polyp", "PIL")

@@ -1,10 +1,13 @@
 """Cases that were used already are refused."""
 
+from hashlib import sha256
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from segtrust.errors import CaseLengthError, CaseValueError, ParameterError, SeenCasesError
-from segtrust.selective.seen import names_of, refuse_seen
+from segtrust.selective.seen import HashedIds, ids_of, names_of, refuse_seen
 
 
 def test_unseen_cases_pass():
@@ -38,3 +41,64 @@ def test_each_case_has_one_name():
     with pytest.raises(CaseValueError, match="'b' 2 times"):
         names_of(["a", "b", "b"], 3)
     assert names_of([], 0) == ()
+
+
+def test_ids_are_compared_as_text():
+    assert ids_of([7, 7.5, "b", np.int64(8), np.str_("c"), 9.0, Path("d")]) == (
+        "7",
+        "7.5",
+        "b",
+        "8",
+        "c",
+        "9",
+        "d",
+    )
+    assert ids_of(None) is None
+
+
+@pytest.mark.parametrize("ids", ["ab", {"a", "b"}, 7])
+def test_what_are_no_ids(ids):
+    with pytest.raises(CaseLengthError, match="ids: expected one a case, in their order"):
+        names_of(ids, 2)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), ""])
+def test_a_case_without_a_name(missing):
+    with pytest.raises(CaseValueError, match="ids: expected a name, got none for case 1"):
+        names_of(["a", missing], 2)
+
+
+def test_used_ids_are_a_collection():
+    for bad in ("abc", 7):
+        with pytest.raises(ParameterError, match=f"used_ids: expected a collection of ids, got {bad!r}"):
+            refuse_seen(["a"], bad, 1)
+
+
+class TestHashed:
+    hashed = HashedIds.of([7, "b"], "salt")
+
+    def test_ids_are_found_again(self):
+        assert "7" in self.hashed
+        assert 7.0 in self.hashed
+        assert "c" not in self.hashed
+        assert len(self.hashed) == 2
+        assert not HashedIds()
+
+    def test_hashes_are_those_of_salt_and_id(self):
+        assert HashedIds.of(["b"], "salt").hashes == {sha256(b"salt\nb").hexdigest()}
+
+    def test_they_refuse_like_ids_in_the_clear(self):
+        with pytest.raises(SeenCasesError, match=r"1 of 2 cases have been used already \('b'\)"):
+            refuse_seen(["a", "b"], self.hashed, 2)
+        assert refuse_seen(["a", "c"], self.hashed, 2) == ("a", "c")
+        with pytest.raises(ParameterError, match="expected the id of each case"):
+            refuse_seen(None, self.hashed, 2)
+        assert refuse_seen(None, HashedIds(), 2) == ()
+
+    def test_round_trip(self):
+        assert HashedIds.from_dict(self.hashed.to_dict()) == self.hashed
+
+    @pytest.mark.parametrize("hashes", ["b", ["b"], [3], 3, ["A" * 64]])
+    def test_what_are_no_hashes(self, hashes):
+        with pytest.raises(ParameterError, match="hashes of 64 hexadecimal digits"):
+            HashedIds("salt", hashes)

@@ -17,7 +17,7 @@ def test_an_unknown_name_lists_the_known_ones():
         get_statistic("auroc")
 
 
-@pytest.mark.parametrize("target", [-0.1, float("nan"), "0.1", None])
+@pytest.mark.parametrize("target", [-0.1, float("nan"), "0.1", None, True])
 def test_refused_targets(target):
     with pytest.raises(ParameterError, match="target"):
         coverage_at_risk(target)

@@ -5,7 +5,9 @@ import pytest
 
 from segtrust.errors import CaseLengthError, CaseValueError, ParameterError, TooFewCasesError
 from segtrust.selective.vectors import (
+    check_count,
     check_fraction,
+    check_number,
     check_seed,
     confidences_of,
     losses_of,
@@ -49,6 +51,11 @@ def test_too_few():
         confidences_of([0.5], fewest=2)
 
 
+def test_ids_are_as_many_as_cases():
+    with pytest.raises(CaseLengthError, match="ids: expected 2 values, one for each confidence, got 1"):
+        confidences_of([0.5, np.nan], ids=["a"])
+
+
 def test_lengths():
     for check in (losses_of, weights_of):
         with pytest.raises(CaseLengthError, match="expected 3 values, one for each confidence, got 2"):
@@ -69,6 +76,32 @@ def test_weights():
         weights_of([1, -1], 2)
     with pytest.raises(CaseValueError, match="got only zeros"):
         weights_of([0, 0], 2)
+
+
+def test_sums_beyond_all_floats():
+    for check in (losses_of, weights_of):
+        with pytest.raises(CaseValueError, match=r"expected a finite sum, got numbers up to 1e\+308"):
+            check([1e308, 1e308], 2)
+        assert check([1e307, 1e307], 2).tolist() == [1e307, 1e307]
+
+
+def test_numbers():
+    assert [check_number(each, "x") for each in (1, 0.5, np.float32(2), np.int8(-3))] == [1, 0.5, 2, -3]
+    assert check_number(np.inf, "x", finite=False) == np.inf
+    for bad in (np.nan, None, "1", True, [1], np.array([1.0, 2.0]), 1j):
+        for finite in (True, False):
+            with pytest.raises(ParameterError, match=r"x: expected a (finite )?number, got"):
+                check_number(bad, "x", finite=finite)
+    for bad in (np.inf, -np.inf, 10**400):
+        with pytest.raises(ParameterError, match="x: expected a finite number"):
+            check_number(bad, "x")
+
+
+def test_counts():
+    assert check_count(np.uint8(3), "n") == 3
+    for bad in (0, -1, 1.0, True, "1", None):
+        with pytest.raises(ParameterError, match="n: expected a whole number of at least 1"):
+            check_count(bad, "n")
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, np.nan, "0.5", None, [0.5], True])

@@ -79,9 +79,14 @@ def mask_of(prediction: Prediction) -> Any:
     return p >= prediction.threshold if codes is None else (codes >= prediction.threshold)[p]
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value is a number; a truth value is none."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
 def check_band(band_px: float | None) -> None:
     """Refuse a distance in which no pixel lies."""
-    if band_px is not None and not 1.0 <= band_px < float("inf"):
+    if band_px is not None and not (is_number(band_px) and 1.0 <= band_px < float("inf")):
         raise ParameterError(f"band_px: expected at least 1 pixel, or None for all pixels, got {band_px!r}.")
 
 

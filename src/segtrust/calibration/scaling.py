@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -11,9 +11,10 @@ import numpy as np
 
 from segtrust.calibration.fitting import fit_curve
 from segtrust.calibration.logits import LogitCounts, is_end, limit_of, logits_of
-from segtrust.calibration.pixels import check_band, check_block, codes_of, host_map, mask_of
-from segtrust.errors import NotFittedError, ParameterError
+from segtrust.calibration.pixels import check_band, check_block, codes_of, host_map, is_number, mask_of
+from segtrust.errors import NotFittedError, ParameterError, SavedStateError
 from segtrust.maps import Case, Prediction
+from segtrust.saved import rebuild
 
 __all__ = ["PlattScaling", "Scaling", "TemperatureScaling"]
 
@@ -57,6 +58,11 @@ class Scaling(ABC):
         for option, known in _CHOICES.items():
             if getattr(self, option) not in known:
                 raise ParameterError(f"{option}: expected one of {known}, got {getattr(self, option)!r}.")
+        if isinstance(self.used_ids, str) or not isinstance(self.used_ids, Collection):
+            raise ParameterError(f"used_ids: expected a collection of ids, got {self.used_ids!r}.")
+        object.__setattr__(self, "used_ids", frozenset(map(str, self.used_ids)))
+        if not isinstance(self.n_cases, int) or isinstance(self.n_cases, bool) or self.n_cases < 0:
+            raise ParameterError(f"n_cases: expected a whole number of at least 0, got {self.n_cases!r}.")
 
     @property
     @abstractmethod
@@ -126,14 +132,13 @@ class Scaling(ABC):
         return {"name": self.name, **asdict(self), "used_ids": sorted(self.used_ids)}
 
     @staticmethod
-    def from_dict(saved: Mapping[str, Any]) -> Scaling:
-        """Make again what `to_dict` gave."""
+    def from_dict(saved: Mapping[str, Any], *, source: str = "scaling") -> Scaling:
+        """Make again what `to_dict` gave; `SavedStateError` names what is missing, unknown or wrong."""
         kinds: dict[str, type[Scaling]] = {kind.name: kind for kind in (TemperatureScaling, PlattScaling)}
-        values = dict(saved)
-        name = values.pop("name", None)
-        if name not in kinds:
-            raise ParameterError(f"name: expected one of {', '.join(kinds)}, got {name!r}.")
-        return kinds[name](**{**values, "used_ids": frozenset(values["used_ids"])})
+        name = saved.get("name") if isinstance(saved, Mapping) else None
+        if not isinstance(name, str) or name not in kinds:
+            raise SavedStateError(f"{source}: name: expected one of {', '.join(kinds)}, got {name!r}.")
+        return rebuild(kinds[name], {key: saved[key] for key in saved if key != "name"}, source)
 
     def _scaled(self, p: Any, limit: float) -> Any:
         from scipy.special import expit
@@ -141,6 +146,10 @@ class Scaling(ABC):
         slope, intercept = self.curve
         scaled = expit(slope * logits_of(p, limit) + intercept)
         return np.where(is_end(p), p, scaled) if self.ends == "keep" else scaled
+
+
+def _is_positive(value: Any) -> bool:
+    return is_number(value) and 0.0 < value < float("inf")
 
 
 @dataclass(frozen=True)
@@ -176,7 +185,7 @@ class TemperatureScaling(Scaling):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        if self.temperature is not None and not 0.0 < self.temperature < float("inf"):
+        if self.temperature is not None and not _is_positive(self.temperature):
             raise ParameterError(f"temperature: expected a number above 0, got {self.temperature!r}.")
 
     @property
@@ -221,9 +230,9 @@ class PlattScaling(Scaling):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        if self.slope is not None and not 0.0 < self.slope < float("inf"):
+        if self.slope is not None and not _is_positive(self.slope):
             raise ParameterError(f"slope: expected a number above 0, got {self.slope!r}.")
-        if self.intercept is not None and not np.isfinite(self.intercept):
+        if self.intercept is not None and not (is_number(self.intercept) and np.isfinite(self.intercept)):
             raise ParameterError(f"intercept: expected a finite number, got {self.intercept!r}.")
 
     @property

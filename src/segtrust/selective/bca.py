@@ -37,6 +37,7 @@ def acceleration(without: Any) -> float:
     0.0
     """
     influence = without.mean() - without
+    influence = influence / (np.abs(influence).max() or 1.0)  # the cube of a large one would be infinite
     spread = float(np.sum(influence**2)) ** 1.5
     return float(np.sum(influence**3)) / (6.0 * spread) if spread > 0.0 else 0.0
 

@@ -10,7 +10,15 @@ import numpy as np
 
 from segtrust.errors import ParameterError
 from segtrust.selective.areas import Areas, areas_of, check_convention, normalise
-from segtrust.selective.vectors import check_fraction, confidences_of, kept, losses_of, weights_of
+from segtrust.selective.vectors import (
+    check_fraction,
+    check_number,
+    check_sum,
+    confidences_of,
+    kept,
+    losses_of,
+    weights_of,
+)
 
 __all__ = ["OperatingPoint", "RiskCoverageCurve", "risk_coverage_curve"]
 
@@ -164,13 +172,15 @@ class RiskCoverageCurve:
         return float(self.coverages[1 + reached[-1]]) if reached.size else None
 
     def at_threshold(self, threshold: float) -> OperatingPoint:
-        """Coverage and risk if the cases with a confidence of at least ``threshold`` are accepted."""
-        if np.isnan(threshold):
-            raise ParameterError("threshold: expected a number, got NaN.")
+        """Coverage and risk if the cases with a confidence of at least ``threshold`` are accepted.
+
+        A threshold above all confidences, infinity included, accepts none: coverage 0, risk NaN.
+        """
+        threshold = check_number(threshold, "threshold", finite=False)
         below = int(np.searchsorted(self.thresholds[::-1], threshold))
         at = self.thresholds.size - below - 1
         risk = float(self.risks[at]) if at > 0 else float("nan")
-        return OperatingPoint(float(threshold), float(self.coverages[at]), risk)
+        return OperatingPoint(threshold, float(self.coverages[at]), risk)
 
     def plot(self, ax: Any = None, *, label: str | None = None, references: bool = True, **style: Any) -> Any:
         """Draw the curve, with the oracle's and random's, and give the axes.
@@ -200,7 +210,8 @@ class RiskCoverageCurve:
 
 def check_target(target: Any) -> float:
     """Refuse a target that no mean loss can have."""
-    if not isinstance(target, int | float | np.floating | np.integer) or not 0.0 <= target < np.inf:
+    is_number = isinstance(target, int | float | np.floating | np.integer) and not isinstance(target, bool)
+    if not is_number or not 0.0 <= target < np.inf:
         raise ParameterError(f"target: expected a finite number of at least 0, got {target!r}.")
     return float(target)
 
@@ -235,7 +246,12 @@ def risk_coverage_curve(confidence: Any, loss: Any, *, weights: Any = None) -> R
     confidence = confidences_of(confidence, fewest=2)
     n = confidence.size
     loss = kept(losses_of(loss, n))
-    return _curve_of(confidence, loss, None if weights is None else kept(weights_of(weights, n)))
+    if weights is None:
+        return _curve_of(confidence, loss, None)
+    weights = kept(weights_of(weights, n))
+    with np.errstate(over="ignore"):
+        check_sum(loss * weights, "loss times weights")
+    return _curve_of(confidence, loss, weights)
 
 
 def _locked(values: Any) -> Any:

@@ -7,19 +7,23 @@ look different, and is no promise where they do not.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
 
-from segtrust.errors import NotFittedError, ParameterError
+from segtrust.errors import NotFittedError, TooFewCasesError
 from segtrust.selective.recalibration import Recalibration, monotone_values
-from segtrust.selective.seen import refuse_seen
+from segtrust.selective.seen import HashedIds, ids_of, refuse_seen
 from segtrust.selective.two_sample import DriftTest, drift_test
-from segtrust.selective.vectors import check_fraction, check_seed, confidences_of, dices_of
+from segtrust.selective.vectors import check_count, check_fraction, check_seed, confidences_of, dices_of
 
 __all__ = ["MeanDice", "MeanDiceEstimator"]
+
+FEWEST = 10
+"""Labelled cases below which no curve and no interval can be learned from them."""
 
 
 class Alarm(Protocol):
@@ -114,8 +118,7 @@ class MeanDiceEstimator:
         check_fraction(self.level, "level", open_ends=True)
         check_fraction(self.alpha, "alpha", open_ends=True)
         check_seed(self.seed)
-        if not isinstance(self.resamples, int) or self.resamples < 1:
-            raise ParameterError(f"resamples: expected a whole number of at least 1, got {self.resamples!r}.")
+        check_count(self.resamples, "resamples")
 
     def fit(
         self,
@@ -123,10 +126,14 @@ class MeanDiceEstimator:
         dice: Any,
         *,
         ids: Sequence[Any] | None = None,
-        used_ids: Iterable[Any] | None = None,
+        used_ids: Iterable[Any] | HashedIds | None = None,
     ) -> Self:
-        """Take in labelled cases that no estimator has learned from; ids as for `ConformalDice.fit`."""
-        confidence = confidences_of(confidence, ids=ids, fewest=2)
+        """Take in labelled cases, 10 or more, that no estimator has learned from.
+
+        ``ids`` and ``used_ids`` are those of `ConformalDice.fit`.
+        """
+        ids = ids_of(ids)
+        confidence = confidences_of(confidence, ids=ids, fewest=FEWEST)
         dice = dices_of(dice, confidence.size, ids=ids)
         names = refuse_seen(ids, used_ids, confidence.size)
         return replace(self, confidence=confidence, dice=dice, used_ids=frozenset(names))
@@ -139,7 +146,7 @@ class MeanDiceEstimator:
         Parameters
         ----------
         confidence
-            Of the new cases, two or more.
+            Of the new cases: two or more, and as many as it takes for the test to be able to alarm at all.
         ids
             Their names; `SeenCasesError` for one that is among the labelled cases.
         watches
@@ -148,8 +155,10 @@ class MeanDiceEstimator:
         """
         if self.confidence is None:
             raise NotFittedError("MeanDiceEstimator: call fit(confidence, dice) with labelled cases first.")
+        ids = ids_of(ids)
         new = confidences_of(confidence, ids=ids, fewest=2)
         refuse_seen(ids, self.used_ids if ids is not None else None, new.size)
+        self._check_test(new.size)
         test = drift_test(self.confidence, new, alpha=self.alpha, seed=self.seed)
         reasons = [each.explain() for each in (test, *watches) if each.alarm]
         value, lower, upper = (None, None, None) if reasons else self._value_and_interval(new)
@@ -163,6 +172,15 @@ class MeanDiceEstimator:
             n_new=new.size,
             test=test,
         )
+
+    def _check_test(self, n_new: int) -> None:
+        """Refuse so few cases that no difference between them would make the test alarm."""
+        smallest = 2 / math.comb(self.confidence.size + n_new, n_new)
+        if smallest > self.alpha:
+            raise TooFewCasesError(
+                f"confidence: {self.confidence.size} labelled and {n_new} new cases cannot show a drift at "
+                f"alpha = {self.alpha:g} (their smallest p-value is {smallest:.2g}). Give more of either."
+            )
 
     def _value_and_interval(self, new: Any) -> tuple[float, float, float]:
         value = float(Recalibration.fit(self.confidence, self.dice).predict(new).mean())

@@ -12,7 +12,6 @@ can follow a change that comes late, and averages over four such shares (the com
 
 from __future__ import annotations
 
-import json
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,12 +22,14 @@ from typing import Any, Self
 import numpy as np
 
 from segtrust.errors import ParameterError
-from segtrust.selective.seen import refuse_seen
+from segtrust.saved import check_format, check_keys, read_json, reading, write_json
+from segtrust.selective.seen import HashedIds, ids_of, refuse_seen
 from segtrust.selective.vectors import check_fraction, check_seed, confidences_of, vector
 
 __all__ = ["ExchangeabilityMartingale", "MartingaleState"]
 
-_FORMAT = "segtrust martingale 1"
+_FORMAT = "segtrust-martingale-1"
+_KEYS = ("format", "alpha", "seed", "reference", "arrived", "p_values")
 _JUMPS = np.array([1e-4, 1e-3, 1e-2, 1e-1])[:, None]
 _BETS = 7
 
@@ -122,8 +123,9 @@ class ExchangeabilityMartingale:
         alpha: float = 0.05,
         seed: int = 0,
         ids: Sequence[Any] | None = None,
-        used_ids: Iterable[Any] | None = None,
+        used_ids: Iterable[Any] | HashedIds | None = None,
     ) -> None:
+        ids = ids_of(ids)
         reference = confidences_of(reference, ids=ids)
         refuse_seen(ids, used_ids, reference.size)
         check_seed(seed)
@@ -185,30 +187,41 @@ class ExchangeabilityMartingale:
         }
 
     @classmethod
-    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """Make again what `to_dict` gave; the next case gets the state it would have got then."""
-        if saved.get("format") != _FORMAT:
-            raise ParameterError(f"format: expected {_FORMAT!r}, got {saved.get('format')!r}.")
-        if len(saved["arrived"]) != len(saved["p_values"]):
-            raise ParameterError("p_values: expected one for each case that has arrived.")
-        watch = cls(saved["reference"], alpha=saved["alpha"], seed=saved["seed"])
-        watch._arrived = vector(saved["arrived"], "arrived", fewest=0).tolist()
-        watch._sorted = sorted([*watch._sorted, *watch._arrived])
-        for p in saved["p_values"]:
-            watch._take(check_fraction(p, "p_values"))
+    def from_dict(cls, saved: Mapping[str, Any], *, source: str = "martingale") -> Self:
+        """Make again what `to_dict` gave; the next case gets the state it would have got then.
+
+        `SavedStateError` names the source and what in it is missing, unknown or out of range.
+        """
+        check_format(saved, _FORMAT, source)
+        values = check_keys(saved, _KEYS, source)
+        with reading(source):
+            watch = cls(values["reference"], alpha=values["alpha"], seed=values["seed"])
+            watch._go_on(values["arrived"], values["p_values"])
         return watch
+
+    def _go_on(self, arrived: Any, p_values: Any) -> None:
+        """Take in cases whose p-values are known."""
+        arrived, p_values = (
+            vector(each, name, fewest=0).tolist()
+            for each, name in ((arrived, "arrived"), (p_values, "p_values"))
+        )
+        if len(arrived) != len(p_values):
+            raise ParameterError(
+                f"p_values: expected {len(arrived)}, one for each case that has arrived, got {len(p_values)}."
+            )
+        self._arrived = arrived
+        self._sorted = sorted([*self._sorted, *arrived])
+        for p in p_values:
+            self._take(check_fraction(p, "p_values"))
 
     def save(self, path: str | Path) -> None:
         """Write a JSON file; a file that is there is replaced in one step, or left as it was."""
-        path = Path(path)
-        part = path.with_name(f"{path.name}.part")
-        part.write_text(json.dumps(self.to_dict()), encoding="utf-8")
-        part.replace(path)
+        write_json(path, self.to_dict(), indent=None)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read what `save` wrote."""
-        return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+        """Read what `save` wrote; `SavedStateError` for anything else."""
+        return cls.from_dict(read_json(path), source=str(path))
 
     def _p_value(self, value: float) -> float:
         """Rank a value among all before it and itself, at random among its ties; uniform on (0, 1)."""

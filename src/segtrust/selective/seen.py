@@ -127,8 +127,8 @@ def names_of(ids: Sequence[Any] | None, n: int) -> tuple[str, ...]:
 
 
 def _used(used_ids: Iterable[Any] | None) -> frozenset[str]:
-    if isinstance(used_ids, str | bytes):
-        raise ParameterError(f"used_ids: expected a collection of ids, got the text {used_ids!r}.")
+    if isinstance(used_ids, str | bytes) or not isinstance(used_ids, Iterable | None):
+        raise ParameterError(f"used_ids: expected a collection of ids, got {used_ids!r}.")
     names = (_name_of(each) for each in used_ids or ())
     return frozenset(name for name in names if name is not None)
 

@@ -64,7 +64,7 @@ def get_statistic(statistic: str | Statistic) -> Statistic:
     """Look a statistic up by its name; an unknown name lists the known ones."""
     if isinstance(statistic, Statistic):
         return statistic
-    if statistic not in STATISTICS:
+    if not isinstance(statistic, str) or statistic not in STATISTICS:
         known = ", ".join([*STATISTICS, "or coverage_at_risk(target)"])
         raise UnknownNameError(f"Unknown statistic {statistic!r}; available: {known}.")
     return STATISTICS[statistic]

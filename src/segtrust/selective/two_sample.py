@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from segtrust.errors import ParameterError
-from segtrust.selective.vectors import check_fraction, check_seed, confidences_of, vector
+from segtrust.selective.vectors import check_count, check_fraction, check_seed, confidences_of, vector
 
 __all__ = ["STATISTICS", "DriftTest", "drift_test"]
 
@@ -171,7 +171,9 @@ def drift_test(
     Parameters
     ----------
     reference
-        Confidences of the calibration cases, which no fitted estimator has learned from.
+        Confidences of the calibration cases, which no fitted estimator has learned from: confidences of cases
+        that it knows are too high, and new cases then seem to have changed. Where cases have ids,
+        ``refuse_seen(ids, used_ids, n)`` makes sure of it.
     new
         Confidences of the new cases.
     statistic
@@ -186,6 +188,10 @@ def drift_test(
     seed
         Of the permutations.
 
+    See Also
+    --------
+    refuse_seen : Make sure that nothing has learned from the cases.
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -196,10 +202,9 @@ def drift_test(
     """
     reference, new = confidences_of(reference, fewest=2), vector(new, "new confidence", fewest=1)
     check_fraction(alpha, "alpha", open_ends=True)
-    if statistic not in STATISTICS:
+    if not isinstance(statistic, str) or statistic not in STATISTICS:
         raise ParameterError(f"statistic: expected one of {', '.join(STATISTICS)}, got {statistic!r}.")
-    if not isinstance(permutations, int) or permutations < 1:
-        raise ParameterError(f"permutations: expected a whole number of at least 1, got {permutations!r}.")
+    check_count(permutations, "permutations")
     pool = _Pool.of(reference, new)
     scale = _scale(statistic, reference.size, new.size)
     return DriftTest(

@@ -16,6 +16,7 @@ __all__ = [
     "check_length",
     "check_number",
     "check_seed",
+    "check_sum",
     "confidences_of",
     "dices_of",
     "kept",
@@ -96,6 +97,7 @@ def losses_of(values: Any, n: int, *, ids: Sequence[Any] | None = None, unit: bo
     found = vector(values, "loss", ids=ids, n=n)
     good = (found >= 0.0) & (found <= (1.0 if unit else np.inf))
     check_all(good, found, "loss", "a loss in [0, 1]" if unit else "a loss of at least 0", ids)
+    check_sum(found, "loss")
     return found
 
 
@@ -114,7 +116,19 @@ def weights_of(values: Any, n: int) -> Any:
     check_all(found >= 0.0, found, "weights", "a weight of at least 0")
     if not found.any():
         raise CaseValueError("weights: expected at least one above 0, got only zeros.")
+    check_sum(found, "weights")
     return found
+
+
+def check_sum(values: Any, name: str) -> None:
+    """Refuse numbers that are finite, but so large that their sum is not."""
+    with np.errstate(over="ignore"):
+        total = values.sum()
+    if not np.isfinite(total):
+        raise CaseValueError(
+            f"{name}: expected a finite sum, got numbers up to {values.max():g} whose sum is beyond all "
+            "floats. Divide all of them by the same number."
+        )
 
 
 def kept(values: Any) -> Any:
@@ -130,8 +144,8 @@ def check_length(values: Any, n: int, name: str) -> None:
         raise CaseLengthError(f"{name}: expected {n} values, one for each confidence, got {len(values)}.")
 
 
-def check_number(value: Any, name: str) -> float:
-    """Refuse what is no finite number: text, ``None``, a truth value, an array.
+def check_number(value: Any, name: str, *, finite: bool = True) -> float:
+    """Refuse what is no number: NaN, text, ``None``, a truth value, an array; and infinity unless allowed.
 
     Examples
     --------
@@ -143,9 +157,9 @@ def check_number(value: Any, name: str) -> float:
             number = float(value)
         except OverflowError:  # a whole number beyond all floats
             number = np.inf
-        if np.isfinite(number):
+        if np.isfinite(number) or (not finite and not np.isnan(number)):
             return number
-    raise ParameterError(f"{name}: expected a finite number, got {_short(value)}.")
+    raise ParameterError(f"{name}: expected a {'finite ' * finite}number, got {_short(value)}.")
 
 
 def check_count(value: Any, name: str, *, least: int = 1) -> int:
