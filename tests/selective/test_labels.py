@@ -54,10 +54,18 @@ def test_pandas_columns():
 def test_against_plain_python():
     rng = np.random.default_rng(0)
     values = rng.integers(0, 30, 500)
-    names = sorted({str(each) for each in values.tolist()})
-    slow = [names.index(str(each)) for each in values.tolist()]
+    names = sorted(set(values.tolist()))
+    slow = [names.index(each) for each in values.tolist()]
     for same in (values, values.astype(float), values.astype(str), values.tolist(), values.astype(object)):
         assert labels_of(same, 500, "patients").tolist() == slow
+
+
+def test_order():
+    assert labels_of(["10", "9", "-1", "9"], 4, "patients").tolist() == [2, 1, 0, 1]
+    assert labels_of(["10", "9", "b"], 3, "patients").tolist() == [0, 1, 2]
+    assert labels_of(["7", "007"], 2, "patients").tolist() == [1, 0]
+    assert labels_of([str(10**30), "9"], 2, "patients").tolist() == [0, 1]
+    assert labels_of([], 0, "patients").tolist() == []
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,11 @@ def test_order_is_that_of_a_stable_sort(values):
         lambda x: 1 + x * 2.0**-36,  # differ only in the bits that give way to the place, a few at a time
         lambda x: 1 + x * 2.0**-45,  # nearly all of them: the ordinary sort takes over
         lambda x: x * 1e-310,
+        np.sort,
+        lambda x: np.sort(x)[::-1].copy(),
+        lambda x: np.sort(x.round(2)),
+        lambda x: np.sort(x.round(2))[::-1].copy(),
+        lambda x: np.append(np.sort(x)[1:], x.min()),  # in order but for the last
     ],
 )
 @pytest.mark.parametrize("n", [1, 2, 1000, 30_000])

@@ -31,7 +31,11 @@ class Comparison:
     low, high
         Interval of the difference; paired, both estimators see the same resamples.
     p_value
-        Two-sided, for "both have the same value in the population".
+        Two-sided, for "both have the same value in the population". A test on means: where one estimator
+        errs rarely but grossly, few cases may hold none of these errors, and then it is small too often (17 %
+        of the time below 0.05 with 30 cases, 8 % with 300). For a coverage at a risk it has little
+        power: a difference that areas show in 37 % of draws of 30 cases shows in 12 %, and with 100 cases in
+        63 % instead of 96 %.
     units
         Cases, or patients.
     bootstrap

@@ -55,12 +55,19 @@ def texts_of(values: Any, n: int, name: str, *, ids: Sequence[Any] | None = None
 def labels_of(values: Any, n: int, name: str) -> Any:
     """Give the group (patient, structure, centre) of each case as numbers from 0 on.
 
+    In the order of the numbers where all labels are whole ones, else in that of the text.
+
     Examples
     --------
     >>> labels_of(["b", "a", "b"], 3, "patients").tolist()
     [1, 0, 1]
     """
-    return np.unique(texts_of(values, n, name), return_inverse=True)[1]
+    names, place = np.unique(texts_of(values, n, name), return_inverse=True)
+    try:
+        order = np.lexsort((names, names.astype(np.int64)))
+    except (ValueError, OverflowError):
+        return place
+    return np.argsort(order)[place]
 
 
 def text_of(value: Any) -> str | None:

@@ -32,13 +32,18 @@ def order_of(confidence: Any) -> Any:
 
     Numbers are sorted several times faster than their places. So the place of each case is put into the last
     bits of a number that is ordered like its confidence, these numbers are sorted, and cases that differ
-    only in the bits that gave way are put in order afterwards.
+    only in the bits that gave way are put in order afterwards. Cases that come in order, as tables often do,
+    are recognised at once.
 
     Examples
     --------
     >>> order_of(np.array([0.5, 0.9, 0.5, 0.7])).tolist()
     [1, 3, 0, 2]
     """
+    direction = _direction(confidence)
+    if direction != 0:
+        n = confidence.size
+        return np.arange(n) if direction < 0 else np.arange(n - 1, -1, -1)
     keys = np.empty(confidence.size, np.uint64)
     low = np.uint64((1 << int(confidence.size - 1).bit_length()) - 1)
     _pack(confidence.view(np.uint64), low, keys)
@@ -46,6 +51,18 @@ def order_of(confidence: Any) -> Any:
     if _mend(keys, low, confidence):
         return keys.view(np.int64)
     return np.argsort(-confidence, kind="stable")
+
+
+@entry
+def _direction(confidence: Any) -> int:
+    """Give -1 if no case is surer than the one before, 1 if each is, else 0, as soon as that is known."""
+    falls = rises = True
+    for at in range(1, confidence.size):
+        falls = falls and confidence[at] <= confidence[at - 1]
+        rises = rises and confidence[at] > confidence[at - 1]
+        if not (falls or rises):
+            return 0
+    return -1 if falls else 1
 
 
 @elementwise

@@ -112,18 +112,27 @@ def bootstrap_interval(
         As for `risk_coverage_curve`.
     statistic
         ``"aurc"``, ``"augrc"``, ``"e_aurc"`` or ``coverage_at_risk(target)``. A coverage that is never
-        reached counts as 0, in the estimate and in each resample; as it moves in steps, prefer
-        ``method="percentile"`` for it.
+        reached counts as 0, in the estimate and in each resample. It moves in steps, for which the
+        corrections of BCa are not made.
     patients
         Patient of each case. Whole patients are then drawn, with all their cases: slices or lesions of one
-        patient resemble each other, and an interval that takes them for separate evidence is too short.
+        patient resemble each other, and an interval that takes them for separate evidence is too short. With
+        few patients it is too short all the same: see Notes.
     bootstrap
-        Number of resamples, level, method and seed; 10,000 resamples, 95 %, BCa and 0 where not given.
+        Number of resamples, level, method and seed. Where not given: 10,000 resamples, 95 %, seed 0, and BCa,
+        but percentiles for a coverage at a risk.
 
     Returns
     -------
     BootstrapInterval
         Cases drawn twice are tied with themselves; the statistic is exact for ties in each resample.
+
+    Notes
+    -----
+    With few units intervals are too short. Of 1000 simulated draws a 95 % interval of the AURC held the truth
+    in 93 % with 30 cases and in 94 % with 300; with 20 patients in 87 to 92 %, with 60 in 92 to 94 %, and in
+    89 % where few patients carry most of the loss. For a coverage at a risk percentiles held in 95 % with 30
+    cases, where BCa held in 92 % (``tools/interval_coverage.py``).
 
     Examples
     --------
@@ -135,7 +144,9 @@ def bootstrap_interval(
     True
     """
     statistic = get_statistic(statistic)
-    bootstrap = Bootstrap() if bootstrap is None else bootstrap
+    bootstrap = (
+        Bootstrap(method="bca" if statistic.smooth else "percentile") if bootstrap is None else bootstrap
+    )
     confidence = confidences_of(confidence, fewest=2)
     sample = Sample.of(loss, confidence.size, patients, weights)
     signed = [(1.0, confidence[sample.counts])]
