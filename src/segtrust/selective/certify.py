@@ -187,6 +187,7 @@ class Bench:
         self.procedure = procedure
         self.confidence = cases.confidence
         self.units = cases.units
+        self.p_values = [procedure.p_value_for(target, patients=not self.singles) for target in targets]
         self.losses = [target.losses(cases.loss) for target in targets]
 
     @property
@@ -199,10 +200,8 @@ class Bench:
         steps = []
         for threshold in thresholds:
             accepted = self.confidence >= threshold
-            largest = max(
-                target.p_value(losses, self.procedure.p_value, level)
-                for target, losses in zip(self.targets, self.unit_losses(accepted), strict=True)
-            )
+            tests = zip(self.targets, self.unit_losses(accepted), self.p_values, strict=True)
+            largest = max(target.p_value(losses, name, level) for target, losses, name in tests)
             steps.append(Step(threshold, int(accepted.sum()), largest, level))
             if not steps[-1].passed:
                 break

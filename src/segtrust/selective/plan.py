@@ -229,8 +229,10 @@ class _Study:
         return sum(successes) >= self.power * _TRIALS
 
     def _succeeds_once(self, rng: np.random.Generator, accepted: int) -> bool:
+        patients = self.accepted.unit == "patients"
         return all(
-            target.p_value(losses, self.procedure.p_value, self.level) <= self.level
+            target.p_value(losses, self.procedure.p_value_for(target, patients=patients), self.level)
+            <= self.level
             for target, losses in zip(self.targets, self.accepted.draw(rng, accepted), strict=True)
         )
 

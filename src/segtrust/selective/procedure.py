@@ -10,10 +10,12 @@ import numpy as np
 
 from segtrust.errors import ParameterError
 from segtrust.selective.pvalues import get_p_value
+from segtrust.selective.targets import Target
 from segtrust.selective.vectors import check_fraction, check_seed
 
 __all__ = ["FEWEST_REFERENCES", "Procedure"]
 
+SUITED = "suited"
 FEWEST_REFERENCES = 10
 """Confidences below which a coverage cannot be told from them."""
 
@@ -25,7 +27,8 @@ class Procedure:
     Attributes
     ----------
     p_value
-        ``"betting"``, ``"hoeffding-bentkus"``, or ``"binomial"`` for failure rates of single cases.
+        ``"betting"``, ``"hoeffding-bentkus"``, ``"binomial"`` (for failure rates of single cases), or
+        ``"suited"``: binomial where it applies, else betting.
     start_coverages
         Coverages at which a sequence starts; each of m of them is tested at level δ/m.
     step
@@ -41,7 +44,7 @@ class Procedure:
     [10.0, 5.0, 0.0]
     """
 
-    p_value: str = "betting"
+    p_value: str = SUITED
     start_coverages: tuple[float, ...] = (0.5,)
     step: float = 0.01
     set_aside: float = 0.2
@@ -49,7 +52,8 @@ class Procedure:
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        get_p_value(self.p_value)
+        if self.p_value != SUITED:
+            get_p_value(self.p_value)
         check_fraction(self.step, "step", open_ends=True)
         check_fraction(self.set_aside, "set_aside", open_ends=True)
         check_seed(self.seed)
@@ -61,6 +65,18 @@ class Procedure:
         if not starts or 0.0 in starts:
             raise ParameterError(f"start_coverages: expected numbers in (0, 1], got {self.start_coverages}.")
         object.__setattr__(self, "start_coverages", starts)
+
+    def p_value_for(self, target: Target, *, patients: bool) -> str:
+        """Name of the p-value that tests a target; never a matter of the losses.
+
+        Examples
+        --------
+        >>> Procedure().p_value_for(Target(0.1), patients=False)
+        'betting'
+        """
+        if self.p_value != SUITED:
+            return self.p_value
+        return "binomial" if target.below_dice is not None and not patients else "betting"
 
     def candidates(self, reference: Any, start: float) -> list[float]:
         """Thresholds from the one of coverage ``start`` on to the one that accepts all reference cases."""
