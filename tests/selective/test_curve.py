@@ -198,6 +198,14 @@ class TestPoints:
         with pytest.raises(ParameterError, match="target: expected a finite number of at least 0"):
             self.curve.coverage_at_risk(bad)
 
+    def test_sums_without_end(self):
+        large = [1e200, 1e200]
+        assert risk_coverage_curve([0.1, 0.2], large).full_risk == pytest.approx(1e200)
+        with pytest.raises(CaseValueError, match="loss times weights: expected a finite sum"):
+            risk_coverage_curve([0.1, 0.2], large, weights=large)
+        with pytest.raises(CaseValueError, match="loss: expected a finite sum"):
+            risk_coverage_curve([0.1, 0.2], [1e308, 1e308])
+
     def test_other_refusals(self):
         for bad in (float("nan"), "x", None, [0.5], np.array([0.1, 0.2]), True):
             with pytest.raises(ParameterError, match="threshold: expected a number, got"):

@@ -72,6 +72,9 @@ class TestRecord:
         with pytest.raises(SeenCasesError, match=r"1 of 2 cases have been used already \('patient 7'\)"):
             made.refuse(["patient 7", "patient 700"])
         made.refuse(["patient 700"])
+        made.refuse(iter(["patient 700"]))
+        with pytest.raises(ParameterError, match="ids: expected the id of each case"):
+            made.refuse(None)
 
     def test_cases_set_aside_are_refused_too(self):
         cases = CalibrationCases(GRID, (1 - GRID) / 2, ids=IDS)
@@ -90,9 +93,8 @@ class TestRecord:
     def test_what_it_says(self):
         said = str(policy(predictor="fold 0"))
         assert said.startswith("Policy, certified: accept cases whose sdc confidence is at least 0.2")
-        assert (
-            "with probability 0.95, for maps of fold 0. Tested on 400 cases by betting, 2026-01-02." in said
-        )
+        assert "with probability 0.95, for maps of fold 0." in said
+        assert "Tested on 400 cases by betting and binomial, 2026-01-02." in said
         cases = CalibrationCases(GRID, (1 - GRID) / 2, patients=np.arange(400) // 2, reference=REFERENCE)
         found = certify(cases, [Target(0.2)])
         patients = Policy.from_certificate(found, Scoring("sdc"), structure="liver")

@@ -89,7 +89,7 @@ def test_keeps_what_an_audit_needs():
         "set_aside": 0,
         "digest": CASES.digest,
     }
-    assert kept["procedure"]["p_value"] == "betting"
+    assert kept["procedure"]["p_value"] == "suited"
     assert kept["procedure"]["start_coverages"] == [0.5]
     assert [target["risk"] for target in kept["targets"]] == [0.2, 0.1]
     assert len(kept["used_ids"]["hashes"]) == 400

@@ -5,7 +5,13 @@ import pytest
 from scipy import stats
 
 import segtrust as st
-from segtrust.errors import CaseLengthError, CaseValueError, ParameterError, TooFewCasesError
+from segtrust.errors import (
+    CaseLengthError,
+    CaseValueError,
+    ParameterError,
+    TooFewCasesError,
+    UnknownNameError,
+)
 from segtrust.selective.curve import risk_coverage_curve
 from segtrust.selective.resample import Bootstrap, bootstrap_interval
 from segtrust.selective.statistic import coverage_at_risk
@@ -179,3 +185,24 @@ def test_intervals_of_patients_hold_the_truth():
     together, apart = hits / 500
     assert together > 0.91
     assert apart < 0.8
+
+
+def test_percentiles_are_the_default_of_a_coverage():
+    rng = np.random.default_rng(0)
+    confidence, loss = rng.random(40), rng.random(40)
+    assert bootstrap_interval(confidence, loss).bootstrap.method == "bca"
+    found = bootstrap_interval(confidence, loss, coverage_at_risk(0.5))
+    assert found.bootstrap == Bootstrap(method="percentile")
+
+
+def test_large_losses_do_not_overflow():
+    rng = np.random.default_rng(0)
+    confidence, loss = rng.random(40), rng.random(40)
+    usual, large = (bootstrap_interval(confidence, loss * scale) for scale in (1.0, 1e200))
+    assert large.low == pytest.approx(usual.low * 1e200)
+
+
+@pytest.mark.parametrize("statistic", [[], None, 3, "auc"])
+def test_what_is_no_statistic(statistic):
+    with pytest.raises(UnknownNameError, match="Unknown statistic"):
+        bootstrap_interval([0.1, 0.2], [0.1, 0.2], statistic)

@@ -101,6 +101,10 @@ def test_refusals():
         drift_test([1, 2], [1, 2], statistic="t")
     with pytest.raises(ParameterError, match="permutations"):
         drift_test([1, 2], [1, 2], permutations=0)
+    with pytest.raises(ParameterError, match="permutations"):
+        drift_test([1, 2], [1, 2], permutations=True)
+    with pytest.raises(ParameterError, match="statistic"):
+        drift_test([1, 2], [1, 2], statistic=["ks"])
     with pytest.raises(ParameterError, match="alpha"):
         drift_test([1, 2], [1, 2], alpha=0)
     with pytest.raises(TooFewCasesError, match="new confidence: expected at least 1"):

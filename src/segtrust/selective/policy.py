@@ -19,7 +19,7 @@ from segtrust.selective.conformal import ConformalDice
 from segtrust.selective.policy_file import plain_parts, rebuilt_parts
 from segtrust.selective.procedure import Procedure
 from segtrust.selective.scoring import Scoring
-from segtrust.selective.seen import HashedIds, refuse_seen
+from segtrust.selective.seen import HashedIds, ids_of, refuse_seen
 from segtrust.selective.targets import Target, targets_of
 from segtrust.selective.vectors import check_fraction, check_number
 
@@ -192,12 +192,14 @@ class Policy:
         return (
             f"{what}, {self.standing}{why}: accept cases whose {self.scoring.estimator} confidence is at "
             f"least {self.threshold:.6g}. Then {self._promise()}. {self._basis()} "
-            f"{self.operation.coverage:.1%} of them are accepted ({low:.1%} to {high:.1%})."
+            f"{self.operation.coverage:.1%} of them are accepted ({low:.1%} to {high:.1%}{self._once()})."
         )
 
+    def _once(self) -> str:
+        return ", each patient counting once" if self.evidence.patients else ""
+
     def _promise(self) -> str:
-        targets = " and ".join(map(str, self.targets))
-        once = ", each patient counting once" if self.evidence.patients else ""
+        targets, once = " and ".join(map(str, self.targets)), self._once()
         if self.standing is Standing.ESTIMATED:
             return f"{targets}{once} is expected, and not promised"
         predictor = self.scoring.predictor or "the predictor it was made with, which has no name"
@@ -205,7 +207,10 @@ class Policy:
 
     def _basis(self) -> str:
         units = f" of {self.evidence.units} patients" if self.evidence.patients else ""
-        return f"Tested on {self.n} cases{units} by {self.procedure.p_value}, {self.made[:10]}."
+        several = self.evidence.units < self.n
+        tests = [self.procedure.p_value_for(each, patients=several) for each in self.targets]
+        how = " and ".join(dict.fromkeys(tests))
+        return f"Tested on {self.n} cases{units} by {how}, {self.made[:10]}."
 
     def estimated(self, remark: str) -> Policy:
         """Give the same policy without the promise, and say why; earlier reasons are kept."""
@@ -303,7 +308,8 @@ class Policy:
                 "The calibration cases of this policy had no ids, so nobody can tell whether a case is among "
                 "them. Certify cases with ids."
             )
-        refuse_seen(ids, self.used_ids, len(ids))
+        names = ids_of(ids)
+        refuse_seen(names, self.used_ids, len(names or ()))
 
     def decide(self, confidence: float, *, empty_mask: bool = False) -> Decision:
         """Decide on a case.
