@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.errors import EmptyArrayError, GeometryError, MaskShapeError, ParameterError
+from segtrust.errors import GeometryError, ParameterError
 from segtrust.kernels.inputs import check_array, check_fraction
-from segtrust.kernels.refusals import check_type
+from segtrust.kernels.refusals import check_type, refuse_empty, refuse_shape
 
 __all__ = ["Case", "EmptyPolicy", "Prediction", "prediction_of"]
 
@@ -79,7 +79,7 @@ class Prediction:
         check_type(self.probabilities.dtype, self.source)
         _check_same_shape(self.mask, self.shape, name=f"{self.source}: mask")
         if 0 in self.shape:
-            raise EmptyArrayError(f"{self.source}: expected at least one pixel, got shape {self.shape}.")
+            refuse_empty(self.shape, self.source)
         check_fraction(self.threshold, f"{self.source}: threshold")
         _check_spacing(self.spacing_mm, self.shape, self.source)
 
@@ -126,10 +126,7 @@ def _check_same_shape(mask: Any, shape: tuple[int, ...], *, name: str) -> None:
         return
     check_array(mask, name)
     if tuple(mask.shape) != shape:
-        raise MaskShapeError(
-            f"{name}: expected the shape of the map, {shape}, got {tuple(mask.shape)}. "
-            "Both must lie on the same grid; resample or transpose one of them first."
-        )
+        refuse_shape(tuple(mask.shape), f"the shape of the map, {shape}", name)
 
 
 def prediction_of(case: Case | Prediction) -> Prediction:

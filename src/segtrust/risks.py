@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.errors import EmptyArrayError, MaskShapeError
 from segtrust.kernels.inputs import check_array, check_weight
+from segtrust.kernels.refusals import refuse_empty, refuse_shape
 from segtrust.maps import EmptyPolicy
 
 __all__ = ["RISKS", "Overlap", "Risk", "dice", "f_beta", "f_beta_risk", "iou", "overlap"]
@@ -52,11 +52,9 @@ def overlap(truth: Any, mask: Any) -> Overlap:
     for values, name in ((truth, "truth"), (mask, "mask")):
         check_array(values, name)
     if tuple(truth.shape) != tuple(mask.shape):
-        raise MaskShapeError(
-            f"truth: expected the mask's shape {tuple(mask.shape)}, got {tuple(truth.shape)}."
-        )
+        refuse_shape(tuple(truth.shape), f"the mask's shape {tuple(mask.shape)}", "truth")
     if 0 in tuple(mask.shape):
-        raise EmptyArrayError(f"mask: expected at least one pixel, got shape {tuple(mask.shape)}.")
+        refuse_empty(tuple(mask.shape), "mask")
     both, of_mask, of_truth = _count_both(truth, mask)
     return Overlap(both, of_mask - both, of_truth - both)
 

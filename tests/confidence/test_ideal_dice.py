@@ -173,3 +173,8 @@ def test_masks_of_another_shape_are_refused():
 
 def test_estimator_and_function_agree():
     assert IdealDice().score(Prediction(P, MASK)) == ideal_dice_confidence(P, MASK)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 100, 5000, 100_000])
+def test_rounding_does_not_carry_it_above_one(n):
+    assert 1 - 1e-13 < ideal_dice_confidence(np.ones(n)) <= 1

@@ -45,3 +45,28 @@ def test_jax_without_doubles_sums_in_floats():
     found = segtrust.score(jax.numpy.asarray(p), None, ESTIMATORS)
     for name, value in segtrust.score(p, None, ESTIMATORS).items():
         assert float(found[name]) == pytest.approx(value, rel=1e-5)
+
+
+SATURATED = {
+    "one certain pixel": [1.0],
+    "certain and unsure": [1.0, 1.0, 0.3, 0.2],
+    "all certain": [1.0, 0.0],
+    "hardly unsure": [1 - 2**-24, 2**-140],
+    "many certain": np.repeat([1.0, 0.4, 0.0], [6000, 300, 900]),
+    "mask and background certain": np.repeat([1.0, 0.0], [90_000, 10_000]),
+}
+
+
+@pytest.mark.parametrize("name", SATURATED)
+def test_saturated_maps_without_doubles(name):
+    import jax
+
+    p = np.array(SATURATED[name], np.float32)
+    mask = np.arange(p.size) % 3 != 1
+    for chosen in (None, mask):
+        for of in (segtrust.ideal_dice_confidence, segtrust.expected_iou):
+            found = float(of(jax.numpy.asarray(p), chosen))
+            assert found == pytest.approx(of(p, chosen), rel=2e-5, abs=1e-30)
+        for beta in (0.1, 3.0, 1e6):
+            found = float(segtrust.expected_f_beta(jax.numpy.asarray(p), chosen, beta=beta))
+            assert found == pytest.approx(segtrust.expected_f_beta(p, chosen, beta=beta), rel=1e-4)

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from segtrust.confidence import patch_level_confidence
 from segtrust.errors import ProbabilityRangeError
-from segtrust.kernels import sweep
+from segtrust.kernels import slices, sweep
 from segtrust.kernels.patches import window_sums
 from segtrust.kernels.uncertainty import entropy_map
 from tests.references import close, logit_normal, pla
@@ -105,7 +105,7 @@ LARGE_BOXES = [((60, 61, 62), 45), ((200, 90, 80), 70), ((6, 50, 7, 40), 30), ((
 
 @pytest.mark.parametrize(("shape", "side"), LARGE_BOXES)
 def test_boxes_too_large_to_walk_with(shape, side, monkeypatch):
-    monkeypatch.setattr(sweep, "_WALK_BYTES", 0)
+    monkeypatch.setattr(sweep, "layout_of", lambda *_: None)
     p = logit_normal(shape, mean=-1).astype(np.float32)
     assert close(patch_level_confidence(p, size=side), pla(p, side), 1e-12)
 
@@ -125,8 +125,8 @@ THIN = [(2, 30_000), (1, 50_000), (1, 1, 1, 20_000), (20_000, 5, 1, 1), (16, 16,
 @pytest.mark.parametrize("shape", THIN)
 def test_long_thin_maps(shape, side, monkeypatch):
     calls = []
-    monkeypatch.setattr(sweep, "entropy_map", lambda *args: calls.append(1) or entropy_map(*args))
-    monkeypatch.setattr(sweep, "_WALK_BYTES", 0)
+    monkeypatch.setattr(slices, "entropy_map", lambda *args: calls.append(1) or entropy_map(*args))
+    monkeypatch.setattr(sweep, "layout_of", lambda *_: None)
     p = logit_normal(shape, mean=-1).astype(np.float32)
     assert close(patch_level_confidence(p, size=side), pla(p, side), 1e-12)
     assert len(calls) < 100

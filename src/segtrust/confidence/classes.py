@@ -124,17 +124,26 @@ def _checked_names(p: Any, names: Any) -> list[str]:
     check_type(p.dtype, "p")
     if len(p.shape) < 2 or 0 in tuple(p.shape):
         raise EmptyArrayError(
-            f"p: expected an axis of classes and at least one pixel, got shape {tuple(p.shape)}."
+            f"p: expected an axis of classes and at least one pixel, got shape {tuple(p.shape)}. "
+            "Stack the maps of the classes along a first axis; a map of one class goes to score()."
         )
     if isinstance(names, str) or not isinstance(names, Iterable):
-        raise ParameterError(f"names: expected a list of {p.shape[0]} names, got {described(names)}.")
+        raise ParameterError(
+            f"names: expected a list of {p.shape[0]} names, got {described(names)}. "
+            "Name every channel, in order."
+        )
     listed = [str(name) if isinstance(name, str) else name for name in names]  # np.str_ reads badly in errors
     try:
         different = len(set(listed)) == len(listed)
     except TypeError:
-        raise ParameterError(f"names: expected one text a channel, got {described(listed)}.") from None
+        raise ParameterError(
+            f"names: expected one text a channel, got {described(listed)}. Name every channel, in order."
+        ) from None
     if len(listed) != p.shape[0] or not different:
-        raise ParameterError(f"names: expected {p.shape[0]} different names, got {listed}.")
+        raise ParameterError(
+            f"names: expected {p.shape[0]} different names, got {listed}. "
+            "Name every channel, the background too; channels lie along the first axis of p."
+        )
     return listed
 
 
@@ -165,7 +174,10 @@ def _masks(p: Any, mask: Any) -> Callable[[int], Any]:
         return lambda number: None
     check_array(mask, "mask")
     if tuple(mask.shape) != tuple(p.shape):
-        raise MaskShapeError(f"mask: expected one mask a channel, {tuple(p.shape)}, got {tuple(mask.shape)}.")
+        raise MaskShapeError(
+            f"mask: expected one mask a channel, {tuple(p.shape)}, got {tuple(mask.shape)}. "
+            "Stack the masks along a first axis; labels of a softmax go without independent=True."
+        )
     return lambda number: channel_of(mask, number)
 
 
@@ -177,7 +189,8 @@ def _masks_of_labels(p: Any, labels: Any) -> Callable[[int], Any]:
     check_array(labels, "mask")
     if tuple(labels.shape) != tuple(p.shape[1:]):
         raise MaskShapeError(
-            f"mask: expected labels of shape {tuple(p.shape[1:])}, got {tuple(labels.shape)}."
+            f"mask: expected labels of shape {tuple(p.shape[1:])}, got {tuple(labels.shape)}. "
+            "Give one label a pixel; one mask a channel goes with independent=True."
         )
     check_labels(labels, p.shape[0])
     beside = labels_beside(labels, p)

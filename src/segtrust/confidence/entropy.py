@@ -72,7 +72,10 @@ class PatchLevel(ConfidenceEstimator):
     def __post_init__(self) -> None:
         """Refuse a box without pixels."""
         if not isinstance(self.size, Integral) or self.size < 1:
-            raise ParameterError(f"size: expected a whole number of at least 1, got {self.size!r}.")
+            raise ParameterError(
+                f"size: expected a whole number of at least 1, got {self.size!r}. "
+                "It is the side of the box in pixels, 10 in the paper."
+            )
 
     @property
     def _needed(self) -> UncertaintyNeeds:

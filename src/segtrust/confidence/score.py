@@ -128,11 +128,17 @@ def score_batch(
     check_array(p, "p")
     check_type(p.dtype, "p")
     if len(p.shape) < 2 or p.shape[0] == 0:
-        raise EmptyArrayError(f"p: expected a batch axis and at least one map, got shape {tuple(p.shape)}.")
+        raise EmptyArrayError(
+            f"p: expected a batch axis and at least one map, got shape {tuple(p.shape)}. "
+            "Stack maps along a first axis; a single map goes to score()."
+        )
     if mask is not None:
         check_array(mask, "mask")
     if mask is not None and tuple(mask.shape) != tuple(p.shape):
-        raise MaskShapeError(f"mask: expected the batch's shape {tuple(p.shape)}, got {tuple(mask.shape)}.")
+        raise MaskShapeError(
+            f"mask: expected the batch's shape {tuple(p.shape)}, got {tuple(mask.shape)}. "
+            "Stack one mask a map, on the same grid."
+        )
     chosen = get_estimators(estimators)
     masks = (None if mask is None else mask[i] for i in range(p.shape[0]))
     rows = [

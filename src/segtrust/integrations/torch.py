@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from operator import add
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Required, TypedDict, get_args
 
-from segtrust.errors import EmptyArrayError, MaskShapeError, ParameterError, ProbabilityTypeError
+from segtrust.errors import EmptyArrayError, ParameterError, ProbabilityTypeError
 from segtrust.kernels.arrays import LEVELS, block_size, fold, name_of
 from segtrust.kernels.classes import check_labels, check_normalised
 from segtrust.kernels.device import as_binary_on_device
 from segtrust.kernels.inputs import check_array, check_fraction, described
 from segtrust.kernels.opening import open_map
+from segtrust.kernels.refusals import refuse_shape
 from segtrust.maps import EmptyPolicy
 from segtrust.optional import require
 
@@ -142,7 +143,10 @@ class SoftDiceConfidence(nn.Module):
         """Turn logits into probabilities, or check that the values are some."""
         check_tensor(values, "values")
         if values.ndim < _FEWEST_AXES[self.task] or values.numel() == 0:
-            raise EmptyArrayError(f"values: expected {_layout(self.task)}, got shape {tuple(values.shape)}.")
+            raise EmptyArrayError(
+                f"values: expected {_layout(self.task)}, got shape {tuple(values.shape)}. "
+                "A single image needs a batch axis: values[None]."
+            )
         if not self.from_logits:
             return values if _is_recorded() else self._checked(values)
         _check_logits(values)
@@ -173,7 +177,7 @@ class SoftDiceConfidence(nn.Module):
             shapes.append(without_classes)
         if mask.shape not in shapes:
             expected = " or ".join(str(tuple(each)) for each in shapes)
-            raise MaskShapeError(f"{name}: expected shape {expected}, got {tuple(mask.shape)}.")
+            refuse_shape(tuple(mask.shape), f"shape {expected}", name)
         if not labels:
             return self._flat(as_binary_on_device(mask, name))
         if not _is_recorded():

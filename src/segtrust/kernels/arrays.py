@@ -126,6 +126,11 @@ class ArrayDiceStatistics(DiceStatistics):
         """The array library that the numbers belong to."""
         return array_namespace(self.s)
 
+    @property
+    def has_doubles(self) -> bool:
+        """Whether the numbers are doubles, which some devices do not have."""
+        return name_of(self.s.dtype) == "float64"
+
     def constants(self, values: Any) -> Any:
         """Put plain numbers on the device."""
         return self.namespace.asarray(values, dtype=self.s.dtype, device=device_of(self.s))

@@ -10,7 +10,8 @@ from typing import Any, NoReturn
 import numpy as np
 from array_api_compat import is_torch_array
 
-from segtrust.errors import EmptyArrayError, ParameterError
+from segtrust.errors import ParameterError
+from segtrust.kernels.refusals import refuse_empty
 
 __all__ = ["as_array", "check_array", "check_fraction", "check_number", "check_weight", "described"]
 
@@ -42,7 +43,12 @@ def described(value: Any) -> str:
 
 
 def check_number(
-    value: Any, name: str, expected: str = "a finite number of at least 0", *, most: float = math.inf
+    value: Any,
+    name: str,
+    expected: str = "a finite number of at least 0",
+    *,
+    most: float = math.inf,
+    remedy: str = "Choose a number within these limits.",
 ) -> None:
     """Refuse what is not one finite number from 0 to ``most``."""
     if not isinstance(value, float | Real):  # float first, because it is quick
@@ -53,14 +59,16 @@ def check_number(
     try:
         number = float(value)
     except OverflowError:  # whole numbers and fractions may be of any size
-        raise ParameterError(f"{name}: expected {expected}, got a number too large for a float.") from None
+        came = "a number too large for a float"
+        raise ParameterError(f"{name}: expected {expected}, got {came}. {remedy}") from None
     if not 0.0 <= number <= min(most, _LARGEST):
-        raise ParameterError(f"{name}: expected {expected}, got {value!r}.")
+        raise ParameterError(f"{name}: expected {expected}, got {value!r}. {remedy}")
 
 
 def check_fraction(value: Any, name: str) -> None:
     """Refuse what is not one number from 0 to 1, such as a decision threshold."""
-    check_number(value, name, "a number in [0, 1]", most=1.0)
+    remedy = "Divide a percentage by 100 and an 8-bit level by 255; of a logit take the sigmoid."
+    check_number(value, name, "a number in [0, 1]", most=1.0, remedy=remedy)
 
 
 def check_weight(value: Any, name: str) -> None:
@@ -111,7 +119,7 @@ def check_array(values: Any, name: str) -> None:
     if not _has_shape_and_type(values):
         _refuse_no_array(values, name)
     if values.shape is None:  # a data set of HDF5 that was made without any data
-        raise EmptyArrayError(f"{name}: expected at least one pixel, got an array without a shape.")
+        refuse_empty(None, name)
     _check_unmasked(values, name)
     if hasattr(values, "todense"):
         _refuse_sparse(values, name, "todense")

@@ -32,8 +32,9 @@ _FIRST, _LAST = -73, 33
 _MIDDLING, _MIDDLING_ORDER = 1.0 / 16.0, 12
 """Values set apart up to here need no factor of their own: 16⁻¹² < 4e-15. There may be ten times as many of
 them as of larger ones, and the rounding of so many factors close to 1 would show where they are equal."""
-_LARGEST_Y = 300.0
-"""Beyond it even the slowest exponential, exp(-y), is 0."""
+_LARGEST_Y, _LARGEST_Y_OF_SINGLES = 300.0, 64.0
+"""Beyond it even the slowest exponential, exp(-y), is 0; up to it Σ p/(1 - p + p exp(-y)) over the pixels set
+apart is finite where some are certain, in doubles and in singles."""
 
 
 class Nodes(NamedTuple):
@@ -44,13 +45,13 @@ class Nodes(NamedTuple):
     tail: float
 
 
-def _nodes(scale: float, beta: float) -> Nodes:
+def _nodes(scale: float, beta: float, largest_y: float) -> Nodes:
     """Place the nodes; a weight above 1 stretches the distance from the mean to the slowest exponential."""
     more = math.ceil(math.log(max(beta, 1.0)) / _STEP)
     y = np.exp(np.arange(_FIRST, _LAST + 1 + more) * _STEP) / scale
-    weight = np.where(y <= _LARGEST_Y, _STEP * y, 0.0)
+    weight = np.where(y <= largest_y, _STEP * y, 0.0)
     tail = _STEP * float(y[0]) / np.expm1(_STEP)
-    return Nodes(np.minimum(y, _LARGEST_Y), weight, tail)
+    return Nodes(np.minimum(y, largest_y), weight, tail)
 
 
 def _series(powers: Any, u: Any) -> tuple[Any, Any]:
@@ -100,13 +101,15 @@ def expected_tversky(statistics: DiceStatistics, alpha: float, beta: float) -> A
         return statistics.s * 0.0
     k, s, lam = float(statistics.k), host_number(statistics.s), host_number(statistics.lam)
     floor = alpha * (k - 1.0) + 1.0
-    rule = _nodes(floor + (1.0 - alpha) * s + beta * lam, beta)
+    largest_y = _LARGEST_Y if statistics.has_doubles else _LARGEST_Y_OF_SINGLES
+    rule = _nodes(floor + (1.0 - alpha) * s + beta * lam, beta, largest_y)
     y, weight = statistics.constants(rule.y), statistics.constants(rule.weight)
     log_inside, slope = _side(statistics, 1, (1.0 - alpha) * y)
     log_outside, _ = _side(statistics, 0, beta * y)
     xp = statistics.namespace
     integrand = xp.exp(log_inside + log_outside - floor * y) * slope
-    return xp.sum(weight * integrand) + rule.tail * statistics.s
+    expected = xp.sum(weight * integrand) + rule.tail * statistics.s
+    return min(expected, 1.0) if xp is np else expected  # rounding; on a device a limit would cut gradients
 
 
 def expected_dice(statistics: DiceStatistics) -> Any:

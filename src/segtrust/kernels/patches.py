@@ -2,8 +2,10 @@
 
 The map is seen as (z, y, x). It is cut into tiles of rows (y); a tile walks along z with a ring of the last
 ``side`` slices, whose sum is kept up to date; every slice is then summed along y and x. Rows that two tiles
-share are handed on, not computed again. Along x a window is the sum of five windows of a fifth of its side
-and a rest, which takes two passes over a cached row for the usual side of 10.
+share are handed on, not computed again. Where all that would take much memory, the ring has one slot, nothing
+is handed on, and entropies are computed once more. Along x a window is the sum of five windows of a fifth of
+its side and a rest, which takes two passes over a cached row for the usual side of 10; large fifths are
+summed in the same way.
 """
 
 from __future__ import annotations
@@ -13,23 +15,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from segtrust.compiled import elementwise, entry, plain
+from segtrust.kernels.layouts import Layout, Tile
 from segtrust.kernels.patterns import prefer_wide_vectors
-from segtrust.kernels.uncertainty import entropy_map, measure_stretch, new_work
+from segtrust.kernels.uncertainty import entropy_map, fill_stretch, measure_stretch, new_work
 
 __all__ = [
     "Walk",
-    "bytes_of_walk",
     "hand_over",
     "largest_sum",
     "new_walk",
-    "rows_per_tile",
     "walk_tile",
     "window_sums",
 ]
 
-_RING_BYTES = 1 << 20
 _LINE = 1536
 """Pixels of the rows that are summed along x together: three such buffers fit the first-level cache."""
+
+_LARGE = 10
+"""Neighbours that are added up by fifths."""
 
 _REFRESH = 32
 """Sides after which the running sum along z is made anew, so that rounding cannot pile up."""
@@ -43,6 +46,7 @@ class Walk(NamedTuple):
     width: int
     entropy: Any
     ring: Any
+    """Entropies of the slices in the box, or one slot for those of the slice that leaves it."""
     column: Any
     column_rows: Any
     """``column``, seen as rows."""
@@ -51,6 +55,8 @@ class Walk(NamedTuple):
     """``lines``, seen as rows."""
     fifths: Any
     """Zeros, and never written to, where the side is below five."""
+    parts: Any
+    """Windows of a fifth of a fifth."""
     rests: Any
     """Zeros, and never written to, where the side is a multiple of five."""
     best: Any
@@ -60,44 +66,26 @@ class Walk(NamedTuple):
     work: Any
 
 
-def bytes_of_walk(shape: tuple[int, ...], sides: tuple[int, ...]) -> int:
-    """Memory of the larger buffers of a walk: the ring, and the rows that tiles share."""
-    depth, _, width = shape
-    rows = rows_per_tile(shape, sides) + sides[1] - 1
-    return 8 * width * (sides[0] * rows + depth * (sides[1] - 1))
-
-
-def rows_per_tile(shape: tuple[int, ...], sides: tuple[int, ...]) -> int:
-    """Rows whose ring of slices fits the second-level cache; at least one, and as many in every tile.
-
-    Threads walk the same number of tiles each, so that equal tiles are equal shares.
-    """
-    _, height, width = shape
-    places = height - sides[1] + 1
-    rows = max(1, min(_RING_BYTES // (8 * sides[0] * width) - (sides[1] - 1), places))
-    tiles = -(-places // rows)
-    return -(-places // tiles)
-
-
-def new_walk(shape: tuple[int, ...], sides: tuple[int, ...]) -> Walk:
+def new_walk(layout: Layout) -> Walk:
     """Buffers for one thread."""
-    depth, _, width = shape
-    rows = rows_per_tile(shape, sides) + sides[1] - 1
+    depth, _, width = layout.shape
+    rows = layout.rows + layout.shared
     line = max(1, _LINE // width) * width
     column, lines = np.empty((rows, width)), np.empty((rows, width))
     return Walk(
-        sides=sides,
+        sides=layout.sides,
         width=width,
         entropy=np.empty(rows * width),
-        ring=np.empty((sides[0], rows * width)),
+        ring=np.empty((layout.slots, rows * width)),
         column=column.reshape(-1),
         column_rows=column,
         lines=lines.reshape(-1),
         line_rows=lines,
         fifths=np.zeros(line),
+        parts=np.empty(line),
         rests=np.zeros(line),
         best=np.zeros(line),
-        handed=np.empty((depth, (sides[1] - 1) * width)),
+        handed=np.empty((depth, layout.handed * width)),
         work=new_work(),
     )
 
@@ -128,6 +116,14 @@ def _sum_of(first: Any, second: Any, out: Any) -> None:
     prefer_wide_vectors()
     for i in range(out.size):
         out[i] = first[i] + second[i]
+
+
+@elementwise
+def _sum_five(parts: Any, out: Any) -> None:
+    first, second, third, fourth, fifth = parts
+    prefer_wide_vectors()
+    for i in range(out.size):
+        out[i] = (first[i] + second[i]) + (third[i] + fourth[i]) + fifth[i]
 
 
 @elementwise
@@ -168,20 +164,46 @@ def _clear(out: Any) -> None:
 
 
 @plain
-def _sum_along_z(walk: Any, z: int, size: int) -> bool:
+def _forgets(walk: Any) -> bool:
+    """Tell whether entropies of slices in the box are not held."""
+    return bool(walk.ring.shape[0] < walk.sides[0])
+
+
+@plain
+def _recalled(source: Any, z: int, walk: Any) -> Any:
+    """Entropies of the tile's rows of slice ``z``, which is in the box."""
+    values, codes, first, last = source
+    slot = walk.ring[z % walk.ring.shape[0], : last - first]
+    if _forgets(walk):
+        fill_stretch(values[z, first:last], codes, walk.work, slot)
+    return slot
+
+
+@plain
+def _known(source: Any, z: int, walk: Any, out: Any) -> None:
+    """Fill ``out`` with the entropies of the rows of slice ``z`` that the tile before has measured."""
+    values, codes, first, _ = source
+    if _forgets(walk):
+        fill_stretch(values[z, first : first + out.size], codes, walk.work, out)
+    else:
+        _copy(walk.handed[z], out)
+
+
+@plain
+def _sum_along_z(source: Any, z: int, walk: Any) -> bool:
     """Bring ``column`` up to slice ``z``; tell whether it covers a whole box."""
-    side = walk.sides[0]
-    entropy, column, slot = walk.entropy[:size], walk.column[:size], walk.ring[z % side, :size]
+    side, size = walk.sides[0], source[3] - source[2]
+    entropy, column = walk.entropy[:size], walk.column[:size]
     if z == 0:
         _clear(column)
     if z < side:
-        _grow(entropy, slot, column)
+        _grow(entropy, walk.ring[z % walk.ring.shape[0], :size], column)
     else:
-        _step(entropy, slot, column)
+        _step(entropy, _recalled(source, z - side, walk), column)
         if z % (_REFRESH * side) == 0:
             _clear(column)
             for i in range(side):
-                _add_to(column, walk.ring[i, :size])
+                _add_to(column, _recalled(source, z - i, walk))
     return bool(z >= side - 1)
 
 
@@ -212,6 +234,18 @@ def _windows(line: Any, side: int, out: Any) -> Any:
 
 
 @plain
+def _large_windows(line: Any, side: int, out: Any, parts: Any) -> Any:
+    """Do as `_windows` does, in fewer passes where the side is large."""
+    if side < _LARGE:
+        return _windows(line, side, out)
+    size, fifth = line.size - side + 1, side // 5
+    _sum_five(_five(_windows(line, fifth, parts), fifth), out[:size])
+    for offset in range(5 * fifth, side):
+        _add_to(out[:size], line[offset : offset + size])
+    return out[:size]
+
+
+@plain
 def _largest_windows(walk: Any, lines: int) -> None:
     """Update ``best`` with the windows along x: five of a fifth of the side, and the rest.
 
@@ -224,7 +258,8 @@ def _largest_windows(walk: Any, lines: int) -> None:
     together = walk.best.size // width
     for first in range(0, lines, together):
         line = walk.lines[first * width : min(first + together, lines) * width]
-        fifths, rests = _windows(line, fifth, walk.fifths), _windows(line, rest, walk.rests)
+        fifths = _large_windows(line, fifth, walk.fifths, walk.parts)
+        rests = _windows(line, rest, walk.rests)
         best = walk.best[: line.size - side + 1]
         _keep_larger(_five(fifths, fifth), rests[after:], best)
 
@@ -241,22 +276,22 @@ def walk_tile(values: Any, codes: Any, span: Any, walk: Any, measures: Any) -> b
     first, fresh, last = span
     width = walk.width
     size, known, shared = (last - first) * width, (fresh - first) * width, walk.handed.shape[1]
+    source = values, codes, first * width, last * width
     for z in range(values.shape[0]):
-        _copy(walk.handed[z], walk.entropy[:known])
+        _known(source, z, walk, walk.entropy[:known])
         stretch = values[z, fresh * width : last * width]
         if not measure_stretch(stretch, codes, walk.work, measures, walk.entropy[known:size]):
             return False
         _copy(walk.entropy[size - shared : size], walk.handed[z])
-        if _sum_along_z(walk, z, size):
+        if _sum_along_z(source, z, walk):
             _largest_windows(walk, _sum_along_y(walk, last - first))
     return True
 
 
-def hand_over(values: Any, codes: Any, rows: tuple[int, int], walk: Walk) -> None:
+def hand_over(values: Any, codes: Any, tile: Tile, walk: Walk) -> None:
     """Compute what the tile before would have handed on, for a walk that begins in the middle."""
-    first, fresh = rows
-    for z in range(values.shape[0] if fresh > first else 0):
-        shared = values[z, first * walk.width : fresh * walk.width]
+    for z in range(values.shape[0] if walk.handed.size and tile.fresh > tile.first else 0):
+        shared = values[z, tile.first * walk.width : tile.fresh * walk.width]
         walk.handed[z, : shared.size] = entropy_map(shared, codes)
 
 

@@ -21,8 +21,10 @@ __all__ = [
     "check_shapes",
     "check_type",
     "mask_name",
+    "refuse_empty",
     "refuse_mask_type",
     "refuse_mask_values",
+    "refuse_shape",
     "refuse_type",
     "refuse_value",
 ]
@@ -63,12 +65,26 @@ def mask_name(source: str) -> str:
 def check_shapes(shape: tuple[int, ...], mask_shape: tuple[int, ...] | None, source: str) -> None:
     """Refuse a map without a pixel, and a mask of another shape than its map."""
     if math.prod(shape) == 0:
-        raise EmptyArrayError(f"{source}: expected at least one pixel, got an array of shape {shape}.")
+        refuse_empty(shape, source)
     if mask_shape is not None and mask_shape != shape:
-        raise MaskShapeError(
-            f"{mask_name(source)}: expected the shape of {source}, {shape}, got {mask_shape}. "
-            "Both must lie on the same grid; resample or transpose one of them first."
-        )
+        refuse_shape(mask_shape, f"the shape of {source}, {shape}", mask_name(source))
+
+
+def refuse_empty(shape: tuple[int, ...] | None, source: str) -> NoReturn:
+    """Refuse an array without a pixel."""
+    came = "an array without a shape" if shape is None else f"an array of shape {shape}"
+    raise EmptyArrayError(
+        f"{source}: expected at least one pixel, got {came}. "
+        "Look where its pixels were lost (a crop, a file that was not filled), or leave the case out."
+    )
+
+
+def refuse_shape(shape: tuple[int, ...], expected: str, source: str) -> NoReturn:
+    """Refuse a mask that does not lie on the grid of what it belongs to."""
+    raise MaskShapeError(
+        f"{source}: expected {expected}, got {shape}. "
+        "Both must lie on the same grid; resample or transpose one of them first."
+    )
 
 
 def check_type(dtype: Any, source: str) -> None:
@@ -89,7 +105,10 @@ def refuse_type(dtype: Any, kind: str, source: str) -> NoReturn:
 
 def refuse_mask_type(dtype: Any, source: str) -> NoReturn:
     """Refuse a type that holds no mask."""
-    raise MaskError(f"{source}: expected bool, integers or floats of 0 and 1, got {dtype}.")
+    raise MaskError(
+        f"{source}: expected bool, integers or floats of 0 and 1, got {dtype}. "
+        "Make it bool first, for example mask == 1."
+    )
 
 
 def refuse_mask_values(values: Sequence[float], source: str) -> NoReturn:

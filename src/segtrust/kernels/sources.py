@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.errors import EmptyArrayError, MaskShapeError
 from segtrust.kernels import sweep
 from segtrust.kernels.needs import UncertaintyNeeds
+from segtrust.kernels.refusals import check_shapes
 from segtrust.kernels.select import SAMPLE, Selector, bracket_from_sample, sample_doubts
 from segtrust.kernels.statistics import Counts, DiceStatistics, UncertaintyStatistics
 from segtrust.kernels.sweep import Ranks, UncertaintyRequest
@@ -122,10 +122,8 @@ class ChunkedMap(HostMap):
 
     def __post_init__(self) -> None:
         """Check the shapes; types are checked when a chunk is read."""
-        if math.prod(self.p.shape) == 0:
-            raise EmptyArrayError(f"{self.source}: expected at least one pixel, got shape {self.p.shape}.")
-        if self.mask is not None and tuple(self.mask.shape) != tuple(self.p.shape):
-            raise MaskShapeError(f"mask: expected shape {self.p.shape}, got {self.mask.shape}.")
+        mask_shape = None if self.mask is None else tuple(self.mask.shape)
+        check_shapes(tuple(self.p.shape), mask_shape, self.source)
 
     @property
     def n(self) -> int:

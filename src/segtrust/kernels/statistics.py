@@ -101,6 +101,11 @@ class DiceStatistics:
         return self.counts.lam
 
     @property
+    def has_doubles(self) -> bool:
+        """Whether the numbers are doubles, which some devices do not have."""
+        return True
+
+    @property
     def keeps_all_apart(self) -> bool:
         """Whether neither side has mass enough to have been folded into power sums."""
         return host_number(self.s) < MASS_LIMIT and host_number(self.lam) < MASS_LIMIT

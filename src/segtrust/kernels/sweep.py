@@ -14,16 +14,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from segtrust.kernels.bits import float_of_bits
-from segtrust.kernels.patches import (
-    Walk,
-    bytes_of_walk,
-    hand_over,
-    largest_sum,
-    new_walk,
-    rows_per_tile,
-    walk_tile,
-    window_sums,
-)
+from segtrust.kernels.layouts import Layout, Tile, layout_of
+from segtrust.kernels.patches import Walk, hand_over, largest_sum, new_walk, walk_tile
+from segtrust.kernels.slices import largest_by_slices
 from segtrust.kernels.statistics import APART_ABOVE, ORDER, Counts, DiceStatistics, UncertaintyStatistics
 from segtrust.kernels.sums import (
     QUARTIC_MASS,
@@ -42,7 +35,6 @@ from segtrust.kernels.uncertainty import (
     NOWHERE,
     Bracket,
     Measures,
-    entropy_map,
     measure_segment,
     new_measures,
     new_work,
@@ -54,10 +46,6 @@ __all__ = ["Ranks", "UncertaintyRequest", "count", "dice_statistics", "largest_p
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
-_WALK_BYTES, _WALK_SHARE = 1 << 22, 0.12
-"""Memory that a walk may take, in all and beside the map; see `_can_walk`."""
-_STRETCH = 1 << 15
-"""Pixels whose entropies are held at once where slices are small."""
 
 
 def _run(work: Callable[[_Task], _Result], tasks: Sequence[_Task]) -> Sequence[_Result]:
@@ -222,29 +210,14 @@ def measure(view: MapView, request: UncertaintyRequest) -> tuple[UncertaintyStat
         return _measure_by_segments(view, request)
     side = request.side
     sides = tuple(min(side, length) for length in view.values.shape)
-    if _can_walk(view, sides):
-        return _measure_by_tiles(view, request, sides)
+    if layout := _layout_of(view, sides):
+        return _measure_by_tiles(view, request, layout)
     statistics, ranks = _measure_by_segments(view, request)
-    return replace(statistics, patch=_largest_patch_by_slices(view, sides)), ranks
+    return replace(statistics, patch=largest_by_slices(view, sides)), ranks
 
 
-def _long_axes(shape: tuple[int, ...], sides: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Leave out axes of length 1, which make no difference to a box."""
-    kept = [axis for axis, length in enumerate(shape) if length > 1] or [0]
-    return tuple(shape[axis] for axis in kept), tuple(sides[axis] for axis in kept)
-
-
-def _as_volume(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return (1,) * (3 - len(shape)) + shape
-
-
-def _can_walk(view: MapView, sides: tuple[int, ...]) -> bool:
-    """Tell whether the map has two or three long axes and the walk's buffers are small beside it."""
-    shape, sides = _long_axes(view.values.shape, sides)
-    if len(shape) not in (2, 3):
-        return False
-    allowed = max(_WALK_BYTES, _WALK_SHARE * view.values.nbytes)
-    return bool(bytes_of_walk(_as_volume(shape), _as_volume(sides)) <= allowed)
+def _layout_of(view: MapView, sides: tuple[int, ...]) -> Layout | None:
+    return layout_of(view.values.shape, sides, view.values.nbytes)
 
 
 def _read(measures: Measures, n: int, patch: float = -math.inf) -> tuple[UncertaintyStatistics, Ranks]:
@@ -279,17 +252,15 @@ def _measure_by_segments(view: MapView, request: UncertaintyRequest) -> tuple[Un
 
 
 def _measure_by_tiles(
-    view: MapView, request: UncertaintyRequest, sides: tuple[int, ...]
+    view: MapView, request: UncertaintyRequest, layout: Layout
 ) -> tuple[UncertaintyStatistics, Ranks]:
     """Measure a map with its patches; each thread walks neighbouring tiles and hands rows on."""
-    shape, sides = map(_as_volume, _long_axes(view.values.shape, sides))
-    volume = view.values.reshape(shape)
-    tiles = _tiles(volume.shape, sides)
+    volume, tiles = view.values.reshape(layout.shape), layout.tiles
     threads = min(current_threads(), len(tiles))
     runs = [tiles[len(tiles) * i // threads : len(tiles) * (i + 1) // threads] for i in range(threads)]
 
-    def one(run: list[_Tile]) -> list[tuple[UncertaintyStatistics, Ranks]] | None:
-        return _walk_run(volume, view.codes, run, new_walk(volume.shape, sides), request)
+    def one(run: list[Tile]) -> list[tuple[UncertaintyStatistics, Ranks]] | None:
+        return _walk_run(volume, view.codes, run, new_walk(layout), request)
 
     results = list(_run(one, runs))
     if None in results:
@@ -297,32 +268,13 @@ def _measure_by_tiles(
     return total(part for parts in results if parts is not None for part in parts)
 
 
-@dataclass(frozen=True)
-class _Tile:
-    """Rows ``first`` to ``last`` of each slice, of which those from ``fresh`` on are new to the walk."""
-
-    first: int
-    fresh: int
-    last: int
-
-
-def _tiles(shape: tuple[int, ...], sides: tuple[int, ...]) -> list[_Tile]:
-    shared = sides[1] - 1
-    rows = rows_per_tile(shape, sides)
-    starts = range(0, shape[1] - shared, rows)
-    ends = [min(start + rows + shared, shape[1]) for start in starts]
-    return [
-        _Tile(start, start + shared if start else 0, end) for start, end in zip(starts, ends, strict=True)
-    ]
-
-
 def _walk_run(
-    volume: Any, codes: Any, run: list[_Tile], walk: Walk, request: UncertaintyRequest
+    volume: Any, codes: Any, run: list[Tile], walk: Walk, request: UncertaintyRequest
 ) -> list[tuple[UncertaintyStatistics, Ranks]] | None:
     """Walk neighbouring tiles; ``None`` where a value is no probability."""
     parts = []
     slices = volume.reshape(volume.shape[0], -1)
-    hand_over(slices, codes, (run[0].first, run[0].fresh), walk)
+    hand_over(slices, codes, run[0], walk)
     for tile in run:
         measures = request.new_measures()
         if not walk_tile(slices, codes, (tile.first, tile.fresh, tile.last), walk, measures):
@@ -338,45 +290,6 @@ def largest_patch(view: MapView, sides: tuple[int, ...]) -> float:
         sides = sides[::-1]
     if any(side > length for side, length in zip(sides, view.values.shape, strict=True)):
         return -math.inf
-    if _can_walk(view, sides):
-        return _measure_by_tiles(view, UncertaintyRequest(), sides)[0].patch
-    return _largest_patch_by_slices(view, sides)
-
-
-def _largest_patch_by_slices(view: MapView, sides: tuple[int, ...]) -> float:
-    """Largest patch of any map with any box, in little memory; a pass of its own along the longest axis."""
-    shape, sides = _long_axes(view.values.shape, sides)
-    along = int(np.argmax(shape))
-    slices, side = np.moveaxis(view.values.reshape(shape), along, 0), sides[along]
-    inner = sides[:along] + sides[along + 1 :]
-    pixels = slices[0].size
-    together = max(side, _STRETCH // pixels)
-    if (together + side - 1) * pixels <= 8 * _STRETCH:
-        return _largest_in_slabs(slices, view.codes, (side, *inner), together)
-    return _largest_of_column(slices, view.codes, (side, *inner))
-
-
-def _largest_in_slabs(slices: Any, codes: Any, sides: tuple[int, ...], together: int) -> float:
-    """Largest patch where slices are small: some at once, and those that the last boxes reach into."""
-    firsts = range(0, len(slices) - sides[0] + 1, together)
-    slabs = (slices[first : first + together + sides[0] - 1] for first in firsts)
-    return max(float(window_sums(entropy_map(slab, codes), sides).max()) for slab in slabs)
-
-
-def _largest_of_column(slices: Any, codes: Any, sides: tuple[int, ...]) -> float:
-    """Largest patch where slices are large.
-
-    The windows of a slice are added when it enters the box and computed once more to be taken off when it
-    leaves. Rounding is that of the largest sum, which is the one that counts.
-    """
-    side, inner = sides[0], sides[1:]
-
-    def windows(z: int) -> Any:
-        return window_sums(entropy_map(slices[z], codes), inner)
-
-    column, largest = 0.0, -math.inf
-    for z in range(len(slices)):
-        column = column + windows(z) - (windows(z - side) if z >= side else 0.0)
-        if z >= side - 1:
-            largest = max(largest, float(column.max()))
-    return largest
+    if layout := _layout_of(view, sides):
+        return _measure_by_tiles(view, UncertaintyRequest(), layout)[0].patch
+    return largest_by_slices(view, sides)

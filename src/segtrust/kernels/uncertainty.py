@@ -18,6 +18,7 @@ __all__ = [
     "Bracket",
     "Measures",
     "entropy_map",
+    "fill_stretch",
     "measure_segment",
     "measure_stretch",
     "new_measures",
@@ -224,12 +225,18 @@ def measure_segment(values: Any, codes: Any, work: Any, measures: Any) -> bool:
     return True
 
 
-@entry
-def _fill_map(values: Any, codes: Any, work: Any, out: Any) -> None:
+@plain
+def fill_stretch(values: Any, codes: Any, work: Any, out: Any) -> None:
+    """Fill ``out`` with the entropies of contiguous pixels, and measure nothing."""
     for first in range(0, values.size, BLOCK):
         last = min(first + BLOCK, values.size)
         block = as_floats(values[first:last], codes, work[0])
         fill_entropies(block, work[1, : last - first], out[first:last])
+
+
+@entry
+def _fill_map(values: Any, codes: Any, work: Any, out: Any) -> None:
+    fill_stretch(values, codes, work, out)
 
 
 def entropy_map(values: Any, codes: Any) -> Any:
