@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from segtrust.compiled import elementwise, entry, plain, reduction
-from segtrust.kernels.patterns import as_floats, prefer_wide_vectors, unsigned_pattern
+from segtrust.kernels.patterns import FETCHED, as_floats, fetch_ahead, prefer_wide_vectors, unsigned_pattern
 from segtrust.kernels.statistics import APART_ABOVE, MASS_LIMIT, ORDER
 
 __all__ = [
@@ -136,25 +136,50 @@ def _cut(mask: Any, first: int, last: int) -> Any:
 
 @reduction
 def _count(block: Any, mask: Any, threshold: Any, unit: Any) -> Any:
-    """Count one block by side; give (count, Σp inside, Σp outside, largest bit pattern).
+    """Count the foreground of one block, and find its largest bit pattern.
 
     Adding zero takes the sign from a negative zero, whose pattern is not that of 0.
     """
     prefer_wide_vectors()
-    inside = 0.0
-    outside = 0.0
     none = unit - unit
     count = none
     top = unsigned_pattern(none)
     for i in range(block.size):
         x = block[i] + none
-        hit = _inside(x, mask, i, threshold)
-        inside += np.float64(x) if hit else 0.0
-        outside += 0.0 if hit else np.float64(x)
-        count += unit if hit else none
+        count += unit if _inside(x, mask, i, threshold) else none
         bits = unsigned_pattern(x)
         top = bits if bits > top else top
-    return count, inside, outside, top
+    return count, top
+
+
+@reduction
+def _masses(part: Any, mask: Any, threshold: float) -> Any:
+    """Give Σp outside and inside.
+
+    A loop of its own, in doubles from the start: counts and sums in one loop mix vectors of two widths, and
+    where there are 16 registers that takes twice as long.
+    """
+    prefer_wide_vectors()
+    inside = outside = 0.0
+    for i in range(part.size):
+        x = np.float64(part[i])
+        v = x if _inside(x, mask, i, threshold) else 0.0
+        inside += v
+        outside += x - v
+    return outside, inside
+
+
+@plain
+def _masses_while_fetching(block: Any, mask: Any, pixels: Any, last: int) -> Any:
+    """Give Σp outside and inside of a block that ends before ``last``, the next one being fetched."""
+    outside = inside = 0.0
+    for first in range(0, block.size, FETCHED):
+        fetch_ahead(pixels.values, last + first)
+        part, part_mask = block[first : first + FETCHED], _cut(mask, first, first + FETCHED)
+        less, more = _masses(part, part_mask, np.float64(pixels.threshold))
+        outside += less
+        inside += more
+    return outside, inside
 
 
 @reduction
@@ -163,7 +188,7 @@ def _quartic(block: Any, mask: Any, threshold: Any, totals: Any) -> None:
     in2 = in3 = in4 = out2 = out3 = out4 = 0.0
     for i in range(block.size):
         x = np.float64(block[i])
-        v = x if _inside(block[i], mask, i, threshold) else 0.0
+        v = x if _inside(x, mask, i, threshold) else 0.0
         w = x - v
         v2 = v * v
         w2 = w * w
@@ -222,7 +247,7 @@ def _add_powers(block: Any, mask: Any, pixels: Any, count: float, totals: Any) -
     elif count == block.size:
         _quartic_one_side(block, totals[1])
     else:
-        _quartic(block, mask, pixels.threshold, totals)
+        _quartic(block, mask, np.float64(pixels.threshold), totals)
 
 
 @entry
@@ -236,11 +261,12 @@ def sum_segment(pixels: Any, scratch: Any, sums: Any) -> bool:
         last = min(first + BLOCK, pixels.values.size)
         block = as_floats(pixels.values[first:last], pixels.codes, scratch)
         mask = _cut(pixels.mask, first, last)
-        count, inside, outside, top = _count(block, mask, pixels.threshold, pixels.unit)
+        count, top = _count(block, mask, pixels.threshold, pixels.unit)
         if top > one:
             return False
         sums.totals[0, 0] += last - first - count
         sums.totals[1, 0] += count
+        outside, inside = _masses_while_fetching(block, mask, pixels, last)
         sums.totals[0, 1] += outside
         sums.totals[1, 1] += inside
         if sums.powers.shape[1] and top > 0:
