@@ -1,8 +1,9 @@
 """Long experiments in parts: each is kept when it is finished, so that a run can go on where it was stopped.
 
-A part is a name and a function without arguments that gives arrays. Parts may be computed by several
-processes; what they give does not depend on that. A finished part is one file, which appears whole or not at
-all, and says with which parameters it was made.
+A part is a name and a function without arguments that gives arrays. Several threads may compute parts side by
+side, since nearly all of the time goes into compiled loops that leave Python's lock alone; what comes out does
+not depend on their number. A finished part is one file, which appears whole or not at all, and says with
+which parameters it was made.
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ import os
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ class Part:
     name
         Of its file, different for each part.
     compute
-        Gives its arrays by name; something that can be sent to another process.
+        Gives its arrays by name.
     weight
         What it counts for in the progress.
     """
@@ -109,7 +109,7 @@ class PartStore:
         if path is None:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(f".{os.getpid()}.tmp")
+        draft = path.with_suffix(f".{os.getpid()}.tmp")  # two runs at once do not share one
         with draft.open("wb") as file:
             np.savez(file, **{_PARAMETERS: json.dumps(dict(self.parameters))}, **arrays)
         draft.replace(path)
@@ -134,8 +134,7 @@ def compute_parts(
     store
         Where finished parts are.
     workers
-        Processes at work; 1 computes here. A script that asks for more must guard its own code by
-        ``if __name__ == "__main__"``, because the others import it.
+        Threads at work.
     advance
         Told the weight of each part when it is there.
 
@@ -144,7 +143,7 @@ def compute_parts(
     dict
         Beside its own arrays each part has ``"seconds"``, the time that it took when it was computed.
     """
-    if workers < 1:
+    if not isinstance(workers, int) or workers < 1:
         raise ParameterError(f"workers: expected a whole number of at least 1, got {workers!r}.")
     found = {part.name: store.load(part.name) for part in parts}
     for part in parts:
@@ -168,8 +167,7 @@ def _computed(parts: Sequence[Part], workers: int) -> Iterator[tuple[Part, Array
     if workers == 1 or len(parts) < 2:
         yield from ((part, _timed(part)) for part in parts)
         return
-    # A new interpreter each: a copy of this one would inherit the locks of its threads.
-    pool = ProcessPoolExecutor(min(workers, len(parts)), mp_context=get_context("spawn"))
+    pool = ThreadPoolExecutor(min(workers, len(parts)))
     try:
         running: dict[Future[Arrays], Part] = {pool.submit(_timed, part): part for part in parts}
         for done in as_completed(running):

@@ -168,7 +168,7 @@ class SyntheticResults:
         ]
 
     def seconds(self) -> dict[str, float]:
-        """Time that each experiment took, over all its parts and processes."""
+        """Time that each experiment took, over all its parts."""
         return {
             name: float(sum(arrays["seconds"] for arrays in self.repeats(name))) for name in EXPERIMENTS
         }
@@ -207,7 +207,7 @@ def run_synthetic(
     folder
         Where finished parts are kept, and looked for; ``None`` keeps nothing.
     workers, advance
-        As for `segtrust.experiments.parts.compute_parts`. Results do not depend on the number of processes.
+        As for `segtrust.experiments.parts.compute_parts`. Results do not depend on the number of threads.
 
     Examples
     --------
