@@ -1,20 +1,22 @@
 """Long experiments in parts: each is kept when it is finished, so that a run can go on where it was stopped.
 
-A part is a name and a function without arguments that gives arrays. Several threads may compute parts side by
-side, since nearly all of the time goes into compiled loops that leave Python's lock alone; what comes out does
-not depend on their number. A finished part is one file, which appears whole or not at all, and says with
-which parameters it was made.
+A part is a name and a function without arguments that gives arrays. Several processes may compute parts side
+by side; what comes out does not depend on their number. A finished part is one file, which appears whole or
+not at all, and says with which parameters it was made.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +40,7 @@ class Part:
     name
         Of its file, different for each part.
     compute
-        Gives its arrays by name.
+        Gives its arrays by name; something that can be sent to another process.
     weight
         What it counts for in the progress.
     """
@@ -111,7 +113,8 @@ class PartStore:
         path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_suffix(f".{os.getpid()}.tmp")  # two runs at once do not share one
         with draft.open("wb") as file:
-            np.savez(file, **{_PARAMETERS: json.dumps(dict(self.parameters))}, **arrays)
+            made_with: Any = {_PARAMETERS: json.dumps(dict(self.parameters))}
+            np.savez(file, **made_with, **arrays)
         draft.replace(path)
 
     def _path(self, name: str) -> Path | None:
@@ -125,7 +128,7 @@ def compute_parts(
     workers: int = 1,
     advance: Callable[[int], object] = lambda done: None,
 ) -> dict[str, Arrays]:
-    """Give the arrays of each part by its name: those that are kept as they are, the others computed and kept.
+    """Give the arrays of each part by its name: those that are kept, and the others computed, and kept now.
 
     Parameters
     ----------
@@ -134,7 +137,8 @@ def compute_parts(
     store
         Where finished parts are.
     workers
-        Threads at work.
+        Processes at work; 1 computes in this one. A script that asks for more must guard its own code by
+        ``if __name__ == "__main__"``, because the others import it.
     advance
         Told the weight of each part when it is there.
 
@@ -167,10 +171,24 @@ def _computed(parts: Sequence[Part], workers: int) -> Iterator[tuple[Part, Array
     if workers == 1 or len(parts) < 2:
         yield from ((part, _timed(part)) for part in parts)
         return
-    pool = ThreadPoolExecutor(min(workers, len(parts)))
+    # New interpreters: a copy of this one would inherit locks that its threads hold.
+    context = get_context("spawn")
+    pool = ProcessPoolExecutor(min(workers, len(parts)), context, initializer=_end_with_parent)
     try:
         running: dict[Future[Arrays], Part] = {pool.submit(_timed, part): part for part in parts}
         for done in as_completed(running):
             yield running[done], done.result()
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """See to it that this process ends when the one that started it is killed."""
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=_wait_and_end, args=(parent.sentinel,), daemon=True).start()
+
+
+def _wait_and_end(sentinel: int) -> None:
+    wait([sentinel])
+    os._exit(1)

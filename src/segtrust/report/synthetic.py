@@ -203,7 +203,7 @@ def draw_curves(results: SyntheticResults, name: str) -> Any:
 
 
 def _drawn(images: int) -> Any:
-    """Indices of the points that are drawn, closer together where the coverage is small."""
+    """Give the indices of the points that are drawn, closer together where the coverage is small."""
     spread = np.linspace(0.0, 1.0, _DRAWN_POINTS) ** 2
     return np.unique(np.round(spread * (images - 1)).astype(int))
 

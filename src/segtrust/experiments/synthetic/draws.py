@@ -66,7 +66,7 @@ def _twist(low: Any, high: Any) -> None:
 
 
 @plain
-def _uniform(words: Any, at: int, lane: int) -> float:
+def _uniform(words: Any, at: int, lane: int) -> Any:
     """Give a double in [-1, 1) from 53 bits of two words."""
     upper, lower = words[at, lane] >> np.uint32(5), words[at + 1, lane] >> np.uint32(6)
     return 2.0 * ((upper * 67108864.0 + lower) / 9007199254740992.0) - 1.0
@@ -135,4 +135,4 @@ def standard_normals(first_seed: int, count: int, n: int) -> Any:
 
 
 def _numpy_normals(seed: int, n: int) -> Any:
-    return np.random.RandomState(seed).normal(size=n)  # noqa: NPY002 - the paper's generator
+    return np.random.RandomState(seed).normal(size=n)  # the paper's generator

@@ -1,4 +1,4 @@
-"""Images of section 6 of the paper: posteriors that exclude the empty mask, and what a model makes of them."""
+"""Images of section 6 of the paper: posteriors without the empty mask, and what a model makes of them."""
 
 from __future__ import annotations
 
@@ -25,21 +25,26 @@ class Images:
     ----------
     q
         Probabilities before that condition, of shape (images, pixels).
+    may_be_empty
+        Whether the condition is dropped; the marginals are then ``q``.
     """
 
     q: Any
+    may_be_empty: bool = False
 
     @cached_property
     def chance(self) -> Any:
-        """Chance 1 - Π(1 - q) of a truth that is not empty, pixel by pixel so that nothing cancels."""
-        chance = np.zeros(self.q.shape[0])
-        for column in self.q.T:
-            chance = chance * (1.0 - column) + column
-        return chance
+        """Chance of the condition: 1 - Π(1 - q), right also where it is tiny, or 1 without it."""
+        if self.may_be_empty:
+            return np.ones(self.q.shape[0])
+        with np.errstate(divide="ignore"):  # a pixel that is certain: the logarithm is minus infinity
+            return -np.expm1(np.log1p(-self.q).sum(1))
 
     @cached_property
     def p(self) -> Any:
         """Marginals given the condition; equal to 1 at most, whatever the rounding."""
+        if self.may_be_empty:
+            return self.q
         return np.minimum(self.q / self.chance[:, None], 1.0)
 
     @property
@@ -87,7 +92,7 @@ def draw_images(seeds: range, *, n: int, mu_z: float, rho_z: float) -> Images:
 
 
 def draw_noise(seeds: range, *, n: int) -> Any:
-    """Standard normal noise of each image, from a seed of its own; the same for every strength."""
+    """Draw standard normal noise for each image from a seed of its own; the same for every strength."""
     return standard_normals(seeds.start + NOISE_SEED, len(seeds), n)
 
 

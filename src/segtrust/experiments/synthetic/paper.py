@@ -169,9 +169,7 @@ class SyntheticResults:
 
     def seconds(self) -> dict[str, float]:
         """Time that each experiment took, over all its parts."""
-        return {
-            name: float(sum(arrays["seconds"] for arrays in self.repeats(name))) for name in EXPERIMENTS
-        }
+        return {name: float(sum(arrays["seconds"] for arrays in self.repeats(name))) for name in EXPERIMENTS}
 
 
 def _part_name(name: str, repeat: int) -> str:
@@ -207,7 +205,7 @@ def run_synthetic(
     folder
         Where finished parts are kept, and looked for; ``None`` keeps nothing.
     workers, advance
-        As for `segtrust.experiments.parts.compute_parts`. Results do not depend on the number of threads.
+        As for `segtrust.experiments.parts.compute_parts`. Results do not depend on the number of processes.
 
     Examples
     --------
