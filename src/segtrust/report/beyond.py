@@ -207,7 +207,7 @@ def _draw_correlated(results: BeyondResults, name: str) -> Any:
             ax.set(xscale="log", xlabel="pixels")
             ax.set_title(f"{title}\nlogits × {sharpness:g}", fontsize=8)
             ax.set_ylim(bottom=0.0)
-        row[0].legend(frameon=False, fontsize=7)
+    axes[0, 0].legend(frameon=False, fontsize=7)
     return figure
 
 

@@ -15,6 +15,9 @@ COLUMN = {"width": 3.5, "height": 2.6}
 """Size in inches of a figure that fills one column of a paper."""
 
 _FORMATS = ("png", "pdf", "svg")
+_DATED = ((), ("CreationDate",), ("Date",))
+"""Entries that hold the date, by format."""
+
 _COLOURS = {"betting": "#0072b2", "hoeffding-bentkus": "#d55e00", "binomial": "#009e73"}
 
 
@@ -34,10 +37,19 @@ def new_axes(rows: int, columns: int, *, width: float, height: float) -> tuple[A
 
 
 def save_figure(figure: Any, stem: Path) -> list[Path]:
-    """Write a figure as PNG, PDF and SVG; give the paths."""
+    """Write a figure as PNG, PDF and SVG, without the date, so that equal figures are equal files.
+
+    Returns
+    -------
+    list of Path
+        The files.
+    """
+    from matplotlib import rc_context
+
     paths = [stem.with_suffix(f".{each}") for each in _FORMATS]
-    for path in paths:
-        figure.savefig(path, dpi=200)
+    with rc_context({"svg.hashsalt": stem.name}):
+        for path, dated in zip(paths, _DATED, strict=True):
+            figure.savefig(path, dpi=200, metadata=dict.fromkeys(dated))
     return paths
 
 

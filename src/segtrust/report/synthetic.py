@@ -39,7 +39,7 @@ Row = dict[str, Any]
 SUMMARY_FORMATS = {
     **dict.fromkeys(("mu_z", "rho_eta"), "g"),
     **dict.fromkeys(("aurc", "lowest", "highest", "risk", "alpha"), ".3f"),
-    "above idc(x)": ".1%",
+    "above IDC(x)": ".1%",
 }
 _DRAWN_POINTS = 400
 """Points of a curve that are drawn; thousands would make files large and lines no finer."""
@@ -100,14 +100,15 @@ def _seeds(settings: Synthetic) -> dict[str, str]:
 def summarise(rows: Sequence[Row]) -> list[Row]:
     """Bring the repeats of a table together: mean, lowest and highest AURC of each point and estimator.
 
-    ``above idc(x)`` is the part by which the mean exceeds that of the full-posterior IDC.
+    Estimators have their labels. ``above IDC(x)`` is the part by which the mean exceeds that of the
+    full-posterior IDC.
 
     Examples
     --------
     >>> point = {"mu_z": 0.0, "rho_eta": 0.0, "risk": 0.2, "alpha": 0.5}
     >>> rows = [{"repeat": b, "estimator": "idc(x)", "aurc": 0.1 + b / 10, **point} for b in (0, 1)]
     >>> [(row["estimator"], row["lowest"], row["highest"]) for row in summarise(rows)]
-    [('idc(x)', 0.1, 0.2)]
+    [('IDC(x)', 0.1, 0.2)]
     """
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
@@ -119,11 +120,13 @@ def summarise(rows: Sequence[Row]) -> list[Row]:
 def _summary(key: tuple[Any, ...], group: Sequence[Row], best: float) -> Row:
     areas = [row["aurc"] for row in group]
     return {
-        **dict(zip(("mu_z", "rho_eta", "estimator"), key, strict=True)),
+        "mu_z": key[0],
+        "rho_eta": key[1],
+        "estimator": style_of(key[2]).label,
         "aurc": _mean(group, "aurc"),
         "lowest": min(areas),
         "highest": max(areas),
-        "above idc(x)": _mean(group, "aurc") / best - 1.0,
+        "above IDC(x)": _mean(group, "aurc") / best - 1.0,
         "risk": _mean(group, "risk"),
         "alpha": _mean(group, "alpha"),
     }
