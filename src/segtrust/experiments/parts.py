@@ -87,8 +87,8 @@ class PartStore:
         if path is None or not path.exists():
             return None
         try:
-            with np.load(path) as file:
-                arrays = dict(file)
+            with path.open("rb") as file, np.load(file) as kept:
+                arrays = dict(kept)
             made_with = json.loads(str(arrays.pop(_PARAMETERS)))
         except (ValueError, KeyError, EOFError, zipfile.BadZipFile):
             return None

@@ -151,12 +151,21 @@ def relative_errors_from(k: Any, s: Any, lam: Any) -> FloatArray:
     ndarray of shape (images,)
         NaN where the mask is empty.
 
+    Raises
+    ------
+    ParameterError
+        If no probability map has the sums of one of the images.
+
     Examples
     --------
     >>> relative_errors_from([8, 0], [6.0, 0.0], [2.0, 0.3]).round(6)
     array([0.015625,      nan])
     """
     k, s, lam = (np.asarray(each, np.float64) for each in (k, s, lam))
+    bad = np.flatnonzero(~((s >= 0) & (s <= k * (1 + _ROUNDING)) & (lam >= 0) & (lam < math.inf)))
+    if bad.size:
+        _check_sums(int(k[bad[0]]), float(s[bad[0]]), float(lam[bad[0]]))
+    s = np.minimum(s, k)
     errors = np.full(k.shape, math.nan)
     filled = np.flatnonzero(k > 0)
     for at in (filled[first : first + _AT_ONCE] for first in range(0, filled.size, _AT_ONCE)):

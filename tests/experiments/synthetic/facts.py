@@ -49,7 +49,9 @@ PERTURBATION = """
 
 
 def blocks() -> list[tuple[float, ...]]:
-    return [tuple(map(float, block.split())) for block in BLOCKS.replace("\n", "|").split("|") if block.split()]
+    return [
+        tuple(map(float, block.split())) for block in BLOCKS.replace("\n", "|").split("|") if block.split()
+    ]
 
 
 def grid(text: str) -> dict[float, list[float]]:

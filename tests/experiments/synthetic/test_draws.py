@@ -13,7 +13,16 @@ def numpy_normals(first, count, n):
 
 @pytest.mark.parametrize(
     ("first", "count", "n"),
-    [(0, 300, 10), (5000, 1, 10), (33, 65, 1), (7, 64, 9), (123, 63, 26), (0, 3, 27), (2**31, 70, 1), (5, 2, 1000)],
+    [
+        (0, 300, 10),
+        (5000, 1, 10),
+        (33, 65, 1),
+        (7, 64, 9),
+        (123, 63, 26),
+        (0, 3, 27),
+        (2**31, 70, 1),
+        (5, 2, 1000),
+    ],
 )
 def test_each_row_is_that_of_its_own_seed(first, count, n):
     np.testing.assert_allclose(standard_normals(first, count, n), numpy_normals(first, count, n), rtol=1e-14)

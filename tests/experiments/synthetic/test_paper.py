@@ -92,7 +92,10 @@ def test_perturbation_grid():
     assert tuple(grid) == PAPER.rho_eta_grid
     for at, wanted in enumerate(grid.values()):
         found = areas(arrays, "perturbation", at)
-        numbers = [float(arrays["risk"][at]), *(found[name] for name in EXPERIMENTS["perturbation"].estimators[:5])]
+        numbers = [
+            float(arrays["risk"][at]),
+            *(found[name] for name in EXPERIMENTS["perturbation"].estimators[:5]),
+        ]
         np.testing.assert_allclose(numbers, wanted, rtol=0, atol=5.1e-7)
 
 
@@ -148,3 +151,16 @@ def test_results_do_not_depend_on_the_number_of_processes(tmp_path):
     for name in EXPERIMENTS:
         assert alone.rows(name) == together.rows(name)
     assert repr(alone.relative_error_rows()) == repr(together.relative_error_rows())
+
+
+def test_a_stopped_run_goes_on_where_it_was(tmp_path):
+    whole = run_synthetic(SMALL, folder=tmp_path)
+    gone = sorted(tmp_path.iterdir())[::3]
+    for path in gone:
+        path.unlink()
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    again = run_synthetic(SMALL, folder=tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in times} == times
+    assert all(path.exists() for path in gone)
+    for name in EXPERIMENTS:
+        assert again.rows(name) == whole.rows(name)

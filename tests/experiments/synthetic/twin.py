@@ -1,5 +1,7 @@
 """The whole experiment by enumeration: every mask of every image, in loops."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from tests.references import amsp, enumerated_tversky, full_posterior, sdc, truths_and_weights
@@ -43,7 +45,7 @@ def curve(confidence, loss):
 
 
 def area(risks):
-    return sum((a + b) / 2 for a, b in zip(risks, risks[1:], strict=False)) / len(risks)
+    return sum((a + b) / 2 for a, b in pairwise(risks)) / len(risks)
 
 
 def experiment(seeds, mu_z=-3.698, rho_eta=0.0):
@@ -53,5 +55,3 @@ def experiment(seeds, mu_z=-3.698, rho_eta=0.0):
     areas = {name: area(curve([row[name] for row in rows], loss)) for name in rows[0]}
     alpha = np.mean([image(seed, mu_z)[1].mean() for seed in seeds])
     return areas | {"random": np.mean(loss)}, np.mean(loss), alpha
-
-

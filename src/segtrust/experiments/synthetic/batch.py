@@ -8,6 +8,7 @@ where the library's one rule for all sizes takes a hundred. From a few hundred p
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,7 @@ def _fill_dices(p: Any, inside: Any, k: Any, rule: Any, dices: Any) -> None:
                 dices[begin + lane] += weighted[node, k[begin + lane]] * slope[lane]
 
 
+@cache
 def _gauss_rule(n: int) -> tuple[Any, Any]:
     """Nodes t on [0, 1], and 2·weight·tᵏ for each node and each k from 0 to ``n``."""
     nodes, weights = np.polynomial.legendre.leggauss(n)
