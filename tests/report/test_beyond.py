@@ -62,4 +62,4 @@ def test_figures(results):
     for name, count in (("copula", 4), ("smooth", 2)):
         axes = draw_study(results, name).axes
         assert len(axes) == 6
-        assert all(len(ax.lines) == count for ax in axes)
+        assert [len(ax.lines) for ax in axes] == [count + 1, count, count] * 2  # and a line at 0

@@ -203,20 +203,30 @@ def _draw_correlated(results: BeyondResults, name: str) -> Any:
             by_size = [results.repeats(name, n, (sharpness, strength)) for n in sizes]
             style = Style(f"{study.columns[1]} {strength:g}", colour)
             _draw_strength(row, np.array(sizes, float), by_size, style)
-        for ax, title in zip(row, _TITLES, strict=True):
+        for ax, title in zip(row, (*_TITLES, _SWINGS[name]), strict=True):
             ax.set(xscale="log", xlabel="pixels")
-            ax.set_title(f"{title}\nlogits × {sharpness:g}", fontsize=8)
+            ax.set_title(title, fontsize=8)
+        row[0].set_ylabel(f"logits × {sharpness:g}")
+        row[0].axhline(0.0, color="black", linewidth=0.6, zorder=1)
+        for ax in row[1:]:
             ax.set_ylim(bottom=0.0)
-    axes[0, 0].legend(frameon=False, fontsize=7)
+    lines = axes[0, 0].lines[: len(strengths)]
+    figure.legend(handles=lines, loc="outside lower center", ncols=len(strengths), frameon=False, fontsize=8)
     return figure
 
 
-_TITLES = ("IDC(p) − IDC(x), r.m.s.", "SDC − IDC(x), r.m.s.", "standard deviation of the Dice")
+_TITLES = ("mean of IDC(p) − IDC(x)", "SDC − IDC(x), r.m.s.")
+_SWINGS = {
+    "copula": "standard deviation of the Dice,\nthe factor's share",
+    "smooth": "standard deviation of the Dice\nof an image",
+}
 
 
 def _draw_strength(row: Any, sizes: Any, by_size: Sequence[Sequence[dict[str, Any]]], style: Style) -> None:
-    for ax, first in zip(row, ("idc(p)", "sdc"), strict=False):
-        values = np.array([_off(repeats, first, "idc(x)") for repeats in by_size]).T
-        shade(ax, sizes, values, style, marker=3.0)
-    swings = [[each["swing"][each["k"] > 0].mean() for each in repeats] for repeats in by_size]
-    shade(row[2], sizes, np.array(swings).T, style, marker=3.0)
+    some = [[arrays["k"] > 0 for arrays in repeats] for repeats in by_size]
+    pairs = [list(zip(*each, strict=True)) for each in zip(by_size, some, strict=True)]
+    biases = [[(a["idc(p)"] - a["idc(x)"])[k].mean() for a, k in each] for each in pairs]
+    swings = [[a["swing"][k].mean() for a, k in each] for each in pairs]
+    off = [_off(repeats, "sdc", "idc(x)") for repeats in by_size]
+    for ax, values in zip(row, (biases, off, swings), strict=True):
+        shade(ax, sizes, np.array(values).T, style, marker=3.0)

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import segtrust as st
-from segtrust.experiments.synthetic import Synthetic
+from segtrust.experiments.synthetic import EXPERIMENTS, Synthetic
 from segtrust.experiments.synthetic.beyond import parts_of, run_beyond
 from segtrust.experiments.synthetic.paper import run_repeat
 from segtrust.experiments.synthetic.settings import Beyond
 from segtrust.experiments.synthetic.studies import STUDIES, run_part
 
-FEW = Beyond(sizes=(10, 100, 400), images=(60, 60, 20), draws=(20, 60, 60), repeats=2)
+FEW = Beyond(sizes=(10, 100, 400), images=(60, 60, 6), draws=(20, 40, 40), repeats=2)
 
 
 @pytest.fixture(scope="module")
@@ -19,13 +19,18 @@ def results():
 
 
 def test_ten_pixels_without_spread_are_the_paper_s_experiment():
-    paper = Synthetic(images=60)
-    found = run_part(FEW, "size", 10, (0.0, 0.0), 1)
-    wanted = run_repeat(paper, "ideal_model", 1)
-    assert found["idc(x)"].tolist() == wanted["idc_x"].tolist()
-    assert found["aurc"].tolist() == np.insert(wanted["aurc"][0], 2, wanted["aurc"][0, 1]).tolist()
-    perturbed = run_part(FEW, "size", 10, (0.0, 2.0), 1)
-    assert perturbed["aurc"].tolist() == run_repeat(paper, "perturbed_model", 1)["aurc"][0].tolist()
+    """But for the coverages below the first image, which the studies count and the paper's values do not."""
+    for rho_eta, name in ((0.0, "ideal_model"), (2.0, "perturbed_model")):
+        found = run_part(FEW, "size", 10, (0.0, rho_eta), 1)
+        paper = run_repeat(Synthetic(images=60), name, 1)
+        estimators = EXPERIMENTS[name].estimators
+        areas = dict(zip(STUDIES["size"].estimators, found["aurc"], strict=True))
+        for at, estimator in enumerate(estimators[:-1]):
+            wanted = paper["aurc"][0, at] + paper["risks"][at, 0] / 60
+            assert areas[estimator] == pytest.approx(wanted, rel=1e-14)
+        assert areas["random"] == paper["risk"][0]
+        if rho_eta == 0.0:
+            assert found["idc(x)"].tolist() == paper["idc_x"].tolist()
 
 
 def test_large_images_are_those_of_the_public_functions():
@@ -78,7 +83,7 @@ def test_sampled_ideal_confidence_is_bracketed(results):
         for arrays in results.repeats("smooth", n, (1.0, 0.1)):
             areas = dict(zip(STUDIES["smooth"].estimators, arrays["aurc"], strict=True))
             assert areas["idc(x)"] <= min(areas.values())
-            assert np.all(arrays["standard_error"] * np.sqrt(60) == pytest.approx(arrays["swing"]))
+            assert np.all(arrays["standard_error"] * np.sqrt(40) == pytest.approx(arrays["swing"]))
             halves = (arrays["first_half"] + arrays["second_half"]) / 2
             np.testing.assert_allclose(halves, arrays["idc(x)"], rtol=1e-12)
 
@@ -96,8 +101,8 @@ def test_tables(results):
     images = results.image_rows("smooth")
     columns = ["n", "sharpness", "length", "repeat", "image", "k", "idc_x", "idc_p", "sdc", "epsilon"]
     assert list(images[0]) == [*columns, "standard_error", "swing"]
-    assert len(images) == 2 * 8 * (60 + 20)
-    assert len(results.image_rows("size")) == 2 * 4 * (60 + 60 + 20)
+    assert len(images) == 2 * 8 * (60 + 6)
+    assert len(results.image_rows("size")) == 2 * 4 * (60 + 60 + 6)
     assert set(results.seconds()) == set(STUDIES)
 
 

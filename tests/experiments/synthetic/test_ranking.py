@@ -5,7 +5,7 @@ import pytest
 
 import segtrust as st
 from segtrust.experiments.synthetic.images import Images, Models, draw_images
-from segtrust.experiments.synthetic.ranking import area_of, confidences_of, true_risks
+from segtrust.experiments.synthetic.ranking import area_of, confidences_of, true_risks, whole_area_of
 
 
 def test_without_ties_the_area_is_the_library_s():
@@ -15,6 +15,7 @@ def test_without_ties_the_area_is_the_library_s():
     risks = true_risks(confidence, loss)
     np.testing.assert_allclose(risks, curve.risks[1:], rtol=1e-13)
     assert area_of(risks) == pytest.approx(curve.area("trapezoid-from-first"), rel=1e-13)
+    assert whole_area_of(risks) == pytest.approx(curve.aurc, rel=1e-13)
 
 
 def test_ties_keep_the_order_of_the_images():

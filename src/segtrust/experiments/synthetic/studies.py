@@ -31,9 +31,9 @@ from segtrust.experiments.synthetic.images import Images, Models, draw_noise, pe
 from segtrust.experiments.synthetic.ranking import (
     ESTIMATORS,
     IDEAL_ESTIMATORS,
-    area_of,
     confidences_of,
     true_risks,
+    whole_area_of,
 )
 from segtrust.experiments.synthetic.settings import Beyond
 from segtrust.kernels.bounds import relative_errors_from
@@ -178,7 +178,7 @@ def _in_pieces(seeds: range, n: int) -> Iterator[range]:
 
 
 def _area(found: dict[str, Any], estimator: str) -> float:
-    """AURC of an estimator.
+    """AURC of an estimator, from coverage 0 on, since there may be few images.
 
     A sampled IDC(x) that is judged by its own truths looks too good, and one that ranks by half of the truths
     and is judged by the other half, both ways, is not quite ideal: the ideal lies between the two.
@@ -187,6 +187,6 @@ def _area(found: dict[str, Any], estimator: str) -> float:
     if estimator == "random":
         return float(loss.mean())
     if estimator != HALVES:
-        return area_of(true_risks(found[estimator], loss))
+        return whole_area_of(true_risks(found[estimator], loss))
     halves = found.get("first_half", found["idc(x)"]), found.get("second_half", found["idc(x)"])
-    return sum(area_of(true_risks(a, 1.0 - b)) for a, b in (halves, halves[::-1])) / 2.0
+    return sum(whole_area_of(true_risks(a, 1.0 - b)) for a, b in (halves, halves[::-1])) / 2.0
