@@ -29,7 +29,18 @@ def test_without_arguments_help_lists_the_commands():
     assert "bench" in done.stdout
 
 
-@pytest.mark.parametrize("arguments", [("demo",), ("bench", "kernels"), ("bench", "selective")])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("demo",),
+        ("bench", "kernels"),
+        ("bench", "selective"),
+        ("bench", "synthetic"),
+        ("reproduce", "validity"),
+        ("reproduce", "synthetic"),
+        ("reproduce", "synthetic-beyond"),
+    ],
+)
 def test_help_shows_examples(arguments: tuple[str, ...]):
     done = segtrust(*arguments, "--help")
     assert done.returncode == 0
@@ -105,3 +116,58 @@ def test_bench_selective_gives_both_sections_as_json():
     curve, bootstrap = json.loads(done.stdout).values()
     assert {line["target"] for line in curve} == {"<= 1.5"}
     assert [line["what"] for line in bootstrap] == ["BCa interval, 1 thread", "BCa interval, 2 threads"]
+
+
+SYNTHETIC = ("reproduce", "synthetic", "--images", "60", "--repeats", "2")
+FIGURES = ("ideal_model", "perturbed_model", "relative_error", "prevalence", "perturbation")
+
+
+def test_reproduce_synthetic_writes_tables_figures_and_how_it_was_run(tmp_path):
+    done = segtrust(*SYNTHETIC, "--out", str(tmp_path / "run"))
+    assert done.returncode == 0, done.stderr
+    assert "IDC(p̂)" in done.stdout
+    written = {str(path.relative_to(tmp_path / "run")) for path in (tmp_path / "run").rglob("*.*")}
+    wanted = {f"figures/{name}.{each}" for name in FIGURES for each in ("png", "pdf", "svg")}
+    wanted |= {f"tables/{name}.{each}" for name in FIGURES for each in ("csv", "md")}
+    parts = {f"parts/{name}-{b:02d}.npz" for name in FIGURES if name != "relative_error" for b in (0, 1)}
+    assert written == wanted | parts | {"run.json"}
+    run = json.loads((tmp_path / "run/run.json").read_text())
+    assert run["parameters"]["images"] == 60
+    assert run["seeds"]["noise of image x"] == "x + 33"
+    assert {"ideal_model", "prevalence", "computed"} <= set(run["timings"])
+    assert {"python", "segtrust", "numpy", "scipy", "numba", "matplotlib"} == set(run["versions"])
+
+
+def test_reproduce_synthetic_refuses_a_folder_of_other_parameters(tmp_path):
+    assert segtrust(*SYNTHETIC, "--out", str(tmp_path), "--workers", "1").returncode == 0
+    done = segtrust("reproduce", "synthetic", "--images", "61", "--repeats", "2", "--out", str(tmp_path))
+    assert done.returncode == 2
+    assert "images 60, not 61" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("option", [("--images", "1"), ("--repeats", "0"), ("--workers", "0")])
+def test_reproduce_synthetic_names_a_bad_option(tmp_path, option):
+    done = segtrust("reproduce", "synthetic", "--out", str(tmp_path), *option)
+    assert done.returncode == 2
+    assert option[0] in done.stderr
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_reproduce_synthetic_beyond_writes_tables_and_figures(tmp_path):
+    done = segtrust("reproduce", "synthetic-beyond", "--out", str(tmp_path / "run"), "--quick")
+    assert done.returncode == 0, done.stderr
+    written = {
+        path.name for folder in ("tables", "figures") for path in (tmp_path / "run" / folder).iterdir()
+    }
+    for name in ("size", "copula", "smooth"):
+        assert {f"{name}.csv", f"{name}_images.csv", f"{name}.md", f"{name}.svg"} <= written
+
+
+@pytest.mark.slow
+def test_bench_synthetic_gives_its_lines_as_json():
+    done = segtrust("bench", "synthetic", "--rounds", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    (lines,) = json.loads(done.stdout).values()
+    assert [line["target"] for line in lines] == [">= 100", ">= 100"]

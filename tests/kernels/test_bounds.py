@@ -17,6 +17,7 @@ from segtrust.kernels.bounds import (
     epsilon1,
     epsilon2,
     lower_bound_gap,
+    relative_errors_from,
     upper_bound_excess,
     worst_relative_error,
 )
@@ -333,3 +334,25 @@ class TestBinomialLowerBound:
 
     def test_of_an_empty_mask_is_zero(self):
         assert binomial_lower_bound(0, math.nan, 4.0) == 0
+
+
+class TestManyImages:
+    def test_each_is_that_of_its_own_sums(self):
+        rng = np.random.default_rng(0)
+        k = rng.integers(0, 50, 700)
+        s, lam = k * rng.random(700), 10.0 ** rng.uniform(-12, 6, 700)
+        found = relative_errors_from(k, s, lam)
+        wanted = [dice_bounds_from(int(a), b, c).relative_error for a, b, c in zip(k, s, lam, strict=True)]
+        np.testing.assert_allclose(found, wanted, rtol=1e-15)
+        assert np.isnan(found).tolist() == (k == 0).tolist()
+
+    def test_a_sum_above_the_mask_by_rounding_is_the_mask(self):
+        (found,) = relative_errors_from([3], [np.nextafter(3.0, 4.0)], [0.5])
+        assert found == dice_bounds_from(3, 3.0, 0.5).relative_error
+
+    @pytest.mark.parametrize(
+        ("s", "lam"), [(3.5, 0.0), (-0.1, 0.0), (1.0, -1.0), (1.0, math.inf), (math.nan, 0.0)]
+    )
+    def test_sums_of_no_map_are_refused(self, s, lam):
+        with pytest.raises(ParameterError, match="expected 0 <= s <= k"):
+            relative_errors_from([3, 3], [1.0, s], [0.0, lam])

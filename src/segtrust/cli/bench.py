@@ -77,6 +77,24 @@ def bench_selective(
     _print_sections(selective_sections(rounds=rounds), as_json=as_json)
 
 
+_SYNTHETIC_EPILOG = (
+    "Examples:\n\n  segtrust bench synthetic\n\n  segtrust bench synthetic --json > synthetic.json"
+)
+
+
+@bench_app.command("synthetic", epilog=_SYNTHETIC_EPILOG)
+def bench_synthetic(
+    rounds: Annotated[
+        int, typer.Option(help="Turns of each candidate, of which the shortest run counts.")
+    ] = 9,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+) -> None:
+    """Time the paper's ideal-model experiment against enumerating all masks of each image."""
+    from segtrust.bench.synthetic import synthetic_sections
+
+    _print_sections(synthetic_sections(rounds=rounds), as_json=as_json)
+
+
 def _print_sections(sections: Iterable[tuple[str, Iterable[Any]]], *, as_json: bool) -> None:
     """Print each section as soon as it is measured, or all of them as one JSON object."""
     console = new_console()

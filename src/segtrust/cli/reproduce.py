@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -54,3 +55,68 @@ def validity(
     seconds = time.perf_counter() - begin
     write_run(out, command="reproduce validity", parameters=parameters, seconds=seconds)
     typer.echo(f"{markdown_table(rows, _VALIDITY_FORMATS)}\n\nTables and figures are in {out}.")
+
+
+_SYNTHETIC_EPILOG = (
+    "Examples:\n\n  segtrust reproduce synthetic --out synthetic\n\n"
+    "  segtrust reproduce synthetic --out quick --images 500 --repeats 3"
+)
+
+
+@reproduce_app.command("synthetic", epilog=_SYNTHETIC_EPILOG)
+def synthetic(
+    out: Annotated[
+        Path, typer.Option(help="Folder for tables, figures and run.json; finished parts are kept in it.")
+    ],
+    images: Annotated[int, typer.Option(min=2, help="Images of a repeat.")] = 5000,
+    repeats: Annotated[int, typer.Option(min=1, help="Repeats, each with images of its own.")] = 10,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core unless given.")] = None,
+) -> None:
+    """Run the paper's simulated experiments: section 6, with its four figures."""
+    from segtrust.experiments.synthetic import Synthetic
+    from segtrust.experiments.synthetic.paper import parts_of
+    from segtrust.report.synthetic import SUMMARY_FORMATS, reproduce_synthetic, summarise
+    from segtrust.report.tables import markdown_table
+
+    settings = Synthetic(images=images, repeats=repeats)
+    with new_progress() as progress:
+        task = progress.add_task("experiments", total=sum(part.weight for part in parts_of(settings)))
+        advance = progress.advance
+        results = reproduce_synthetic(
+            out, settings, workers=workers or _cores(), advance=lambda done: advance(task, done)
+        )
+    for name in ("ideal_model", "perturbed_model"):
+        typer.echo(f"{markdown_table(summarise(results.rows(name)), SUMMARY_FORMATS)}\n")
+    typer.echo(f"Tables and figures are in {out}.")
+
+
+@reproduce_app.command(
+    "synthetic-beyond",
+    epilog="Examples:\n\n  segtrust reproduce synthetic-beyond --out beyond\n\n"
+    "  segtrust reproduce synthetic-beyond --out quick --quick",
+)
+def synthetic_beyond(
+    out: Annotated[
+        Path, typer.Option(help="Folder for tables, figures and run.json; finished parts are kept in it.")
+    ],
+    quick: Annotated[bool, typer.Option("--quick", help="Few images of up to 10^4 pixels.")] = False,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core unless given.")] = None,
+) -> None:
+    """Go past the paper's ten independent pixels: up to 10^6, and with correlated errors."""
+    from segtrust.experiments.synthetic.beyond import parts_of
+    from segtrust.experiments.synthetic.settings import Beyond
+    from segtrust.report.beyond import reproduce_beyond
+
+    few = Beyond(sizes=(10, 100, 10_000), images=(100, 100, 10), draws=(50, 50, 50), repeats=2)
+    settings = few if quick else Beyond()
+    with new_progress() as progress:
+        task = progress.add_task("studies", total=len(parts_of(settings)))
+        advance = progress.advance
+        reproduce_beyond(out, settings, workers=workers or _cores(), advance=lambda done: advance(task, done))
+    for path in sorted((out / "tables").glob("*.md")):
+        typer.echo(f"{path.stem}\n\n{path.read_text(encoding='utf-8')}")
+    typer.echo(f"Tables and figures are in {out}.")
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

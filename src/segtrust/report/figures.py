@@ -7,10 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from segtrust.optional import require
+from segtrust.report.styles import Style
 
-__all__ = ["draw_validity", "new_axes", "save_figure"]
+__all__ = ["COLUMN", "draw_validity", "new_axes", "save_figure", "shade"]
+
+COLUMN = {"width": 3.5, "height": 2.6}
+"""Size in inches of a figure that fills one column of a paper."""
 
 _FORMATS = ("png", "pdf", "svg")
+_DATED = ((), ("CreationDate",), ("Date",))
+"""Entries that hold the date, by format."""
+
 _COLOURS = {"betting": "#0072b2", "hoeffding-bentkus": "#d55e00", "binomial": "#009e73"}
 
 
@@ -20,15 +27,51 @@ def new_axes(rows: int, columns: int, *, width: float, height: float) -> tuple[A
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots(rows, columns, squeeze=False)
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for each in axes.flat:
+        each.spines[["top", "right"]].set_visible(False)
+        each.tick_params(labelsize=8)
+        each.xaxis.label.set_size(9)
+        each.yaxis.label.set_size(9)
+    return figure, axes
 
 
 def save_figure(figure: Any, stem: Path) -> list[Path]:
-    """Write a figure as PNG, PDF and SVG; give the paths."""
+    """Write a figure as PNG, PDF and SVG, without the date, so that equal figures are equal files.
+
+    Returns
+    -------
+    list of Path
+        The files.
+    """
+    from matplotlib import rc_context
+
     paths = [stem.with_suffix(f".{each}") for each in _FORMATS]
-    for path in paths:
-        figure.savefig(path, dpi=200)
+    with rc_context({"svg.hashsalt": stem.name}):
+        for path, dated in zip(paths, _DATED, strict=True):
+            figure.savefig(path, dpi=200, metadata=dict.fromkeys(dated))
     return paths
+
+
+def shade(axes: Any, x: Any, repeats: Any, style: Style, *, marker: float = 0.0) -> None:
+    """Draw the mean of some repeats as a line, and shade from their minimum to their maximum.
+
+    Parameters
+    ----------
+    axes
+        Where to draw.
+    x
+        Of each point.
+    repeats
+        Values, of shape (repeats, points).
+    style
+        Of the line; the shade has its colour.
+    marker
+        Size of a dot at each point, none where it is 0.
+    """
+    line = style.line() | ({"marker": "o", "markersize": marker} if marker else {})
+    axes.fill_between(x, repeats.min(0), repeats.max(0), color=style.colour, alpha=0.2, linewidth=0.0)
+    axes.plot(x, repeats.mean(0), **line)
 
 
 def draw_validity(outcomes: Sequence[Any], *, delta: float) -> Any:

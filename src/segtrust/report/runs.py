@@ -7,23 +7,51 @@ import platform
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 __all__ = ["write_run"]
 
 
-def write_run(folder: Path, *, command: str, parameters: Mapping[str, Any], seconds: float) -> None:
-    """Write ``run.json``: what was run, with what, when, and how long it took."""
+def write_run(
+    folder: Path,
+    *,
+    command: str,
+    parameters: Mapping[str, Any],
+    seconds: float,
+    seeds: Mapping[str, Any] | None = None,
+    timings: Mapping[str, float] | None = None,
+) -> None:
+    """Write ``run.json``: what was run, with what, when, and how long it took.
+
+    Parameters
+    ----------
+    folder
+        Made where it does not exist.
+    command, parameters
+        What was run.
+    seconds
+        In all.
+    seeds
+        What random numbers were drawn from, where it is more than a parameter.
+    timings
+        Seconds of single steps.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     run = {
         "command": command,
         "parameters": dict(parameters),
+        **({} if seeds is None else {"seeds": dict(seeds)}),
         "seconds": round(seconds, 1),
+        **({} if timings is None else {"timings": {name: round(each, 3) for name, each in timings.items()}}),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": {
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("segtrust", "numpy", "scipy", "numba")},
-        },
+        "versions": {"python": platform.python_version(), **_versions()},
     }
     (folder / "run.json").write_text(json.dumps(run, indent=2) + "\n", encoding="utf-8")
+
+
+def _versions() -> dict[str, str]:
+    """Versions of the packages that results depend on; of Matplotlib where it is installed."""
+    names = ["segtrust", "numpy", "scipy", "numba"] + ["matplotlib"] * (find_spec("matplotlib") is not None)
+    return {name: version(name) for name in names}

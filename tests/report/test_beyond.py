@@ -1,0 +1,65 @@
+"""Tables and figures of the studies past ten pixels and past independence."""
+
+import numpy as np
+import pytest
+
+from segtrust.experiments.synthetic.settings import Beyond
+from segtrust.experiments.synthetic.studies import STUDIES
+from segtrust.report.beyond import draw_study, reproduce_beyond, summarise_study
+
+pytestmark = pytest.mark.needs("matplotlib")
+FEW = Beyond(sizes=(10, 64), images=(30, 30), draws=(30, 30), repeats=2, lengths=(0.0, 0.1))
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    return reproduce_beyond(tmp_path_factory.mktemp("beyond"), FEW)
+
+
+@pytest.mark.parametrize("name", list(STUDIES))
+def test_a_row_for_each_size_and_point(results, name):
+    rows = summarise_study(results, name)
+    study = STUDIES[name]
+    assert len(rows) == len(study.sizes(FEW)) * len(study.points(FEW))
+    assert len({tuple(row) for row in map(tuple, rows)}) == 1  # the same columns in every row
+
+
+def test_differences_are_those_of_the_images(results):
+    row = next(
+        row
+        for row in summarise_study(results, "copula")
+        if (row["n"], row["sharpness"], row["correlation"]) == (64, 0.25, 0.5)
+    )
+    images = [
+        row
+        for row in results.image_rows("copula")
+        if (row["n"], row["sharpness"], row["correlation"]) == (64, 0.25, 0.5) and row["k"] > 0
+    ]
+    differences = np.array([image["idc_p"] - image["idc_x"] for image in images])
+    assert row["bias"] == pytest.approx(differences.mean())
+    assert row["IDC(p) off"] == pytest.approx(np.sqrt((differences**2).mean()))
+    assert row["standard error"] == 0.0
+    assert row["swing"] == pytest.approx(np.mean([image["swing"] for image in images]))
+
+
+def test_sampling_has_a_standard_error_and_its_share_is_left_out(results):
+    exact, sampled = (
+        row for row in summarise_study(results, "smooth") if (row["n"], row["sharpness"]) == (64, 1.0)
+    )
+    assert exact["standard error"] == exact["IDC(p) off"] == 0.0
+    assert 0 < sampled["standard error"] < 0.02
+    assert sampled["IDC(x), halves above"] >= 0.0
+
+
+def test_figures(results):
+    left, right = draw_study(results, "size").axes
+    assert [line.get_label() for line in left.lines] == [
+        "SDC − IDC(p)",
+        "IDC(p) − IDC(x)",
+        "bound ε, relative",
+    ]
+    assert [line.get_label() for line in right.lines] == ["IDC(p)", "SDC", "aMSP", "random"]
+    for name, count in (("copula", 4), ("smooth", 2)):
+        axes = draw_study(results, name).axes
+        assert len(axes) == 6
+        assert [len(ax.lines) for ax in axes] == [count + 1, count, count] * 2  # and a line at 0
