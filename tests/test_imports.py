@@ -25,6 +25,7 @@ LAYERS = (
     "maps",
     "risks",
     "calibration",
+    "features",
     "confidence",
     "selective",
     "io",

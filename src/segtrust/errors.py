@@ -14,6 +14,7 @@ Each class also inherits the standard exception it specialises, so ``except Valu
   x GeometryError           ValueError  - spacing that does not fit the map
   x ParameterError          ValueError  - a threshold, side or option outside its range, or no array
                                           where one is expected
+    · GreyLevelsError                   - a bin width that makes more grey levels than a backend knows
   x CasesError              ValueError  - confidences and losses that cannot be ranked together
     · CaseLengthError                   - vectors of different lengths, or no vectors
     · CaseValueError                    - NaN, infinite, or a loss outside its range
@@ -32,6 +33,7 @@ __all__ = [
     "CasesError",
     "EmptyArrayError",
     "GeometryError",
+    "GreyLevelsError",
     "MaskError",
     "MaskShapeError",
     "NotBinaryError",
@@ -91,6 +93,10 @@ class GeometryError(SegtrustError, ValueError):
 
 class ParameterError(SegtrustError, ValueError):
     """An option outside the range in which it means something, or something that is no array of pixels."""
+
+
+class GreyLevelsError(ParameterError):
+    """A bin width makes more grey levels than the chosen backend can count."""
 
 
 class CasesError(SegtrustError, ValueError):
