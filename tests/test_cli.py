@@ -29,7 +29,9 @@ def test_without_arguments_help_lists_the_commands():
     assert "bench" in done.stdout
 
 
-@pytest.mark.parametrize("arguments", [("demo",), ("bench", "kernels"), ("bench", "selective")])
+@pytest.mark.parametrize(
+    "arguments", [("demo",), ("bench", "kernels"), ("bench", "selective"), ("bench", "tunable")]
+)
 def test_help_shows_examples(arguments: tuple[str, ...]):
     done = segtrust(*arguments, "--help")
     assert done.returncode == 0

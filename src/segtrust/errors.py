@@ -23,6 +23,7 @@ Each class also inherits the standard exception it specialises, so ``except Valu
   x PolicyError             ValueError  - a policy that cannot be read, or does not fit what it is used with
   x UnknownNameError        KeyError    - an estimator or policy that does not exist
   x NotFittedError          RuntimeError - asked for a score before fit()
+  x MissingExtraError       ImportError - an optional package that is not installed; names the extra
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ __all__ = [
     "GreyLevelsError",
     "MaskError",
     "MaskShapeError",
+    "MissingExtraError",
     "NotBinaryError",
     "NotFittedError",
     "NotNormalisedError",
@@ -133,3 +135,7 @@ class UnknownNameError(SegtrustError, KeyError):
 
 class NotFittedError(SegtrustError, RuntimeError):
     """An estimator that learns was asked for a score before it learned."""
+
+
+class MissingExtraError(SegtrustError, ImportError):
+    """A package that one of the extras installs is needed and absent."""

@@ -50,7 +50,7 @@ def extract_features(
     ------
     GreyLevelsError
         If the backend is ``"compiled"`` and the bin width makes several grey levels.
-    ImportError
+    MissingExtraError
         If PyRadiomics is needed and absent; the message names the extra.
 
     Notes
@@ -59,8 +59,8 @@ def extract_features(
 
     * an empty mask: all features;
     * one pixel: elongation and flatness;
-    * no two pixels that touch, as with one pixel: all GLCM features but MCC, which PyRadiomics sets to 1 where
-      there is one grey level;
+    * no two pixels that touch, as with one pixel: all GLCM features but MCC, which PyRadiomics sets to 1
+      where there is one grey level;
     * no two pixels on one line of the grid, along an axis or a diagonal: all GLRLM features;
     * no value from the 10th to the 90th percentile, as with two different values:
       ``RobustMeanAbsoluteDeviation``;
@@ -70,10 +70,11 @@ def extract_features(
 
     Examples
     --------
-    >>> image = np.array([[0.1, 0.9, 0.8], [0.2, 0.7, 0.1]])
+    >>> image = np.array([[0.0, 1.0, 0.75], [0.25, 0.75, 0.0]])
     >>> features = extract_features(image, image > 0.5)
-    >>> dict(zip(feature_names(2), features, strict=True))["firstorder_Mean"]
-    0.8
+    >>> found = dict(zip(feature_names(2), features.tolist(), strict=True))
+    >>> found["firstorder_Maximum"], found["shape2D_PixelSurface"], found["glszm_ZonePercentage"]
+    (1.0, 3.0, 0.3333333333333333)
     """
     _check_options(bin_width, backend)
     image, mask = check_pair(image, mask)

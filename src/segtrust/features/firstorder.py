@@ -22,7 +22,7 @@ def first_order_features(region: Region) -> dict[str, float]:
     values = region.values
     p10, p25, median, p75, p90 = np.percentile(values, (10, 25, 50, 75, 90)).tolist()
     low, high = float(values.min()), float(values.max())
-    energy = float(np.dot(values, values))
+    energy = float((values * values).sum())
     found = {
         "10Percentile": p10,
         "90Percentile": p90,
@@ -50,9 +50,9 @@ def _spread(region: Region, p10: float, p90: float) -> dict[str, float]:
     variance = float(squared.mean())
     middle = values[(values >= p10) & (values <= p90)]
     return {
-        "Kurtosis": float(np.dot(squared, squared)) / values.size / variance**2,
+        "Kurtosis": float((squared * squared).mean()) / variance**2,
         "MeanAbsoluteDeviation": float(np.abs(deviation).mean()),
         "RobustMeanAbsoluteDeviation": float(np.abs(middle - middle.mean()).mean()) if middle.size else 0.0,
-        "Skewness": float(np.dot(squared, deviation)) / values.size / variance**1.5,
+        "Skewness": float((squared * deviation).mean()) / variance**1.5,
         "Variance": variance,
     }

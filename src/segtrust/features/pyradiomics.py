@@ -52,7 +52,7 @@ def pyradiomics_features(mask: Any, region: Region, bin_width: float) -> Any:
         found = {}
         for group in CLASSES[region.ndim]:
             pair = (mask, mask) if group.startswith("shape") else (image, region.cells)
-            found[group] = _calculate(group, *pair, bin_width)
+            found[group] = _calculate(group, pair, bin_width)
     if region.is_constant:  # the mean of equal numbers may differ from them in the last digit
         found["firstorder"].update(dict.fromkeys(_ZERO_WHERE_CONSTANT, 0.0))
     return np.array(
@@ -64,14 +64,14 @@ def pyradiomics_features(mask: Any, region: Region, bin_width: float) -> Any:
     )
 
 
-def _calculate(group: str, image: Any, mask: Any, bin_width: float) -> dict[str, Any]:
-    """Run one class; nothing where it fails as a whole."""
+def _calculate(group: str, pair: tuple[Any, Any], bin_width: float) -> dict[str, Any]:
+    """Run one class on an image and a mask; nothing where it fails as a whole."""
     from SimpleITK import GetImageFromArray
 
     calculator = getattr(import_module(f"radiomics.{group}"), _CALCULATORS[group])
-    pair = GetImageFromArray(image), GetImageFromArray(mask)
+    image, mask = map(GetImageFromArray, pair)
     try:
-        return dict(calculator(*pair, binWidth=bin_width).execute())
+        return dict(calculator(image, mask, binWidth=bin_width).execute())
     except _FAILURES:
         return {}
 

@@ -113,11 +113,9 @@ def _eigenvalues(matrix: Any) -> Any:
 
 
 def _rank(matrix: Any) -> int:
-    """Rank of a positive semidefinite matrix of whole numbers: its coefficients tell, all are sums of minors."""
+    """Rank of a positive semidefinite matrix of whole numbers, by its principal minors."""
     n = len(matrix)
-    minors = [
-        matrix[i, i] * matrix[j, j] - matrix[i, j] * matrix[j, i] for i in range(n) for j in range(i)
-    ]
+    minors = [matrix[i, i] * matrix[j, j] - matrix[i, j] * matrix[j, i] for i in range(n) for j in range(i)]
     if n == 3 and _determinant(matrix):
         return 3
     return 2 if any(minors) else int(any(matrix.diagonal()))

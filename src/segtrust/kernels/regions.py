@@ -50,7 +50,7 @@ def spread_of(cells: Any) -> Any:
     sums = np.zeros(10, np.int64)
     for z in range(cells.shape[0]):
         for y in range(cells.shape[1]):
-            n, s, q = 0, 0, 0
+            n, s, q = np.int64(0), np.int64(0), np.int64(0)
             row = cells[z, y]
             for x in range(row.size):
                 inside = np.int64(row[x])

@@ -86,7 +86,7 @@ def _outline(corners: list[int], inside: list[bool]) -> dict[Edge, Edge]:
 
 
 def _loops(inside: list[bool]) -> list[Any]:
-    """Closed loops of the surface in a cube: vertices in doubled coordinates, in order."""
+    """Join the outlines of the faces to closed loops of vertices in doubled coordinates, in order."""
     pieces = {start: end for corners in _FACES for start, end in _outline(corners, inside).items()}
     loops = []
     while pieces:
@@ -122,7 +122,7 @@ def _cuts(loop: Any) -> int:
 
 
 def _cuts_a_face(loop: Any) -> bool:
-    """Tell whether a cut from the first vertex lies in a face; in doubled coordinates faces are at 0 and 2."""
+    """Tell whether a cut from the first vertex lies in a face; doubled, faces are at 0 and 2."""
     return bool(((loop[2:-1] == loop[0]) & (loop[0] != 1)).any())
 
 
@@ -175,10 +175,10 @@ def measure_cubes(cells: Any, origin: Any, volumes: Any, shifts: Any) -> Any:
 
     ``origin`` is where the box begins in the frame in which the volume is taken.
     """
-    counts, volume = np.zeros(256, np.int64), 0
+    counts, volume = np.zeros(256, np.int64), np.int64(0)
     for z in range(cells.shape[0] - 1):
         for y in range(cells.shape[1] - 1):
-            column = 0  # the border
+            column = np.int64(0)  # the border
             for x in range(cells.shape[2] - 1):
                 code = column
                 column = (

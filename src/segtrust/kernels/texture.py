@@ -18,7 +18,7 @@ __all__ = ["count_dependences", "count_runs", "directions", "share_a_line", "ste
 
 
 def directions(ndim: int) -> Any:
-    """Give the offsets of half of the neighbours of a pixel: 4 in 2-D, 13 in 3-D, the first 1 of each positive.
+    """Give the offsets of the neighbours that come after a pixel, half of all: 4 in 2-D, 13 in 3-D.
 
     Examples
     --------
@@ -58,19 +58,18 @@ def share_a_line(pixels: Any, shape: tuple[int, ...], direction: Any) -> bool:
 
 @entry
 def count_runs(cells: Any, pixels: Any, steps: Any, longest: int) -> Any:
-    """Count straight runs of pixels: a row for each step, a column for each length from 0 to ``longest``."""
+    """Count straight runs of pixels: a row for each step, a column for each length from 0 to ``longest``.
+
+    The pixels must ascend and the steps be positive.
+    """
     counts = np.zeros((steps.size, longest + 1), np.int64)
+    lengths = np.zeros(cells.size, np.int32)  # of the run up to a pixel; 0 outside the mask in all directions
     for direction in range(steps.size):
         step = steps[direction]
-        for at in pixels:
-            if cells[at - step]:
-                continue  # no beginning
-            length = 1
-            following = at + step
-            while cells[following]:
-                length += 1
-                following += step
-            counts[direction, length] += 1
+        for at in pixels:  # without a branch, which a ragged mask would make the processor guess wrong
+            length = lengths[at - step] + np.int32(1)
+            lengths[at] = length
+            counts[direction, length] += 1 - cells[at + step]
     return counts
 
 
