@@ -33,7 +33,7 @@ def brute_triangles(mask):
     for place in np.ndindex(*(side - 1 for side in cells.shape)):
         cube = cells[tuple(slice(i, i + 2) for i in place)].ravel()
         for triangle in _triangles_of(int(cube @ SIDE)):
-            yield triangle / 2 + place
+            yield np.array(triangle) / 2 + place
 
 
 def box(*sides):
@@ -93,7 +93,7 @@ def test_every_vertex_lies_between_in_and_out():
     for code in range(256):
         triangles = _triangles_of(code)
         assert (len(triangles) > 0) == (code not in (0, 255))
-        for vertex in triangles.reshape(-1, 3):
+        for vertex in np.array(triangles).reshape(-1, 3):
             (axis,) = np.flatnonzero(vertex == 1)
             ends = [vertex // 2, vertex // 2 + np.eye(3, dtype=int)[axis]]
             inside = [code >> int(end @ (4, 2, 1)) & 1 for end in ends]

@@ -40,7 +40,7 @@ def lesion(shape: tuple[int, ...], pixels: int) -> tuple[Any, Any]:
     rng = np.random.default_rng(0)
     axes = np.ogrid[tuple(slice(length) for length in shape)]
     squares = [((axis / length - 0.45) * 3.0) ** 2 for axis, length in zip(axes, shape, strict=True)]
-    depth = 0.02 * rng.standard_normal(shape) - np.sqrt(sum(squares))
+    depth = 0.005 * rng.standard_normal(shape) - np.sqrt(sum(squares))
     mask = depth >= np.partition(depth, -pixels, axis=None)[-pixels]
     return rng.random(shape), mask
 

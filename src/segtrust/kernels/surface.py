@@ -15,6 +15,7 @@ adds a fixed area. The tables are made here from the geometry alone:
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
@@ -25,13 +26,16 @@ from segtrust.compiled import entry
 
 __all__ = ["CubeTables", "SquareTables", "count_squares", "cube_tables", "measure_cubes", "square_tables"]
 
-_CORNERS = np.array(list(product((0, 1), repeat=3)))
+_CORNERS = list(product((0, 1), (0, 1), (0, 1)))
 """Corner i of a cube by its bits: 4 for z, 2 for y, 1 for x."""
 _DECIDING = 6
 """The corner (1, 1, 0)."""
 _LONGEST_BY_AREA = 6
 
 Edge = tuple[int, int]
+Vector = tuple[int, int, int]
+Triangle = tuple[Vector, Vector, Vector]
+Loop = list[Vector]
 
 
 class CubeTables(NamedTuple):
@@ -85,55 +89,75 @@ def _outline(corners: list[int], inside: list[bool]) -> dict[Edge, Edge]:
     return pieces
 
 
-def _loops(inside: list[bool]) -> list[Any]:
+def _loops(inside: list[bool]) -> list[Loop]:
     """Join the outlines of the faces to closed loops of vertices in doubled coordinates, in order."""
     pieces = {start: end for corners in _FACES for start, end in _outline(corners, inside).items()}
     loops = []
     while pieces:
-        loop = [next(iter(pieces))]
-        while loop[-1] in pieces:
-            loop.append(pieces.pop(loop[-1]))
-        loops.append(np.array([_CORNERS[a] + _CORNERS[b] for a, b in loop[:-1]]))
+        edges = [next(iter(pieces))]
+        while edges[-1] in pieces:
+            edges.append(pieces.pop(edges[-1]))
+        loops.append([_sum(_CORNERS[a], _CORNERS[b]) for a, b in edges[:-1]])
     return loops
 
 
-def _fan(loop: Any) -> Any:
-    """Cut a loop into triangles that share one vertex: an array of triangles × vertices × coordinates."""
-    turned = [np.roll(loop, -start, axis=0) for start in range(len(loop))]
-    good = [each for each in turned if not _cuts_a_face(each)]
-    best = min(good, key=_cuts) if len(loop) > _LONGEST_BY_AREA else max(good, key=_area)
-    return _triangles(best)
+def _sum(a: Vector, b: Vector) -> Vector:
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
 
 
-def _triangles(loop: Any) -> Any:
-    return np.array([loop[[0, i, i + 1]] for i in range(1, len(loop) - 1)])
+def _difference(a: Vector, b: Vector) -> Vector:
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
 
 
-def _normals(triangles: Any) -> Any:
-    return np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
+def _cross(a: Vector, b: Vector) -> Vector:
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
 
 
-def _area(loop: Any) -> float:
-    return float(np.linalg.norm(_normals(_triangles(loop)), axis=1).sum().round(9))
+def _dot(a: Vector, b: Vector) -> int:
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
-def _cuts(loop: Any) -> int:
-    return int(((loop[2:-1] - loop[0]) ** 2).sum())
+def _normal(triangle: Triangle) -> Vector:
+    """Give the normal, twice as long as the triangle's area."""
+    a, b, c = triangle
+    return _cross(_difference(b, a), _difference(c, a))
 
 
-def _cuts_a_face(loop: Any) -> bool:
-    """Tell whether a cut from the first vertex lies in a face; doubled, faces are at 0 and 2."""
-    return bool(((loop[2:-1] == loop[0]) & (loop[0] != 1)).any())
+def _area(triangles: list[Triangle]) -> float:
+    normals = map(_normal, triangles)
+    return round(sum(math.sqrt(_dot(normal, normal)) for normal in normals) / 2, 9)
 
 
-def _triangles_of(code: int) -> Any:
+def _fan(loop: Loop) -> list[Triangle]:
+    """Cut a loop into triangles that share one vertex, with the cuts that the head of this file names."""
+    turned = [loop[start:] + loop[:start] for start in range(len(loop))]
+    good = [each for each in turned if not any(_in_a_face(each[0], other) for other in each[2:-1])]
+    if len(loop) > _LONGEST_BY_AREA:
+        return _triangles(min(good, key=_cuts))
+    return max(map(_triangles, good), key=_area)
+
+
+def _triangles(loop: Loop) -> list[Triangle]:
+    return [(loop[0], loop[i], loop[i + 1]) for i in range(1, len(loop) - 1)]
+
+
+def _cuts(loop: Loop) -> int:
+    """Sum up the squared lengths of the cuts from the first vertex."""
+    cuts = (_difference(other, loop[0]) for other in loop[2:-1])
+    return sum(_dot(cut, cut) for cut in cuts)
+
+
+def _in_a_face(a: Vector, b: Vector) -> bool:
+    """Tell whether two vertices lie in one face of the cube; doubled, faces are at 0 and 2."""
+    return any(one == other != 1 for one, other in zip(a, b, strict=True))
+
+
+def _triangles_of(code: int) -> list[Triangle]:
     """Triangles of a cube, turned so that their normals point outwards."""
     inside = [bool(code >> corner & 1) for corner in range(8)]
-    if not inside[_DECIDING]:
-        parts = [_fan(loop) for loop in _loops(inside)]
-    else:
-        parts = [_fan(loop)[:, ::-1] for loop in _loops([not each for each in inside])]
-    return np.concatenate([np.empty((0, 3, 3), np.int64), *parts])
+    if inside[_DECIDING]:
+        return [(c, b, a) for a, b, c in _triangles_of(255 - code)]
+    return [triangle for loop in _loops(inside) for triangle in _fan(loop)]
 
 
 @cache
@@ -142,10 +166,10 @@ def cube_tables() -> CubeTables:
     areas, volumes, shifts = np.zeros(256), np.zeros(256, np.int64), np.zeros((256, 3), np.int64)
     for code in range(256):
         triangles = _triangles_of(code)
-        normals = _normals(triangles)
-        areas[code] = np.linalg.norm(normals, axis=1).sum() / 8.0
-        volumes[code] = (triangles[:, 0] * np.cross(triangles[:, 1], triangles[:, 2])).sum()
-        shifts[code] = 2 * normals.sum(axis=0)
+        normals = [_normal(triangle) for triangle in triangles]
+        areas[code] = sum(math.sqrt(_dot(normal, normal)) for normal in normals) / 8.0
+        volumes[code] = sum(_dot(a, _cross(b, c)) for a, b, c in triangles)
+        shifts[code] = [2 * sum(normal[axis] for normal in normals) for axis in range(3)]
     return CubeTables(areas, volumes, shifts)
 
 
