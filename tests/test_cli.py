@@ -107,3 +107,13 @@ def test_bench_selective_gives_both_sections_as_json():
     curve, bootstrap = json.loads(done.stdout).values()
     assert {line["target"] for line in curve} == {"<= 1.5"}
     assert [line["what"] for line in bootstrap] == ["BCa interval, 1 thread", "BCa interval, 2 threads"]
+
+
+@pytest.mark.slow
+@pytest.mark.needs("radiomics")
+def test_bench_tunable_gives_its_sections_as_json():
+    done = segtrust("bench", "tunable", "--rounds", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    features, ragged = json.loads(done.stdout).values()
+    assert [line["what"] for line in features] == ["102 features", "97 features"]
+    assert len(ragged) == 3

@@ -12,7 +12,7 @@ from tests.selective.polyps import INSIDE, OUTSIDE, read_png
 pytestmark = pytest.mark.needs("radiomics")
 
 TOLERANCE = 1e-9
-NOISE = 1e-6
+NOISE = 1e-5
 """Width that PyRadiomics gives a line by rounding, which is exactly 0 here."""
 NAMED = [pytest.param(mask, id=f"{ndim}-D {name}") for ndim in (2, 3) for name, mask in masks(ndim).items()]
 
@@ -100,7 +100,8 @@ def test_other_widths_go_to_pyradiomics(ndim):
     image = np.random.default_rng(0).random(mask.shape)
     chosen = extract_features(image, mask, bin_width=0.05)
     found = dict(zip(feature_names(ndim), chosen, strict=True))
-    assert (chosen == extract_features(image, mask, bin_width=0.05, backend="pyradiomics")).all()
+    expected = extract_features(image, mask, bin_width=0.05, backend="pyradiomics")
+    assert chosen == pytest.approx(expected, rel=TOLERANCE, abs=1e-12)
     assert found["glcm_Contrast"] > 1
     assert found["firstorder_Entropy"] > 1
 
@@ -152,3 +153,10 @@ def test_a_class_that_fails_gives_zeros(monkeypatch):
     found = dict(zip(feature_names(2), vector, strict=True))
     assert {value for name, value in found.items() if name.startswith("glcm")} == {0.0}
     assert found["glszm_ZonePercentage"] == 0.2
+
+
+def test_ragged_volumes_with_several_levels_do_not_wait_for_its_diameters():
+    """Its shape alone would take minutes here."""
+    rng = np.random.default_rng(0)
+    image = rng.random((40, 60, 60))
+    assert np.isfinite(extract_features(image, rng.random(image.shape) < 0.5, bin_width=0.05)).all()

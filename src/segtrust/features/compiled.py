@@ -8,7 +8,7 @@ import numpy as np
 
 from segtrust.errors import GreyLevelsError
 from segtrust.features.firstorder import first_order_features
-from segtrust.features.names import CLASSES
+from segtrust.features.names import SHAPE_CLASSES, Features
 from segtrust.features.region import Region
 from segtrust.features.shape import shape_features
 from segtrust.features.texture import texture_features
@@ -36,8 +36,8 @@ def has_one_level(values: Any, bin_width: float) -> bool:
     return bool((np.digitize((low, high), edges) == 1).all())
 
 
-def compiled_features(region: Region, bin_width: float) -> Any:
-    """Give the vector of features, or refuse an image with several grey levels."""
+def compiled_features(region: Region, bin_width: float) -> Features:
+    """Compute all classes, or refuse an image with several grey levels."""
     if not has_one_level(region.values, bin_width):
         low, high = float(region.values.min()), float(region.values.max())
         raise GreyLevelsError(
@@ -45,12 +45,8 @@ def compiled_features(region: Region, bin_width: float) -> Any:
             f"{bin_width:g} makes several of the values from {low:g} to {high:g}. Use a wider bin, such as "
             "25 for a map in [0, 1], or the backend 'pyradiomics'."
         )
-    shape_class = next(iter(CLASSES[region.ndim]))
-    found = {
-        shape_class: shape_features(region),
+    return {
+        SHAPE_CLASSES[region.ndim]: shape_features(region),
         "firstorder": first_order_features(region),
         **texture_features(region),
     }
-    return np.array(
-        [found[group][name] for group, names in CLASSES[region.ndim].items() for name in names.split()]
-    )

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from segtrust.errors import ParameterError, UnknownNameError
-from segtrust.features.names import feature_names
-from segtrust.features.region import check_pair, cut_out
+from segtrust.features.names import SHAPE_CLASSES, Features, as_vector, feature_names
+from segtrust.features.region import Region, check_pair, cut_out
 from segtrust.kernels.inputs import check_number
 
 __all__ = ["BACKENDS", "Backend", "extract_features"]
@@ -38,8 +38,9 @@ def extract_features(
         Width of a grey level, above 0.
     backend
         ``"compiled"`` is fast, needs no further package and knows one grey level only; ``"pyradiomics"``
-        knows any number and needs ``segtrust[radiomics]``. ``None`` takes the first where there is one grey
-        level and the second elsewhere.
+        knows any number, needs ``segtrust[radiomics]``, and may take hours over the shape of a ragged
+        volume. ``None`` takes the first where there is one grey level; elsewhere it takes the shape, which
+        does not depend on the grey levels, from the first and the rest from the second.
 
     Returns
     -------
@@ -81,15 +82,21 @@ def extract_features(
     region = cut_out(image, mask)
     if region is None:
         return np.zeros(len(feature_names(image.ndim)))
+    return as_vector(_run(backend, mask, region, bin_width), image.ndim)
+
+
+def _run(backend: Backend | None, mask: Any, region: Region, bin_width: float) -> Features:
+    """Let the backend work; compiled loops and PyRadiomics are loaded only now."""
     from segtrust.features.compiled import compiled_features, has_one_level
+    from segtrust.features.pyradiomics import pyradiomics_features, pyradiomics_shape
+    from segtrust.features.shape import shape_features
 
-    if backend is None:
-        backend = "compiled" if has_one_level(region.values, bin_width) else "pyradiomics"
-    if backend == "compiled":
+    if backend == "compiled" or (backend is None and has_one_level(region.values, bin_width)):
         return compiled_features(region, bin_width)
-    from segtrust.features.pyradiomics import pyradiomics_features
-
-    return pyradiomics_features(mask, region, bin_width)
+    others = pyradiomics_features(region, bin_width)
+    if backend == "pyradiomics":
+        return pyradiomics_shape(mask) | others
+    return {SHAPE_CLASSES[region.ndim]: shape_features(region)} | others
 
 
 def _check_options(bin_width: Any, backend: Any) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
+
+import numpy as np
 
 from segtrust.errors import ParameterError
 
-__all__ = ["CLASSES", "feature_names"]
+__all__ = ["CLASSES", "SHAPE_CLASSES", "Features", "as_vector", "feature_names"]
 
 _SHAPE = """Elongation Flatness LeastAxisLength MajorAxisLength Maximum2DDiameterColumn Maximum2DDiameterRow
     Maximum2DDiameterSlice Maximum3DDiameter MeshVolume MinorAxisLength Sphericity SurfaceArea
@@ -44,6 +47,11 @@ CLASSES: dict[int, dict[str, str]] = {
     3: {"shape": _SHAPE, **_AFTER_SHAPE},
 }
 """By number of dimensions: the short names of each class, separated by spaces."""
+SHAPE_CLASSES = {2: "shape2D", 3: "shape"}
+"""By number of dimensions: the class that sees the mask alone, whatever the grey levels."""
+
+Features = dict[str, dict[str, float]]
+"""Values by class and short name."""
 
 
 @cache
@@ -74,3 +82,9 @@ def feature_names(ndim: int) -> tuple[str, ...]:
     if ndim not in CLASSES:
         raise ParameterError(f"ndim: expected 2 or 3, got {ndim!r}. Features exist for images and volumes.")
     return tuple(f"{group}_{name}" for group, names in CLASSES[ndim].items() for name in names.split())
+
+
+def as_vector(found: Features, ndim: int) -> Any:
+    """Put features in the order of their names; what is missing, NaN or infinite becomes 0."""
+    values = [found[group].get(name, 0.0) for group, names in CLASSES[ndim].items() for name in names.split()]
+    return np.nan_to_num(np.array(values, np.float64), nan=0.0, posinf=0.0, neginf=0.0)

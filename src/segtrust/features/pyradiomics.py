@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.features.names import CLASSES
+from segtrust.features.names import CLASSES, SHAPE_CLASSES, Features
 from segtrust.features.region import Region
 from segtrust.optional import require
 
-__all__ = ["pyradiomics_features"]
+__all__ = ["pyradiomics_features", "pyradiomics_shape"]
 
 _CALCULATORS = {
     "shape": "RadiomicsShape",
@@ -36,49 +36,44 @@ _ZERO_WHERE_CONSTANT = (
 )
 
 
-def pyradiomics_features(mask: Any, region: Region, bin_width: float) -> Any:
-    """Give the vector of features, each class computed by PyRadiomics in its default settings.
+def pyradiomics_features(region: Region, bin_width: float) -> Features:
+    """Compute all classes but the shape, each by PyRadiomics in its default settings.
 
-    The shape is taken from the whole mask, because the mesh volume of PyRadiomics depends on where a ragged
-    mask lies in its array; the rest from the mask's box, which is quicker and gives the same as long as the
-    box has a border: without one PyRadiomics fails where the box is a single pixel.
+    From the mask's box, which is quicker than the whole array and gives the same as long as the box has a
+    border: without one PyRadiomics fails where the box is a single pixel.
     """
+    image = np.zeros(region.cells.shape)
+    image[region.cells.astype(bool)] = region.values
+    groups = [group for group in CLASSES[region.ndim] if group != SHAPE_CLASSES[region.ndim]]
+    found = {group: _calculate(group, (image, region.cells), bin_width) for group in groups}
+    if region.is_constant:  # the mean of equal numbers may differ from them in the last digit
+        found["firstorder"].update(dict.fromkeys(_ZERO_WHERE_CONSTANT, 0.0))
+    return found
+
+
+def pyradiomics_shape(mask: Any) -> Features:
+    """Compute the shape by PyRadiomics.
+
+    From the whole mask, because the mesh volume of PyRadiomics depends on where a ragged mask lies in its
+    array.
+    """
+    group = SHAPE_CLASSES[mask.ndim]
+    return {group: _calculate(group, (mask, mask), 1.0)}
+
+
+def _calculate(group: str, pair: tuple[Any, Any], bin_width: float) -> dict[str, float]:
+    """Run one class on an image and a mask; nothing where it fails as a whole."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         require("radiomics", extra="radiomics")
-    image = np.zeros(region.cells.shape)
-    image[region.cells.astype(bool)] = region.values
+        calculator = getattr(import_module(f"radiomics.{group}"), _CALCULATORS[group])
+        image, mask = map(import_module("SimpleITK").GetImageFromArray, pair)
     with _in_silence():
-        found = {}
-        for group in CLASSES[region.ndim]:
-            pair = (mask, mask) if group.startswith("shape") else (image, region.cells)
-            found[group] = _calculate(group, pair, bin_width)
-    if region.is_constant:  # the mean of equal numbers may differ from them in the last digit
-        found["firstorder"].update(dict.fromkeys(_ZERO_WHERE_CONSTANT, 0.0))
-    return np.array(
-        [
-            _finite(found[group].get(name, 0.0))
-            for group, names in CLASSES[region.ndim].items()
-            for name in names.split()
-        ]
-    )
-
-
-def _calculate(group: str, pair: tuple[Any, Any], bin_width: float) -> dict[str, Any]:
-    """Run one class on an image and a mask; nothing where it fails as a whole."""
-    from SimpleITK import GetImageFromArray
-
-    calculator = getattr(import_module(f"radiomics.{group}"), _CALCULATORS[group])
-    image, mask = map(GetImageFromArray, pair)
-    try:
-        return dict(calculator(image, mask, binWidth=bin_width).execute())
-    except _FAILURES:
-        return {}
-
-
-def _finite(value: Any) -> float:
-    number = float(value)
-    return number if np.isfinite(number) else 0.0
+        try:
+            found = calculator(image, mask, binWidth=bin_width).execute()
+        except _FAILURES:
+            return {}
+    return {name: float(value) for name, value in found.items()}
 
 
 @contextmanager
