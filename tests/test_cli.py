@@ -36,6 +36,7 @@ def test_without_arguments_help_lists_the_commands():
         ("bench", "kernels"),
         ("bench", "selective"),
         ("bench", "synthetic"),
+        ("bench", "tunable"),
         ("reproduce", "validity"),
         ("reproduce", "synthetic"),
         ("reproduce", "synthetic-beyond"),
@@ -171,3 +172,13 @@ def test_bench_synthetic_gives_its_lines_as_json():
     assert done.returncode == 0, done.stderr
     (lines,) = json.loads(done.stdout).values()
     assert [line["target"] for line in lines] == [">= 100", ">= 100"]
+
+
+@pytest.mark.slow
+@pytest.mark.needs("radiomics")
+def test_bench_tunable_gives_its_sections_as_json():
+    done = segtrust("bench", "tunable", "--rounds", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    features, ragged = json.loads(done.stdout).values()
+    assert [line["what"] for line in features] == ["102 features", "97 features"]
+    assert len(ragged) == 3

@@ -26,6 +26,7 @@ LAYERS = (
     "maps",
     "risks",
     "calibration",
+    "features",
     "confidence",
     "selective",
     "io",

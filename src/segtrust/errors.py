@@ -14,6 +14,7 @@ Each class also inherits the standard exception it specialises, so ``except Valu
   x GeometryError           ValueError  - spacing that does not fit the map
   x ParameterError          ValueError  - a threshold, side or option outside its range, or no array
                                           where one is expected
+    · GreyLevelsError                   - a bin width that makes more grey levels than a backend knows
   x CasesError              ValueError  - confidences and losses that cannot be ranked together
     · CaseLengthError                   - vectors of different lengths, or no vectors
     · CaseValueError                    - NaN, infinite, or a loss outside its range
@@ -23,6 +24,7 @@ Each class also inherits the standard exception it specialises, so ``except Valu
   x SavedStateError         ValueError  - other saved values that are incomplete, damaged or of another kind
   x UnknownNameError        KeyError    - an estimator, structure or policy that does not exist
   x NotFittedError          RuntimeError - asked for a score before fit()
+  x MissingExtraError       ImportError - an optional package that is not installed; names the extra
 """
 
 from __future__ import annotations
@@ -33,8 +35,10 @@ __all__ = [
     "CasesError",
     "EmptyArrayError",
     "GeometryError",
+    "GreyLevelsError",
     "MaskError",
     "MaskShapeError",
+    "MissingExtraError",
     "NotBinaryError",
     "NotFittedError",
     "NotNormalisedError",
@@ -95,6 +99,10 @@ class ParameterError(SegtrustError, ValueError):
     """An option outside the range in which it means something, or something that is no array of pixels."""
 
 
+class GreyLevelsError(ParameterError):
+    """A bin width makes more grey levels than the chosen backend can count."""
+
+
 class CasesError(SegtrustError, ValueError):
     """Confidences and losses of a set of cases do not fit together."""
 
@@ -133,3 +141,7 @@ class UnknownNameError(SegtrustError, KeyError):
 
 class NotFittedError(SegtrustError, RuntimeError):
     """An estimator that learns was asked for a score before it learned."""
+
+
+class MissingExtraError(SegtrustError, ImportError):
+    """A package that one of the extras installs is needed and absent."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
+from segtrust.errors import MissingExtraError
+
 __all__ = ["require"]
 
 
@@ -20,4 +22,4 @@ def require(module: str, *, extra: str) -> ModuleType:
         return import_module(module)
     except ModuleNotFoundError as error:
         message = f"This needs {module!r}: pip install 'segtrust[{extra}]'."
-        raise ImportError(message) from error
+        raise MissingExtraError(message) from error

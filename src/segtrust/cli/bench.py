@@ -95,6 +95,22 @@ def bench_synthetic(
     _print_sections(synthetic_sections(rounds=rounds), as_json=as_json)
 
 
+_TUNABLE_EPILOG = "Examples:\n\n  segtrust bench tunable\n\n  segtrust bench tunable --json > tunable.json"
+
+
+@bench_app.command("tunable", epilog=_TUNABLE_EPILOG)
+def bench_tunable(
+    rounds: Annotated[
+        int, typer.Option(help="Turns of each candidate, of which the shortest run counts.")
+    ] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+) -> None:
+    """Time the features against PyRadiomics, which must be there: segtrust[radiomics]."""
+    from segtrust.bench.tunable import tunable_sections
+
+    _print_sections(tunable_sections(rounds=rounds), as_json=as_json)
+
+
 def _print_sections(sections: Iterable[tuple[str, Iterable[Any]]], *, as_json: bool) -> None:
     """Print each section as soon as it is measured, or all of them as one JSON object."""
     console = new_console()
