@@ -15,7 +15,8 @@ _HOMES = {
     "segtrust.calibration": "PlattScaling Reliability TemperatureScaling reliability",
     "segtrust.confidence": (
         "Assessment AverageClassProbability AverageMaxProbability AverageNegativeEntropy ClassScores "
-        "ConfidenceEstimator IdealDice MedianMinMax PatchLevel SoftDice ThresholdLevel "
+        "ConfidenceEstimator FeatureAggregation IdealDice LearningEstimator MedianMinMax PatchLevel SoftDice "
+        "SoftDiceFeatureAggregation ThresholdLevel TunedPatchLevel TunedSoftDice "
         "assess average_class_probability average_max_probability average_negative_entropy dice_bounds "
         "entropy_quantile expected_f_beta expected_iou expected_tversky full_posterior_dice get_estimator "
         "ideal_dice_confidence median_min_max_confidence patch_level_confidence score score_batch "

@@ -7,12 +7,14 @@ from segtrust.confidence import PatchLevel, SoftDice, assess, get_estimator, sco
 from segtrust.confidence.registry import ESTIMATORS, get_estimators
 from segtrust.errors import ParameterError, SegtrustError, UnknownNameError
 
+LABELS = {"pla-tuned": "pla*", "sdc-tuned": "sdc*", "aef-sdc": "aef+sdc"}
+
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_names_lead_to_their_estimator(name):
     estimator = get_estimator(name)
     assert estimator.name == name
-    assert estimator.label.lower() == name
+    assert estimator.label.lower() == LABELS.get(name, name)
     assert estimator == get_estimator(name)
 
 
@@ -35,7 +37,7 @@ def test_a_list_may_mix_names_and_estimators():
 @pytest.mark.parametrize(
     ("estimators", "message"),
     [
-        ([3], r"expected names or estimators, got int 3\. The names are amsp, ane, apc"),
+        ([3], r"expected names or estimators, got int 3\. The names are aef, aef-sdc, amsp"),
         ([SoftDice], r"got the class SoftDice\. Make an estimator of it first: SoftDice\(\)\."),
         ([None], "expected names or estimators, got None"),
         ("sdc", "expected a list of names or estimators, got the text 'sdc'. Put a single one into a list"),

@@ -79,7 +79,7 @@ class TestScore:
         )
 
     def test_unknown_names_list_the_known(self):
-        with pytest.raises(UnknownNameError, match="Unknown estimator 'sdk'; available: amsp, ane, apc, idc"):
+        with pytest.raises(UnknownNameError, match="Unknown estimator 'sdk'; available: aef, aef-sdc, amsp"):
             score(np.zeros(3), estimators=["sdk"])
 
     def test_results_of_one_name_would_hide_each_other(self):

@@ -10,6 +10,7 @@ from segtrust.confidence.entropy import (
     median_min_max_confidence,
     patch_level_confidence,
 )
+from segtrust.confidence.feature_aggregation import FeatureAggregation, SoftDiceFeatureAggregation
 from segtrust.confidence.ideal_dice import (
     IdealDice,
     expected_f_beta,
@@ -18,6 +19,7 @@ from segtrust.confidence.ideal_dice import (
     full_posterior_dice,
     ideal_dice_confidence,
 )
+from segtrust.confidence.learning import LearningEstimator
 from segtrust.confidence.probability import (
     AverageClassProbability,
     AverageMaxProbability,
@@ -32,6 +34,8 @@ from segtrust.confidence.threshold_level import (
     entropy_quantile,
     threshold_level_confidence,
 )
+from segtrust.confidence.tuned_patch_level import TunedPatchLevel
+from segtrust.confidence.tuned_soft_dice import TunedSoftDice
 
 __all__ = [
     "Assessment",
@@ -40,11 +44,16 @@ __all__ = [
     "AverageNegativeEntropy",
     "ClassScores",
     "ConfidenceEstimator",
+    "FeatureAggregation",
     "IdealDice",
+    "LearningEstimator",
     "MedianMinMax",
     "PatchLevel",
     "SoftDice",
+    "SoftDiceFeatureAggregation",
     "ThresholdLevel",
+    "TunedPatchLevel",
+    "TunedSoftDice",
     "assess",
     "average_class_probability",
     "average_max_probability",

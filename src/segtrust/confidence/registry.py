@@ -7,10 +7,13 @@ from typing import Any
 
 from segtrust.confidence.base import ConfidenceEstimator
 from segtrust.confidence.entropy import AverageNegativeEntropy, MedianMinMax, PatchLevel
+from segtrust.confidence.feature_aggregation import FeatureAggregation, SoftDiceFeatureAggregation
 from segtrust.confidence.ideal_dice import IdealDice
 from segtrust.confidence.probability import AverageClassProbability, AverageMaxProbability
 from segtrust.confidence.soft_dice import SoftDice
 from segtrust.confidence.threshold_level import ThresholdLevel
+from segtrust.confidence.tuned_patch_level import TunedPatchLevel
+from segtrust.confidence.tuned_soft_dice import TunedSoftDice
 from segtrust.errors import ParameterError, UnknownNameError
 from segtrust.kernels.inputs import described
 
@@ -28,6 +31,10 @@ ESTIMATORS: dict[str, Callable[[], ConfidenceEstimator]] = {
     "mmmc": MedianMinMax,
     "tla": ThresholdLevel,
     "pla": PatchLevel,
+    "pla-tuned": TunedPatchLevel,
+    "aef": FeatureAggregation,
+    "aef-sdc": SoftDiceFeatureAggregation,
+    "sdc-tuned": TunedSoftDice,
 }
 
 
@@ -41,7 +48,7 @@ def get_estimator(name: str) -> ConfidenceEstimator:
     >>> get_estimator("sdk")
     Traceback (most recent call last):
     ...
-    segtrust.errors.UnknownNameError: Unknown estimator 'sdk'; available: amsp, ane, apc, ...
+    segtrust.errors.UnknownNameError: Unknown estimator 'sdk'; available: aef, aef-sdc, amsp, ...
     """
     try:
         return ESTIMATORS[name]()

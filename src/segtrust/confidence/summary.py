@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from typing import Any
 
+from segtrust.kernels.distinct import DistinctDoubts
 from segtrust.kernels.needs import UncertaintyNeeds
 from segtrust.kernels.opening import MapSource
 from segtrust.kernels.statistics import Counts, DiceStatistics, UncertaintyStatistics
@@ -55,6 +57,16 @@ class Summary:
     def counts(self) -> Counts:
         """Counts, for free where the larger sums are wanted too."""
         return self.dice.counts if self._plan.powers else self._source.count()
+
+    @cached_property
+    def entropies(self) -> Any:
+        """Entropy of each pixel in bits, a NumPy array; a pass of its own, held in memory."""
+        return self._source.entropy_map()
+
+    @cached_property
+    def doubts(self) -> DistinctDoubts:
+        """The doubts that occur, sorted; a pass of its own."""
+        return self._source.distinct_doubts()
 
     def uncertainty(self, needs: UncertaintyNeeds) -> UncertaintyStatistics:
         """Statistics of the uncertainty, of the common pass where it covers them."""

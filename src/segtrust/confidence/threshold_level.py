@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from operator import length_hint
@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import numpy as np
 
-from segtrust.confidence.base import ConfidenceEstimator, score_map
+from segtrust.confidence.base import ConfidenceEstimator, Observation, score_map, summary_of
 from segtrust.confidence.summary import Needs, Summary
 from segtrust.errors import EmptyArrayError, NotFittedError, ParameterError
+from segtrust.kernels.arrays import entropies_of
 from segtrust.kernels.bits import binary_entropy, doubt_at_entropy
 from segtrust.kernels.device import DeviceMap
+from segtrust.kernels.distinct import pair_of_ranks
 from segtrust.kernels.inputs import check_fraction, check_number
 from segtrust.kernels.needs import UncertaintyNeeds
 from segtrust.kernels.opening import numba_is_there, open_map
@@ -45,6 +47,8 @@ class ThresholdLevel(ConfidenceEstimator):
     ----------
     tau
         Entropy threshold in bits, one for the data set; ``None`` until it is given or learned by `fit`.
+    used_ids
+        Ids of the cases it was fitted on.
 
     Examples
     --------
@@ -57,6 +61,7 @@ class ThresholdLevel(ConfidenceEstimator):
     """
 
     tau: float | None = None
+    used_ids: frozenset[str] = field(default=frozenset(), repr=False, compare=False, kw_only=True)
 
     name = "tla"
     label = "TLA"
@@ -93,7 +98,41 @@ class ThresholdLevel(ConfidenceEstimator):
         α is the mean over the cases of the share of foreground in the mask. Cases are read several times, one
         at a time; they are not held in memory together.
         """
-        return type(self)(entropy_quantile(cases, 1.0 - _mean_foreground(cases)))
+        ids_and_shares = _of_each(_id_and_foreground, cases)
+        alpha = math.fsum(share for _, share in ids_and_shares) / len(ids_and_shares)
+        ids = frozenset(name for name, _ in ids_and_shares) - {""}
+        return type(self)(entropy_quantile(cases, 1.0 - alpha), used_ids=ids)
+
+    def observe(self, case: Case | Prediction) -> Observation:
+        """Give the share of foreground and the sorted doubts, with what the pixels from each on add up to.
+
+        Of a map of 8 bits that is a few numbers; of a map of floats it may be three doubles a pixel.
+        """
+        summary = summary_of(case, Needs(counts=True))
+        doubts, counts = summary.doubts
+        entropies = entropies_of(doubts) * counts
+        return {
+            "foreground": np.float64(summary.counts.k / summary.counts.n),
+            "doubts": doubts,
+            "ranks": np.cumsum(counts),
+            "above": np.append(np.cumsum(entropies[::-1])[::-1], 0.0),
+        }
+
+    def fit_observations(self, observations: Sequence[Observation], losses: Any = None) -> Self:
+        """Learn ``tau`` from what was seen of some cases; the losses are not looked at."""
+        doubts = [each["doubts"] for each in observations]
+        ranks = [each["ranks"] for each in observations]
+        fraction = 1.0 - math.fsum(each["foreground"] for each in observations) / len(observations)
+        place = fraction * (sum(int(each[-1]) for each in ranks) - 1)
+        pair = pair_of_ranks(doubts, ranks, math.floor(place))
+        return type(self)(_between(pair, place - math.floor(place)))
+
+    def score_observation(self, observation: Observation) -> float:
+        """Minus the mean entropy above ``tau``."""
+        at = int(observation["doubts"].searchsorted(self._needed.doubt_limit, "right"))
+        ranks = observation["ranks"]
+        count = int(ranks[-1] - (ranks[at - 1] if at else 0))
+        return 0.0 if count == 0 else -float(observation["above"][at]) / count
 
 
 def _source(case: Case | Prediction) -> HostMap:
@@ -107,14 +146,9 @@ def _source(case: Case | Prediction) -> HostMap:
     return cast("HostMap", source)
 
 
-def _foreground(case: Case | Prediction) -> float:
+def _id_and_foreground(case: Case | Prediction) -> tuple[str, float]:
     counts = _source(case).count()
-    return counts.k / counts.n
-
-
-def _mean_foreground(cases: Collection[Case | Prediction]) -> float:
-    shares = _of_each(_foreground, cases)
-    return math.fsum(shares) / len(shares)
+    return case.id, counts.k / counts.n
 
 
 def _of_each(
@@ -152,8 +186,13 @@ def entropy_quantile(cases: Collection[Case | Prediction], fraction: float) -> f
     check_fraction(fraction, "fraction")
     n, pair = _selection(cases, fraction)
     place = fraction * (n - 1)
-    lower, upper = map(binary_entropy, pair(math.floor(place)))
-    return lower + (place - math.floor(place)) * (upper - lower)
+    return _between(pair(math.floor(place)), place - math.floor(place))
+
+
+def _between(doubts: tuple[float, float], fraction: float) -> float:
+    """Interpolate between the entropies of two doubts."""
+    lower, upper = map(binary_entropy, doubts)
+    return lower + fraction * (upper - lower)
 
 
 def _selection(

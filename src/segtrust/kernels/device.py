@@ -33,6 +33,7 @@ from segtrust.kernels.arrays import (
     wide_type,
     window_sums,
 )
+from segtrust.kernels.distinct import DistinctDoubts, distinct_doubts
 from segtrust.kernels.needs import UncertaintyNeeds
 from segtrust.kernels.refusals import (
     Nearby,
@@ -311,6 +312,15 @@ class DeviceMap:
         (below,) = fold(rows(), add)
         between = self._xp.astype(self._xp.concat(found), self._wide)
         return int(below), between if low == high else self._xp.sort(between)
+
+    def entropy_map(self) -> Any:
+        """Entropy of each pixel in bits, on the host."""
+        blocks = [np.asarray(on_host(entropies_of(detached(doubt))), np.float64) for doubt in self.doubts()]
+        return np.concatenate(blocks).reshape(tuple(self.p.shape) or (1,))
+
+    def distinct_doubts(self) -> DistinctDoubts:
+        """Give the doubts that occur, sorted, on the host."""
+        return distinct_doubts(np.asarray(on_host(detached(doubt)), np.float64) for doubt in self.doubts())
 
     def to_host(self) -> tuple[Any, Any]:
         """Copy map and mask to NumPy; only estimators that learn ask for it."""

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from segtrust.kernels.device import DeviceMap, is_device_array, on_host
+from segtrust.kernels.distinct import DistinctDoubts
 from segtrust.kernels.inputs import as_array, check_fraction
 from segtrust.kernels.needs import UncertaintyNeeds
 from segtrust.kernels.refusals import check_shapes, mask_name
@@ -31,6 +32,12 @@ class MapSource(Protocol):
 
     def measure(self, needs: UncertaintyNeeds) -> UncertaintyStatistics:
         """Statistics of the doubts and entropies."""
+
+    def entropy_map(self) -> Any:
+        """Entropy of each pixel in bits, a NumPy array of the map's shape."""
+
+    def distinct_doubts(self) -> DistinctDoubts:
+        """Give the doubts that occur, sorted, and how many pixels have each."""
 
 
 @cache

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from segtrust.kernels import sweep
+from segtrust.kernels.distinct import DistinctDoubts, distinct_codes, distinct_doubts, merge_distinct
 from segtrust.kernels.needs import UncertaintyNeeds
 from segtrust.kernels.refusals import check_shapes
 from segtrust.kernels.select import SAMPLE, Selector, bracket_from_sample, sample_doubts
 from segtrust.kernels.statistics import Counts, DiceStatistics, UncertaintyStatistics
 from segtrust.kernels.sweep import Ranks, UncertaintyRequest
 from segtrust.kernels.tiles import extended, is_chunked, read_tile, tiles_of
-from segtrust.kernels.uncertainty import Bracket
+from segtrust.kernels.uncertainty import Bracket, entropy_map
 from segtrust.kernels.view import MapView, is_packed, view_map
 
 __all__ = ["ChunkedMap", "HostMap", "MemoryMap", "open_host_map"]
@@ -51,6 +52,14 @@ class HostMap(ABC):
     @abstractmethod
     def sample(self, size: int = SAMPLE) -> Any:
         """Doubts of about ``size`` pixels, for a first guess of where an order statistic lies."""
+
+    @abstractmethod
+    def entropy_map(self) -> Any:
+        """Entropy of each pixel in bits, an array of the map's shape."""
+
+    @abstractmethod
+    def distinct_doubts(self) -> DistinctDoubts:
+        """Give the doubts that occur, sorted; of a map of floats they may be as many as its pixels."""
 
     def ranks(self, bracket: Bracket) -> Ranks:
         """Count the pixels around a bracket of doubts; a pass of its own."""
@@ -101,6 +110,21 @@ class MemoryMap(HostMap):
     def sample(self, size: int = SAMPLE) -> Any:
         """Doubts of pixels drawn with a fixed seed."""
         return sample_doubts(self.view, size)
+
+    def entropy_map(self) -> Any:
+        """Entropy of each pixel in bits; a pass before it checks the values."""
+        self.sweep(UncertaintyRequest(entropies=False))
+        entropies = entropy_map(self.view.values, self.view.codes)
+        return entropies.T if self.view.reversed_axes else entropies
+
+    def distinct_doubts(self) -> DistinctDoubts:
+        """Give the doubts that occur, sorted; a pass before it checks the values."""
+        values, codes = self.view.values, self.view.codes
+        self.sweep(UncertaintyRequest(entropies=False))
+        if codes.size:
+            return distinct_codes(values, codes)
+        p = values.astype(np.float64) + 0.0  # a zero that has a sign loses it
+        return distinct_doubts([np.minimum(p, 1.0 - p)])
 
 
 @dataclass(frozen=True)
@@ -169,6 +193,17 @@ class ChunkedMap(HostMap):
         share = size / self.n
         views = self._views()
         return np.concatenate([sample_doubts(view, 1 + int(share * view.values.size)) for view in views])
+
+    def entropy_map(self) -> Any:
+        """Entropy of each pixel in bits; unlike all the rest this takes the memory of a whole map."""
+        out = np.empty(self.p.shape)
+        for tile in tiles_of(self.p):
+            out[tile] = MemoryMap(self._view(tile)).entropy_map()
+        return out
+
+    def distinct_doubts(self) -> DistinctDoubts:
+        """Give the doubts that occur, sorted."""
+        return reduce(merge_distinct, (MemoryMap(view).distinct_doubts() for view in self._views()))
 
 
 def open_host_map(p: Any, mask: Any, *, threshold: float, source: str) -> HostMap:
