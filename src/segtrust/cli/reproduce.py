@@ -118,5 +118,48 @@ def synthetic_beyond(
     typer.echo(f"Tables and figures are in {out}.")
 
 
+_TUNING_EPILOG = (
+    "Examples:\n\n  segtrust reproduce tuning --data busi --predictions unet --out busi-tuning\n\n"
+    "  segtrust reproduce tuning --data kvasir --data clinicdb --elsewhere etis --out polyp-tuning"
+)
+
+
+@reproduce_app.command("tuning", epilog=_TUNING_EPILOG)
+def tuning(
+    data: Annotated[
+        list[Path], typer.Option(help="Folder with maps and 'masks' (PNG); may be given several times.")
+    ],
+    out: Annotated[
+        Path, typer.Option(help="Folder for tables, figures and run.json; finished parts are kept in it.")
+    ],
+    elsewhere: Annotated[
+        list[Path] | None, typer.Option(help="Folder of another distribution, to test on as well.")
+    ] = None,
+    predictions: Annotated[
+        str, typer.Option(help="Name of the maps' folder beside 'masks'.")
+    ] = "predictions",
+    repeats: Annotated[int, typer.Option(min=1, help="Random splits for each size.")] = 50,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core unless given.")] = None,
+) -> None:
+    """Compare estimators that learn, by the size of their tuning set: section 7.4.
+
+    Cases whose truth is empty are left out.
+    """
+    from segtrust.experiments.pairs import labelled_pairs
+    from segtrust.report.tuning import TuningRun, reproduce_tuning, tables_of
+
+    others = labelled_pairs(elsewhere, predictions) if elsewhere else []
+    run = TuningRun(labelled_pairs(data, predictions), others, repeats)
+    with new_progress() as progress:
+        task = progress.add_task("cases and splits", total=run.steps)
+        advance = progress.advance
+        summary = reproduce_tuning(
+            out, run, workers=workers or _cores(), advance=lambda done: advance(task, done)
+        )
+    for name, table in tables_of(summary).items():
+        typer.echo(f"{name}\n\n{table}\n")
+    typer.echo(f"Tables and figures are in {out}.")
+
+
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
