@@ -72,6 +72,8 @@ class FeatureAggregation(LearningEstimator):
         """Check the settings and make a forest of plain values."""
         super().__post_init__()
         check_number(self.bin_width, "bin_width", "a finite number above 0")
+        if not self.bin_width:
+            raise ParameterError("bin_width: expected a finite number above 0, got 0.")
         if not isinstance(self.trees, Integral) or self.trees < 1:
             raise ParameterError(f"trees: expected a whole number of at least 1, got {self.trees!r}.")
         if self.tau is not None:

@@ -35,7 +35,8 @@ def distinct_doubts(blocks: Iterable[Any]) -> DistinctDoubts:
     >>> found.values.tolist(), found.counts.tolist()
     ([0.0, 0.1, 0.5], [2, 1, 2])
     """
-    return reduce(merge_distinct, (DistinctDoubts(*np.unique(block, return_counts=True)) for block in blocks))
+    unsigned = (block + 0.0 for block in blocks)  # a zero that has a sign loses it
+    return reduce(merge_distinct, (DistinctDoubts(*np.unique(each, return_counts=True)) for each in unsigned))
 
 
 def merge_distinct(one: DistinctDoubts, other: DistinctDoubts) -> DistinctDoubts:

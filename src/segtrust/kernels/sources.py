@@ -123,7 +123,7 @@ class MemoryMap(HostMap):
         self.sweep(UncertaintyRequest(entropies=False))
         if codes.size:
             return distinct_codes(values, codes)
-        p = values.astype(np.float64) + 0.0  # a zero that has a sign loses it
+        p = values.astype(np.float64)
         return distinct_doubts([np.minimum(p, 1.0 - p)])
 
 

@@ -1,0 +1,83 @@
+"""Forests as plain arrays predict what scikit-learn's do."""
+
+import json
+
+import numpy as np
+import pytest
+
+from segtrust.confidence.forest import Forest, grow_forest
+from segtrust.errors import SavedStateError
+
+STUMP = {
+    "features": [1, -1, -1],
+    "limits": [0.5, 0.0, 0.0],
+    "left": [1, -1, -1],
+    "right": [2, -1, -1],
+    "values": [0.5, 0.2, 0.8],
+    "roots": [0],
+}
+
+
+@pytest.mark.needs("sklearn")
+@pytest.mark.parametrize("n", [1, 2, 7, 60])
+@pytest.mark.parametrize("trees", [1, 10])
+def test_predicts_what_scikit_learn_predicts(n, trees):
+    from sklearn.ensemble import RandomForestRegressor
+
+    rng = np.random.default_rng(n)
+    rows, targets = rng.normal(0, 1e6, (n, 12)), rng.random(n)
+    rows[:, 3] = 1.0
+    theirs = RandomForestRegressor(n_estimators=trees, random_state=7).fit(rows, targets)
+    ours = grow_forest(rows, targets, trees=trees, seed=7)
+    unseen = np.concatenate([rows, rng.normal(0, 1e6, (50, 12))])
+    np.testing.assert_allclose(ours.predict(unseen), theirs.predict(unseen), rtol=1e-12)
+
+
+@pytest.mark.needs("sklearn")
+def test_rows_at_a_limit_go_left_as_float32():
+    """scikit-learn rounds rows to float32; a row between two floats must fall on the same side."""
+    from sklearn.ensemble import RandomForestRegressor
+
+    rows = np.array([[0.1], [0.1 + 1e-9], [0.2], [0.3]])
+    targets = np.array([0.0, 0.3, 0.6, 0.9])
+    theirs = RandomForestRegressor(n_estimators=20, random_state=0).fit(rows, targets)
+    ours = grow_forest(rows, targets, trees=20, seed=0)
+    grid = np.sort(np.concatenate([np.linspace(0.05, 0.35, 301), ours.limits]))[:, np.newaxis]
+    np.testing.assert_allclose(ours.predict(grid), theirs.predict(grid), rtol=1e-12)
+
+
+def test_a_stump():
+    forest = Forest.from_dict(STUMP)
+    assert forest.predict([[9.0, 0.4], [0.0, 0.5], [0.0, 0.6]]).tolist() == [0.2, 0.2, 0.8]
+
+
+@pytest.mark.needs("sklearn")
+def test_plain_values_make_it_again():
+    rng = np.random.default_rng(0)
+    rows = rng.random((20, 5))
+    forest = grow_forest(rows, rng.random(20), trees=8, seed=1)
+    again = Forest.from_dict(json.loads(json.dumps(forest.to_dict())))
+    assert again.predict(rows).tolist() == forest.predict(rows).tolist()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"left": [0, -1, -1]},  # back to itself
+        {"right": [5, -1, -1]},
+        {"values": [0.5]},
+        {"roots": []},
+        {"roots": [3]},
+        {name: [] for name in STUMP},
+    ],
+)
+def test_nodes_that_lead_nowhere_are_refused(change):
+    with pytest.raises(
+        SavedStateError, match="forest: expected trees whose nodes lead from the root to a leaf"
+    ):
+        Forest.from_dict(STUMP | change)
+
+
+def test_missing_arrays_are_named():
+    with pytest.raises(SavedStateError, match="forest: 'limits' is missing"):
+        Forest.from_dict({name: values for name, values in STUMP.items() if name != "limits"})
