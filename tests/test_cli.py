@@ -5,9 +5,11 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import segtrust as st
+from tests.tuning_cases import blob
 
 ESTIMATORS = ("sdc", "idc", "amsp", "ane", "mmmc", "pla")
 
@@ -40,6 +42,7 @@ def test_without_arguments_help_lists_the_commands():
         ("reproduce", "validity"),
         ("reproduce", "synthetic"),
         ("reproduce", "synthetic-beyond"),
+        ("reproduce", "tuning"),
     ],
 )
 def test_help_shows_examples(arguments: tuple[str, ...]):
@@ -174,11 +177,63 @@ def test_bench_synthetic_gives_its_lines_as_json():
     assert [line["target"] for line in lines] == [">= 100", ">= 100"]
 
 
+def write_images(folder, count):
+    from PIL import Image
+
+    for seed in range(count):
+        case = blob(seed, kind=np.uint8)
+        for name, array in (("maps", case.prediction.probabilities), ("masks", np.uint8(255) * case.truth)):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            Image.fromarray(array).save(folder / name / f"{seed}.png")
+
+
+@pytest.mark.needs("PIL", "sklearn", "matplotlib")
+def test_reproduce_tuning_writes_tables_figures_and_how_it_was_run(tmp_path):
+    write_images(tmp_path / "here", 8)
+    write_images(tmp_path / "there", 5)
+    folders = (
+        "--data",
+        str(tmp_path / "here"),
+        "--elsewhere",
+        str(tmp_path / "there"),
+        "--predictions",
+        "maps",
+    )
+    command = ("reproduce", "tuning", *folders, "--out", str(tmp_path / "run"), "--repeats", "2", "--workers")
+    done = segtrust(*command, "1")
+    assert done.returncode == 0, done.stderr
+    assert "| AEF+SDC |" in done.stdout
+    names = ("aurc", "aurc_elsewhere", "coverage_elsewhere")
+    written = {str(path.relative_to(tmp_path / "run")) for path in (tmp_path / "run").rglob("*.*")}
+    wanted = {f"figures/{name}.{each}" for name in names for each in ("png", "pdf", "svg")}
+    wanted |= {f"tables/{name}.md" for name in names} | {
+        "tables/tuning.csv",
+        "tables/summary.csv",
+        "run.json",
+    }
+    assert {name for name in written if not name.startswith("parts")} == wanted
+    run = json.loads((tmp_path / "run/run.json").read_text())
+    assert (run["parameters"]["cases"], run["parameters"]["elsewhere"]) == (8, 5)
+    rows = (tmp_path / "run/tables/tuning.csv").read_text()
+    assert rows.count("\n") == 1 + 8 * 2 * 3 * 2  # estimators, sets, sizes, repeats
+    assert segtrust(*command, "2").returncode == 0
+    assert (tmp_path / "run/tables/tuning.csv").read_text() == rows
+
+
+@pytest.mark.needs("PIL")
+def test_reproduce_tuning_names_a_folder_without_maps(tmp_path):
+    done = segtrust("reproduce", "tuning", "--data", str(tmp_path), "--out", str(tmp_path / "run"))
+    assert done.returncode == 2
+    assert "expected PNG files, got none" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.needs("radiomics")
 def test_bench_tunable_gives_its_sections_as_json():
     done = segtrust("bench", "tunable", "--rounds", "1", "--json")
     assert done.returncode == 0, done.stderr
-    features, ragged = json.loads(done.stdout).values()
+    sides, features, ragged = json.loads(done.stdout).values()
+    assert [line["target"] for line in sides] == [">= 30", ">= 30", "", ""]
     assert [line["what"] for line in features] == ["102 features", "97 features"]
     assert len(ragged) == 3

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from segtrust.bench.features import compare_features, time_ragged
+from segtrust.bench.tuning import compare_sides, time_tuning
 
 __all__ = ["tunable_sections"]
 
 
-def tunable_sections(*, rounds: int) -> Iterator[tuple[str, Iterable[Any]]]:
-    """Measure section by section; a title and its lines each."""
-    yield "Features at one grey level, gain over PyRadiomics", compare_features(rounds=rounds)
+def tunable_sections(*, rounds: int, data: Sequence[Path] = ()) -> Iterator[tuple[str, Iterable[Any]]]:
+    """Measure section by section; a title and its lines each.
+
+    The features are compared only where PyRadiomics is installed, the tuning curve needs data.
+    """
+    yield "Patch sums of PLA*, gain over one filter for each side", compare_sides(rounds=rounds)
+    if find_spec("radiomics") is not None:
+        yield "Features at one grey level, gain over PyRadiomics", compare_features(rounds=rounds)
     yield "Features of the most ragged masks", time_ragged(rounds=rounds)
+    if data:
+        yield "Tuning curve of six estimators", time_tuning(data)

@@ -95,20 +95,27 @@ def bench_synthetic(
     _print_sections(synthetic_sections(rounds=rounds), as_json=as_json)
 
 
-_TUNABLE_EPILOG = "Examples:\n\n  segtrust bench tunable\n\n  segtrust bench tunable --json > tunable.json"
+_TUNABLE_EPILOG = (
+    "Examples:\n\n  segtrust bench tunable --json > tunable.json\n\n"
+    "  segtrust bench tunable --data polyp/Kvasir --data polyp/CVC-ClinicDB"
+)
 
 
 @bench_app.command("tunable", epilog=_TUNABLE_EPILOG)
 def bench_tunable(
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(help="Time a tuning curve too, on a folder with 'predictions' and 'masks'."),
+    ] = None,
     rounds: Annotated[
         int, typer.Option(help="Turns of each candidate, of which the shortest run counts.")
     ] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
-    """Time the features against PyRadiomics, which must be there: segtrust[radiomics]."""
+    """Time patch sums against SciPy, features against PyRadiomics where it is there, and a tuning curve."""
     from segtrust.bench.tunable import tunable_sections
 
-    _print_sections(tunable_sections(rounds=rounds), as_json=as_json)
+    _print_sections(tunable_sections(rounds=rounds, data=data or ()), as_json=as_json)
 
 
 def _print_sections(sections: Iterable[tuple[str, Iterable[Any]]], *, as_json: bool) -> None:
