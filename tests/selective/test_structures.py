@@ -142,7 +142,7 @@ class TestStanding:
 
     def test_what_it_says(self):
         said = str(policies())
-        assert said.startswith("Certified; a case is deferred if liver or tumour is. All of it holds with")
+        assert said.startswith("Certified; a case is deferred if liver or tumour is. Each promise")
         assert "\nliver: Policy for liver, certified: accept" in said
 
     def test_names(self):

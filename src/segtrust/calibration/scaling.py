@@ -11,7 +11,15 @@ import numpy as np
 
 from segtrust.calibration.fitting import fit_curve
 from segtrust.calibration.logits import LogitCounts, is_end, limit_of, logits_of
-from segtrust.calibration.pixels import check_band, check_block, codes_of, host_map, is_number, mask_of
+from segtrust.calibration.pixels import (
+    cases_in,
+    check_band,
+    check_block,
+    codes_of,
+    host_map,
+    is_number,
+    mask_of,
+)
 from segtrust.errors import NotFittedError, ParameterError, SavedStateError
 from segtrust.maps import Case, Prediction
 from segtrust.saved import rebuild
@@ -79,7 +87,7 @@ class Scaling(ABC):
         was trained on, for which its probabilities are better than for others.
         """
         counts, ids, n = LogitCounts(self.ends, self.band_px, self.weigh), set(), 0
-        for case in cases:
+        for case in cases_in(cases):
             counts.add(case)
             ids.add(case.id)
             n += 1
@@ -123,6 +131,8 @@ class Scaling(ABC):
             delivered. ``False`` makes it anew from the calibrated ones: with an intercept, or a threshold
             other than 0.5, it is another mask.
         """
+        if not isinstance(prediction, Prediction):
+            raise ParameterError(f"prediction: expected Prediction(p), got {prediction!r}.")
         mask = mask_of(prediction) if keep_mask and prediction.mask is None else prediction.mask
         p = self.apply(prediction.probabilities, source=prediction.source)
         return replace(prediction, probabilities=p, mask=mask)

@@ -122,6 +122,10 @@ class Policy:
         >>> str(policy.standing), str(policy.decide(0.9)), str(policy.decide(0.05))
         ('certified', 'accept', 'defer')
         """
+        if not isinstance(certificate, Certificate):
+            raise ParameterError(f"certificate: expected what certify gives, got {certificate!r}.")
+        if not isinstance(made, datetime | None):
+            raise ParameterError(f"made: expected a datetime with its zone, got {made!r}.")
         if certificate.operation is None:
             raise PolicyError(f"There is no threshold to make a policy of. {certificate}")
         return cls(
@@ -328,6 +332,8 @@ class Policy:
 
     def check_scoring(self, scoring: Scoring) -> None:
         """Refuse confidences that were made otherwise; the predictor is judged by `for_predictor`."""
+        if not isinstance(scoring, Scoring):
+            raise ParameterError(f"scoring: expected Scoring(...), got {scoring!r}.")
         ours, theirs = (asdict(replace(each, predictor="")) for each in (self.scoring, scoring))
         differing = [name for name in ours if ours[name] != theirs[name]]
         if differing:
