@@ -16,7 +16,7 @@ import numpy as np
 
 from segtrust.compiled import elementwise, entry, plain
 from segtrust.kernels.layouts import Layout, Tile
-from segtrust.kernels.patterns import prefer_wide_vectors
+from segtrust.kernels.patterns import larger, prefer_wide_vectors
 from segtrust.kernels.uncertainty import entropy_map, fill_stretch, measure_stretch, new_work
 
 __all__ = [
@@ -141,7 +141,7 @@ def _keep_larger(parts: Any, rest: Any, best: Any) -> None:
     prefer_wide_vectors()
     for i in range(best.size):
         value = (first[i] + second[i]) + (third[i] + fourth[i]) + (fifth[i] + rest[i])
-        best[i] = value if value > best[i] else best[i]
+        best[i] = larger(value, best[i])
 
 
 @plain
