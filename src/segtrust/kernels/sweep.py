@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from segtrust.kernels.bits import float_of_bits
 from segtrust.kernels.layouts import Layout, Tile, layout_of
 from segtrust.kernels.patches import Walk, hand_over, largest_sum, new_walk, walk_tile
 from segtrust.kernels.slices import largest_by_slices
@@ -222,8 +221,8 @@ def _layout_of(view: MapView, sides: tuple[int, ...]) -> Layout | None:
 
 def _read(measures: Measures, n: int, patch: float = -math.inf) -> tuple[UncertaintyStatistics, Ranks]:
     doubt, entropy, above, above_count = measures.totals.tolist()
-    lowest, highest = (float_of_bits(int(bits)) for bits in measures.extremes)
-    below_low, upto_low, below_high, upto_high = (int(rank) for rank in measures.ranks)
+    lowest, highest = measures.extremes.tolist()
+    below_low, upto_low, below_high, upto_high = measures.ranks.tolist()
     kept = below_high - upto_low
     room = measures.inside.size - BLOCK  # with less left a block may have been passed over
     inside = measures.inside[: kept if 0 <= kept <= room else 0].copy()
