@@ -38,6 +38,10 @@ def test_differences_are_those_of_the_images(results):
     differences = np.array([image["idc_p"] - image["idc_x"] for image in images])
     assert row["bias"] == pytest.approx(differences.mean())
     assert row["IDC(p) off"] == pytest.approx(np.sqrt((differences**2).mean()))
+    to_posterior = np.array([image["sdc"] - image["idc_x"] for image in images])
+    assert row["SDC to IDC(x)"] == pytest.approx(np.sqrt((to_posterior**2).mean()))
+    to_marginals = np.array([image["sdc"] - image["idc_p"] for image in images])
+    assert row["SDC off"] == pytest.approx(np.sqrt((to_marginals**2).mean()))
     assert row["standard error"] == 0.0
     assert row["swing"] == pytest.approx(np.mean([image["swing"] for image in images]))
 
@@ -47,7 +51,16 @@ def test_sampling_has_a_standard_error_and_its_share_is_left_out(results):
         row for row in summarise_study(results, "smooth") if (row["n"], row["sharpness"]) == (64, 1.0)
     )
     assert exact["standard error"] == exact["IDC(p) off"] == 0.0
+    assert exact["SDC to IDC(x)"] == pytest.approx(exact["SDC off"], rel=1e-9)
     assert 0 < sampled["standard error"] < 0.02
+    images = [
+        row
+        for row in results.image_rows("smooth")
+        if (row["n"], row["sharpness"], row["length"]) == (64, 1.0, 0.1) and row["k"] > 0
+    ]
+    whole = np.mean([(image["sdc"] - image["idc_x"]) ** 2 for image in images])
+    sampling = np.mean([image["standard_error"] ** 2 for image in images])
+    assert sampled["SDC to IDC(x)"] == pytest.approx(np.sqrt(max(0.0, whole - sampling)))
     assert sampled["IDC(x), halves above"] >= 0.0
 
 

@@ -27,7 +27,7 @@ SUMMARY_FORMATS = {
     **dict.fromkeys(("risk", "aurc"), ".3f"),
     "bias": "+.4f",
     **dict.fromkeys(("standard error", "IDC(p) off", "swing"), ".4f"),
-    **dict.fromkeys(("SDC off", "ε"), ".1e"),
+    **dict.fromkeys(("SDC off", "SDC to IDC(x)", "ε"), ".1e"),
 }
 """How the columns of `summarise_study` are printed."""
 
@@ -91,11 +91,11 @@ def _write_study(results: BeyondResults, name: str, out: Path) -> None:
 def summarise_study(results: BeyondResults, name: str) -> list[Row]:
     """Bring the repeats of a study together: a row for each number of pixels and point.
 
-    ``bias`` is the mean of IDC(p) - IDC(x), with its standard error from sampling truths. ``IDC(p) off``
-    and ``SDC off`` are root mean squares of IDC(p) - IDC(x), without the sampling's share, and of SDC -
-    IDC(p̂); ``ε`` is the mean bound on the latter, relative; ``swing`` the mean standard deviation of the Dice
-    of an image. Then the AURC of IDC(x), and by how much those of the others exceed it. Images with empty
-    masks are left out of all but risk and AURC.
+    ``bias`` is the mean of IDC(p) - IDC(x), with its standard error from sampling truths. ``IDC(p) off``,
+    ``SDC off`` and ``SDC to IDC(x)`` are root mean squares of IDC(p) - IDC(x), of SDC - IDC(p̂) and of SDC -
+    IDC(x), the first and the last without the sampling's share; ``ε`` is the mean bound on the second,
+    relative; ``swing`` the mean standard deviation of the Dice of an image. Then the AURC of IDC(x), and by
+    how much those of the others exceed it. Images with empty masks are left out of all but risk and AURC.
     """
     study = STUDIES[name]
     return [
@@ -116,12 +116,18 @@ def _summary(results: BeyondResults, name: str, n: int, point: tuple[float, ...]
         "risk": float(1.0 - np.mean([arrays["idc(x)"].mean() for arrays in repeats])),
         "bias": float((p - x).mean()),
         "standard error": float(np.sqrt((error**2).sum()) / x.size),
-        "IDC(p) off": float(np.sqrt(max(0.0, ((p - x) ** 2 - error**2).mean()))),
-        "SDC off": float(np.sqrt(((sdc - p_hat) ** 2).mean())),
+        "IDC(p) off": _root_mean_square(p - x, error),
+        "SDC off": _root_mean_square(sdc - p_hat),
+        "SDC to IDC(x)": _root_mean_square(sdc - x, error),
         "ε": float(epsilon.mean()),
     }
     swing = {"swing": float(_joined(repeats, "swing")[some].mean())} if "swing" in repeats[0] else {}
     return row | swing | _excesses(name, repeats)
+
+
+def _root_mean_square(differences: Any, error: Any = 0.0) -> float:
+    """Leave out the share that sampling has; what is left may be below 0 by chance, and counts as 0."""
+    return float(np.sqrt(max(0.0, float((differences**2 - np.square(error)).mean()))))
 
 
 def _joined(repeats: Sequence[dict[str, Any]], key: str) -> Any:
@@ -155,8 +161,8 @@ def _off(repeats: Sequence[dict[str, Any]], first: str, second: str) -> Any:
     for arrays in repeats:
         some = arrays["k"] > 0
         error = arrays.get("standard_error", np.zeros(some.size)) if "idc(x)" in (first, second) else 0.0
-        square = (arrays[first] - arrays[second]) ** 2 - np.square(error)
-        found.append(np.sqrt(max(0.0, float(square[some].mean()))))
+        error = np.broadcast_to(error, some.shape)[some]
+        found.append(_root_mean_square((arrays[first] - arrays[second])[some], error))
     return np.array(found)
 
 
