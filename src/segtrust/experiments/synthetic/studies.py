@@ -5,7 +5,7 @@ Three studies, each for several numbers of pixels:
 - ``size``: the paper's posterior and models. Images of many independent pixels are all alike, so beside the
   paper's images there are others that differ: the mean logit of each is shifted by a normal of its own.
 - ``copula``: the pixels of an image share a hidden factor, see `segtrust.experiments.synthetic.factor`; the
-  ideal confidence is exact.
+  ideal confidence is an integral that is right to 1e-12.
 - ``smooth``: maps and errors are smooth fields, see `segtrust.experiments.synthetic.fields`; the ideal
   confidence is a mean over drawn truths.
 
