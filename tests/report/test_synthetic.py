@@ -117,3 +117,13 @@ def test_histogram_counts_every_image(results):
     assert sum(patch.get_height() for patch in ax.patches) == pytest.approx(100.0)
     largest = 100 * relative_errors(results).max()
     assert any(line.get_xdata()[0] == pytest.approx(largest) for line in ax.lines)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("bad", [{"n": 1}, {"n": 1, "rho_z": 0.0}, {"mu_z": -50.0, "rho_z": 0.0}])
+def test_images_without_masks_or_without_risk(tmp_path, bad):
+    grids = {"mu_z_grid": (0.0,), "rho_eta_grid": (0.0, 1.0)}
+    found = reproduce_synthetic(str(tmp_path), Synthetic(images=20, repeats=2, **grids, **bad))
+    assert (tmp_path / "run.json").exists()
+    errors, _ = summarise_errors(found)
+    assert math.isnan(errors["mean"]) == (errors["images"] == 0)

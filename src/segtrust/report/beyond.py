@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ import numpy as np
 
 from segtrust.experiments.synthetic.beyond import BeyondResults, run_beyond
 from segtrust.experiments.synthetic.settings import Beyond
-from segtrust.experiments.synthetic.studies import HALVES, STUDIES
+from segtrust.experiments.synthetic.studies import HALVES, STUDIES, studies_of
 from segtrust.report.figures import new_axes, save_figure, shade
 from segtrust.report.runs import write_run
 from segtrust.report.styles import Style, style_of
@@ -37,7 +38,7 @@ _SHADES = ("#b3cde3", "#6497b1", "#005b96", "#03396c")
 
 
 def reproduce_beyond(
-    out: Path,
+    out: str | Path,
     settings: Beyond | None = None,
     *,
     workers: int = 1,
@@ -51,12 +52,12 @@ def reproduce_beyond(
         As for `segtrust.report.synthetic.reproduce_synthetic`.
     """
     begin = time.perf_counter()
-    settings = settings or Beyond()
+    settings, out = settings or Beyond(), Path(out)
     results = run_beyond(settings, folder=out / "parts", workers=workers, advance=advance)
     computed = time.perf_counter()
     for folder in ("tables", "figures"):
         (out / folder).mkdir(parents=True, exist_ok=True)
-    for name in STUDIES:
+    for name in studies_of(settings):
         _write_study(results, name, out)
     end = time.perf_counter()
     write_run(
@@ -114,20 +115,25 @@ def _summary(results: BeyondResults, name: str, n: int, point: tuple[float, ...]
     p_hat = _joined(repeats, "idc(p_hat)")[some] if perturbed else p
     row = {
         "risk": float(1.0 - np.mean([arrays["idc(x)"].mean() for arrays in repeats])),
-        "bias": float((p - x).mean()),
-        "standard error": float(np.sqrt((error**2).sum()) / x.size),
+        "bias": _mean(p - x),
+        "standard error": float(np.sqrt((error**2).sum()) / max(x.size, 1)),
         "IDC(p) off": _root_mean_square(p - x, error),
         "SDC off": _root_mean_square(sdc - p_hat),
         "SDC to IDC(x)": _root_mean_square(sdc - x, error),
-        "ε": float(epsilon.mean()),
+        "ε": _mean(epsilon),
     }
-    swing = {"swing": float(_joined(repeats, "swing")[some].mean())} if "swing" in repeats[0] else {}
+    swing = {"swing": _mean(_joined(repeats, "swing")[some])} if "swing" in repeats[0] else {}
     return row | swing | _excesses(name, repeats)
 
 
 def _root_mean_square(differences: Any, error: Any = 0.0) -> float:
     """Leave out the share that sampling has; what is left may be below 0 by chance, and counts as 0."""
-    return float(np.sqrt(max(0.0, float((differences**2 - np.square(error)).mean()))))
+    return math.sqrt(max(0.0, _mean(differences**2 - np.square(error)))) if differences.size else math.nan
+
+
+def _mean(values: Any) -> float:
+    """Give NaN for no values at all: every mask is empty."""
+    return float(values.mean()) if values.size else math.nan
 
 
 def _joined(repeats: Sequence[dict[str, Any]], key: str) -> Any:
@@ -142,8 +148,13 @@ def _excesses(name: str, repeats: Sequence[dict[str, Any]]) -> Row:
     others = {each: area for each, area in areas.items() if each != "idc(x)"}
     return {
         "aurc": best,
-        **{f"{_label(each)} above": float(area / best - 1.0) for each, area in others.items()},
+        **{f"{_label(each)} above": float(_above(area, best)) for each, area in others.items()},
     }
+
+
+def _above(area: Any, best: Any) -> Any:
+    """Give the part by which an area exceeds the best; NaN where there is no risk at all."""
+    return np.divide(area, best, out=np.full(np.shape(area), np.nan), where=np.asarray(best) > 0.0) - 1.0
 
 
 def _label(estimator: str) -> str:
@@ -181,7 +192,7 @@ def _draw_size(results: BeyondResults) -> Any:
     ):
         values = np.array([_off(repeats, first, second) for repeats in by_size]).T
         shade(axes[0, 0], sizes, np.where(values > 1e-12, values, np.nan), style, marker=3.0)
-    bounds = np.array([[np.nanmean(each["epsilon"]) for each in repeats] for repeats in by_size]).T
+    bounds = np.array([[_mean(each["epsilon"][each["k"] > 0]) for each in repeats] for repeats in by_size]).T
     shade(axes[0, 0], sizes, bounds, _BOUND, marker=3.0)
     axes[0, 0].set(xscale="log", yscale="log", xlabel="pixels", ylabel="root mean square difference")
     for estimator in ("idc(p)", "sdc", "amsp", "random"):
@@ -195,7 +206,7 @@ def _draw_size(results: BeyondResults) -> Any:
 
 def _excess(repeats: Sequence[dict[str, Any]], name: str, estimator: str) -> Any:
     at, best = (STUDIES[name].estimators.index(each) for each in (estimator, "idc(x)"))
-    return np.array([arrays["aurc"][at] / arrays["aurc"][best] - 1.0 for arrays in repeats])
+    return np.array([_above(arrays["aurc"][at], arrays["aurc"][best]) for arrays in repeats])
 
 
 def _draw_correlated(results: BeyondResults, name: str) -> Any:
@@ -205,7 +216,7 @@ def _draw_correlated(results: BeyondResults, name: str) -> Any:
     figure, axes = new_axes(len(settings.sharpness), 3, width=7.0, height=2.3 * len(settings.sharpness))
     strengths = dict.fromkeys(point[1] for point in study.points(settings))
     for row, sharpness in zip(axes, settings.sharpness, strict=True):
-        for colour, strength in zip(_SHADES, strengths, strict=False):
+        for colour, strength in zip(_shades(len(strengths)), strengths, strict=True):
             by_size = [results.repeats(name, n, (sharpness, strength)) for n in sizes]
             style = Style(f"{study.columns[1]} {strength:g}", colour)
             _draw_strength(row, np.array(sizes, float), by_size, style)
@@ -216,9 +227,19 @@ def _draw_correlated(results: BeyondResults, name: str) -> Any:
         row[0].axhline(0.0, color="black", linewidth=0.6, zorder=1)
         for ax in row[1:]:
             ax.set_ylim(bottom=0.0)
-    lines = axes[0, 0].lines[: len(strengths)]
+    lines = axes[0, 0].lines[: len(strengths)]  # the line at 0 comes after them
     figure.legend(handles=lines, loc="outside lower center", ncols=len(strengths), frameon=False, fontsize=8)
     return figure
+
+
+def _shades(count: int) -> list[str]:
+    """Give as many shades as there are strengths; more than four are mixed of their neighbours."""
+    if count <= len(_SHADES):
+        return list(_SHADES[:count])
+    from matplotlib.colors import LinearSegmentedColormap, to_hex
+
+    mixed = LinearSegmentedColormap.from_list("strengths", _SHADES)
+    return [to_hex(mixed(at)) for at in np.linspace(0.0, 1.0, count)]
 
 
 _TITLES = ("mean of IDC(p) − IDC(x)", "SDC − IDC(x), r.m.s.")
@@ -231,8 +252,8 @@ _SWINGS = {
 def _draw_strength(row: Any, sizes: Any, by_size: Sequence[Sequence[dict[str, Any]]], style: Style) -> None:
     some = [[arrays["k"] > 0 for arrays in repeats] for repeats in by_size]
     pairs = [list(zip(*each, strict=True)) for each in zip(by_size, some, strict=True)]
-    biases = [[(a["idc(p)"] - a["idc(x)"])[k].mean() for a, k in each] for each in pairs]
-    swings = [[a["swing"][k].mean() for a, k in each] for each in pairs]
+    biases = [[_mean((a["idc(p)"] - a["idc(x)"])[k]) for a, k in each] for each in pairs]
+    swings = [[_mean(a["swing"][k]) for a, k in each] for each in pairs]
     off = [_off(repeats, "sdc", "idc(x)") for repeats in by_size]
     for ax, values in zip(row, (biases, off, swings), strict=True):
         shade(ax, sizes, np.array(values).T, style, marker=3.0)

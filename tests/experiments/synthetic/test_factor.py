@@ -39,7 +39,7 @@ def test_pixels_keep_their_probabilities(correlation):
 
 
 def trapezoidal_means(q, masks, correlation):
-    """Give the mean over the factor by equal steps, which converge for such integrands as fast as any rule."""
+    """Give the mean over the factor by equal steps, which converge fast for such integrands."""
     step = 0.12
     levels, total = ndtri(q), np.zeros(q.shape[0])
     for factor in np.arange(-8.64, 8.7, step):

@@ -38,7 +38,7 @@ from segtrust.experiments.synthetic.ranking import (
 from segtrust.experiments.synthetic.settings import Beyond
 from segtrust.kernels.bounds import relative_errors_from
 
-__all__ = ["HALVES", "STUDIES", "Study", "run_part"]
+__all__ = ["HALVES", "STUDIES", "Study", "run_part", "studies_of"]
 
 SHIFT_SEED = 2**31
 """The shift of image x is drawn from the seed x + 2³¹."""
@@ -160,6 +160,11 @@ STUDIES = {
         Study("smooth", ("sharpness", "length"), _smooth_facts, (*IDEAL_ESTIMATORS, HALVES)),
     )
 }
+
+
+def studies_of(beyond: Beyond) -> list[str]:
+    """Names of the studies that have a size: without square images there is no smooth one."""
+    return [name for name, study in STUDIES.items() if study.sizes(beyond)]
 
 
 def run_part(beyond: Beyond, name: str, n: int, point: tuple[float, ...], repeat: int) -> dict[str, Any]:
