@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.experiments.synthetic.beyond import BeyondResults, run_beyond
+from segtrust.experiments.parts import PartStore
+from segtrust.experiments.synthetic.beyond import BeyondResults, parts_of, run_beyond
 from segtrust.experiments.synthetic.settings import Beyond
 from segtrust.experiments.synthetic.studies import HALVES, STUDIES, studies_of
 from segtrust.report.figures import new_axes, save_figure, shade
-from segtrust.report.runs import write_run
+from segtrust.report.runs import open_run, write_run
 from segtrust.report.styles import Style, style_of
 from segtrust.report.tables import write_csv, write_markdown
 
@@ -53,6 +54,8 @@ def reproduce_beyond(
     """
     begin = time.perf_counter()
     settings, out = settings or Beyond(), Path(out)
+    open_run(out, command="reproduce synthetic-beyond")
+    reused = PartStore(out / "parts", {}).count(part.name for part in parts_of(settings))
     results = run_beyond(settings, folder=out / "parts", workers=workers, advance=advance)
     computed = time.perf_counter()
     for folder in ("tables", "figures"):
@@ -63,7 +66,12 @@ def reproduce_beyond(
     write_run(
         out,
         command="reproduce synthetic-beyond",
-        parameters={**settings.parameters(), "workers": workers, "cores": os.cpu_count()},
+        parameters={
+            **settings.parameters(),
+            "workers": workers,
+            "cores": os.cpu_count(),
+            "reused parts": reused,
+        },
         seconds=end - begin,
         seeds=_SEEDS,
         timings={**results.seconds(), "computed": computed - begin, "tables and figures": end - computed},

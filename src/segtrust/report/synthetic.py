@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from segtrust.experiments.parts import PartStore
 from segtrust.experiments.synthetic import (
     EXPERIMENTS,
     Experiment,
@@ -19,8 +20,9 @@ from segtrust.experiments.synthetic import (
     SyntheticResults,
     run_synthetic,
 )
+from segtrust.experiments.synthetic.paper import parts_of
 from segtrust.report.figures import COLUMN, new_axes, save_figure, shade
-from segtrust.report.runs import write_run
+from segtrust.report.runs import open_run, write_run
 from segtrust.report.styles import Style, style_of
 from segtrust.report.tables import write_csv, write_markdown
 
@@ -72,6 +74,8 @@ def reproduce_synthetic(
     """
     begin = time.perf_counter()
     settings, out = settings or Synthetic(), Path(out)
+    open_run(out, command="reproduce synthetic")
+    reused = PartStore(out / "parts", {}).count(part.name for part in parts_of(settings))
     results = run_synthetic(settings, folder=out / "parts", workers=workers, advance=advance)
     computed = time.perf_counter()
     _write_tables(results, out / "tables")
@@ -81,7 +85,12 @@ def reproduce_synthetic(
     write_run(
         out,
         command="reproduce synthetic",
-        parameters={**settings.parameters(), "workers": workers, "cores": os.cpu_count()},
+        parameters={
+            **settings.parameters(),
+            "workers": workers,
+            "cores": os.cpu_count(),
+            "reused parts": reused,
+        },
         seconds=end - begin,
         seeds=_seeds(settings),
         timings=timings,
