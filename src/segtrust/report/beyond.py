@@ -202,14 +202,24 @@ def _draw_size(results: BeyondResults) -> Any:
         shade(axes[0, 0], sizes, np.where(values > 1e-12, values, np.nan), style, marker=3.0)
     bounds = np.array([[_mean(each["epsilon"][each["k"] > 0]) for each in repeats] for repeats in by_size]).T
     shade(axes[0, 0], sizes, bounds, _BOUND, marker=3.0)
-    axes[0, 0].set(xscale="log", yscale="log", xlabel="pixels", ylabel="root mean square difference")
+    axes[0, 0].set(xlabel="pixels", ylabel="root mean square difference")
+    _use_logarithms(axes[0, 0], "xy")
     for estimator in ("idc(p)", "sdc", "amsp", "random"):
         excess = np.array([_excess(repeats, "size", estimator) for repeats in by_size]).T
         shade(axes[0, 1], sizes, 100.0 * excess, style_of(estimator), marker=3.0)
-    axes[0, 1].set(xscale="log", xlabel="pixels", ylabel="AURC above IDC(x), %")
+    axes[0, 1].set(xlabel="pixels", ylabel="AURC above IDC(x), %")
+    _use_logarithms(axes[0, 1], "x")
     for each in axes.flat:
         each.legend(frameon=False, fontsize=8)
     return figure
+
+
+def _use_logarithms(ax: Any, which: str) -> None:
+    """Make axes logarithmic, unless no point can be drawn on them: Matplotlib fails then."""
+    points = np.concatenate([line.get_xydata() for line in ax.lines])
+    points = points[np.isfinite(points).all(1)]
+    if (points[:, ["xy".index(axis) for axis in which]] > 0.0).all(1).any():
+        ax.set(**{f"{axis}scale": "log" for axis in which})
 
 
 def _excess(repeats: Sequence[dict[str, Any]], name: str, estimator: str) -> Any:
@@ -229,7 +239,8 @@ def _draw_correlated(results: BeyondResults, name: str) -> Any:
             style = Style(f"{study.columns[1]} {strength:g}", colour)
             _draw_strength(row, np.array(sizes, float), by_size, style)
         for ax, title in zip(row, (*_TITLES, _SWINGS[name]), strict=True):
-            ax.set(xscale="log", xlabel="pixels")
+            ax.set(xlabel="pixels")
+            _use_logarithms(ax, "x")
             ax.set_title(title, fontsize=8)
         row[0].set_ylabel(f"logits × {sharpness:g}")
         row[0].axhline(0.0, color="black", linewidth=0.6, zorder=1)
