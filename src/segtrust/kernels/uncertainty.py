@@ -210,7 +210,7 @@ def _add_ranks(doubt: Any, measures: Any) -> None:
         upto_low, below_high = _rank_ends(doubt, rows, columns, measures)
     elif between > 0:
         at_low, at_high = _collect(doubt, columns, measures)
-        upto_low += 0 * at_low
+        upto_low += at_low
         below_high -= at_high
     measures.ranks[0] += below_low
     measures.ranks[1] += upto_low
