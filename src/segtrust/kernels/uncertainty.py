@@ -13,9 +13,9 @@ from segtrust.kernels.patterns import (
     as_floats,
     float_from_pattern,
     larger,
-    pattern,
     prefer_wide_vectors,
     smaller,
+    unsigned_pattern,
 )
 from segtrust.kernels.view import packed
 
@@ -190,8 +190,8 @@ def _has_room(doubt: Any, measures: Any) -> bool:
 def _rank_ends(doubt: Any, rows: Any, columns: Any, measures: Any) -> Any:
     """Count the doubts <= low and < high of a block with many between, which may well be equal to an end."""
     low, high = measures.bracket.low, measures.bracket.high
-    above_low = float_from_pattern(pattern(low) + 1)
-    below_high = float_from_pattern(pattern(high) - 1) if high > 0.0 else -1.0
+    above_low = float_from_pattern(unsigned_pattern(low) + np.uint64(1))
+    below_high = float_from_pattern(unsigned_pattern(high) - np.uint64(1)) if high > 0.0 else -1.0
     below, upto = _rank(rows, above_low, below_high, columns)
     if upto > below and _has_room(doubt, measures):
         _collect(doubt, columns, measures)
