@@ -5,14 +5,16 @@ with it. So order statistics of the entropy are order statistics of m, and
 
     u(m) = m · (h(m) - log2 m),    h(m) = -(1 - m) log2(1 - m) / m
 
-has two positive parts for m <= 1/2 and no cancellation; u(0) = 0 exactly. Both h and the logarithm of the
-binary fraction of m are polynomials good to 6e-15 (``tools/entropy_coefficients.py`` makes them), because a
-call of a logarithm would not be vectorised. Even and odd powers are summed apart: each step of a sum waits
-for the one before, and four short sums side by side take three quarters of the time of two long ones.
+has two positive parts for m <= 1/2 and no cancellation; u(0) = 0 exactly. h is a polynomial good to 6e-15
+(``tools/entropy_coefficients.py`` makes it), because a call of a logarithm would not be vectorised. Its even
+and odd powers are summed apart: each step of a sum waits for the one before. The logarithm of the binary
+fraction of m is an odd function of a quotient: the division is done beside the multiplications and saves
+eleven of them, a sixth of the time.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -29,8 +31,8 @@ _FRACTION_BITS = np.uint64(0x000FFFFFFFFFFFFF)
 _ONE_BITS = np.uint64(0x3FF0000000000000)
 
 _REST_CONSTANT = 1.2451124978365355
-_FRACTION_CONSTANT = 0.5849625007211536
-_CONSTANT = _REST_CONSTANT - _FRACTION_CONSTANT
+_CONSTANT = _REST_CONSTANT - 0.5
+_ROOT_OF_TWO = math.sqrt(2.0)
 
 
 @plain
@@ -69,26 +71,18 @@ def _slope_of_rest(v: Any) -> Any:
 
 @elementwise
 def _slope_of_fraction(w: Any) -> Any:
-    """Give (log2(w + 3/2) - `_FRACTION_CONSTANT`) / w, w in [-1/2, 1/2]; error of the log 4e-15."""
+    """Give (log2 f - 1/2) / w at w = (f - √2)/(f + √2), f in [1, 2]; error of the log 1e-16.
+
+    This is 2 artanh(w) / (w ln 2), an even function of w.
+    """
     square = w * w
-    even = 0.00013733464988664078
-    even = even * square + 0.00019347633785084177
-    even = even * square + 0.0005771205165381523
-    even = even * square + 0.0015152339830464597
-    even = even * square + 0.0041698480152982395
-    even = even * square + 0.012062505486057496
-    even = even * square + 0.03799690653672005
-    even = even * square + 0.14248839909910987
-    even = even * square + 0.9617966939259772
-    odd = -0.00021821837198609685
-    odd = odd * square - 0.0003116487650112304
-    odd = odd * square - 0.0009375096973738044
-    odd = odd * square - 0.0025002092587842733
-    odd = odd * square - 0.007036608653923826
-    odd = odd * square - 0.021109385366207045
-    odd = odd * square - 0.0712441997238369
-    odd = odd * square - 0.320598897973691
-    return even + odd * w
+    slope = 0.2429160853987535
+    slope = slope * square + 0.2614442493522915
+    slope = slope * square + 0.32061638813224547
+    slope = slope * square + 0.4121984020482752
+    slope = slope * square + 0.5770780172463286
+    slope = slope * square + 0.9617966939243345
+    return slope * square + 2.885390081777927
 
 
 @elementwise
@@ -102,6 +96,7 @@ def fill_entropies(block: Any, doubt: Any, entropy: Any) -> None:
         doubt[i] = m
         bits = unsigned_pattern(m)
         v = m - 0.25
-        w = float_from_pattern((bits & _FRACTION_BITS) | _ONE_BITS) - 1.5
+        fraction = float_from_pattern((bits & _FRACTION_BITS) | _ONE_BITS)
+        w = (fraction - _ROOT_OF_TWO) / (fraction + _ROOT_OF_TWO)
         exponent = float_from_pattern((bits >> _EXPONENT_PLACE) | _EXPONENT_AS_FLOAT) - _EXPONENT_BIAS
         entropy[i] = m * ((_CONSTANT - exponent) + v * _slope_of_rest(v) - w * _slope_of_fraction(w))

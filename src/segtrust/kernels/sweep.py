@@ -16,13 +16,13 @@ from segtrust.kernels.statistics import APART_ABOVE, ORDER, Counts, DiceStatisti
 from segtrust.kernels.sums import (
     QUARTIC_MASS,
     QUARTIC_TOP,
-    SEGMENT,
     Pixels,
     Sums,
     new_refined,
     new_scratch,
     new_sums,
     refine_segment,
+    segments_of,
     sum_segment,
 )
 from segtrust.kernels.uncertainty import (
@@ -41,10 +41,6 @@ from segtrust.threads import in_order
 __all__ = ["Ranks", "UncertaintyRequest", "count", "dice_statistics", "largest_patch", "measure", "total"]
 
 
-def _segments(size: int) -> list[slice]:
-    return [slice(first, min(first + SEGMENT, size)) for first in range(0, size, SEGMENT)]
-
-
 def _pixels(view: MapView, segment: slice) -> Pixels:
     mask = None if view.mask is None else view.mask.reshape(-1)[segment]
     values, compared = view.values.reshape(-1)[segment], type(view.unit)
@@ -54,12 +50,13 @@ def _pixels(view: MapView, segment: slice) -> Pixels:
 
 def _sum_segments(view: MapView, *, powers: bool) -> Sequence[Sums]:
     def one(segment: slice) -> Sums:
-        sums = new_sums(powers=powers)
-        if not sum_segment(_pixels(view, segment), new_scratch(), sums):
+        pixels = _pixels(view, segment)
+        sums = new_sums(pixels.values.size, powers=powers)
+        if not sum_segment(pixels, new_scratch(), sums):
             explain_bad_values(view, segment)
         return sums
 
-    return in_order(one, _segments(view.values.size))
+    return in_order(one, segments_of(view.values.size))
 
 
 def _counts_of(parts: Sequence[Sums]) -> Counts:
@@ -110,7 +107,7 @@ def _refine(
         outside, inside = (refined.apart[side, : refined.apart_count[side]].copy() for side in (0, 1))
         return refined.powers, (outside, inside)
 
-    return in_order(one, list(zip(_segments(view.values.size), kinds, strict=True)))
+    return in_order(one, list(zip(segments_of(view.values.size), kinds, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -219,7 +216,7 @@ def _measure_by_segments(view: MapView, request: UncertaintyRequest) -> tuple[Un
             explain_bad_values(view, segment)
         return _read(measures, flat[segment].size)
 
-    return total(in_order(one, _segments(flat.size)))
+    return total(in_order(one, segments_of(flat.size)))
 
 
 def _measure_by_tiles(
