@@ -154,7 +154,8 @@ class Scaling(ABC):
         from scipy.special import expit
 
         slope, intercept = self.curve
-        scaled = expit(slope * logits_of(p, limit) + intercept)
+        with np.errstate(over="ignore"):  # an absurd slope makes all pixels certain
+            scaled = expit(slope * logits_of(p, limit) + intercept)
         return np.where(is_end(p), p, scaled) if self.ends == "keep" else scaled
 
 
@@ -195,7 +196,9 @@ class TemperatureScaling(Scaling):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        if self.temperature is not None and not _is_positive(self.temperature):
+        if self.temperature is not None and not (
+            _is_positive(self.temperature) and _is_positive(1.0 / float(self.temperature))
+        ):
             raise ParameterError(f"temperature: expected a number above 0, got {self.temperature!r}.")
 
     @property

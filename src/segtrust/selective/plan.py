@@ -241,8 +241,12 @@ class _Study:
         rng = np.random.default_rng(n)
         place = math.ceil(round(self.accepted.coverage * references, 9))
         coverages = rng.beta(place, references - place + 1, _TRIALS)
-        successes = (self._succeeds_once(rng, int(rng.binomial(n, each))) for each in coverages)
-        return sum(successes) >= self.power * _TRIALS
+        failures = 0
+        for coverage in coverages:
+            failures += not self._succeeds_once(rng, int(rng.binomial(n, coverage)))
+            if _TRIALS - failures < self.power * _TRIALS:  # whatever comes now
+                return False
+        return True
 
     def _succeeds_once(self, rng: np.random.Generator, accepted: int) -> bool:
         patients = self.accepted.unit == "patients"

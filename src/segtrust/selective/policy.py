@@ -326,6 +326,8 @@ class Policy:
             Whether the delivered mask is empty. Where empty masks may be right (``"agree"``) one that is
             trusted is no finding; one that is not is deferred, like any other.
         """
+        if not isinstance(empty_mask, bool | np.bool_):
+            raise ParameterError(f"empty_mask: expected True or False, got {empty_mask!r}.")
         if check_number(confidence, "confidence") < self.threshold:
             return Decision.DEFER
         return Decision.NO_FINDING if empty_mask and self.scoring.empty == "agree" else Decision.ACCEPT

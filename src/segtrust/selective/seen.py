@@ -93,7 +93,8 @@ def ids_of(ids: Any) -> tuple[str, ...] | None:
     """
     if ids is None:
         return None
-    if isinstance(ids, str | bytes | set | frozenset) or not isinstance(ids, Iterable):
+    unordered = isinstance(ids, str | bytes | set | frozenset) or not isinstance(ids, Iterable)
+    if unordered or getattr(ids, "ndim", 1) != 1:
         raise CaseLengthError(f"ids: expected one a case, in their order, got {ids!r}.")
     names = [_name_of(each) for each in ids]
     if None in names:

@@ -60,6 +60,8 @@ def certify_structures(
     """
     if not isinstance(cases, Mapping) or not cases:
         raise ParameterError(f"cases: expected cases by structure, at least one, got {_said(cases)}.")
+    for name in cases:
+        _check_name(name, "cases")
     level = check_delta(delta) / len(cases)
     by_name = _targets_by_name(targets, list(cases))
     return {
@@ -253,9 +255,13 @@ class StructurePolicies:
         return cls.from_dict(read_json(path, error=PolicyError), source=str(path))
 
 
-def _check_policy(name: Any, policy: Any) -> None:
+def _check_name(name: Any, what: str) -> None:
     if not isinstance(name, str) or not name:
-        raise ParameterError(f"policies: expected the name of a structure, got {name!r}.")
+        raise ParameterError(f"{what}: expected the name of a structure as text, got {name!r}.")
+
+
+def _check_policy(name: Any, policy: Any) -> None:
+    _check_name(name, "policies")
     if not isinstance(policy, Policy):
         raise ParameterError(f"policies: expected a Policy for {name!r}, got {policy!r}.")
     if policy.structure not in ("", name):
