@@ -104,6 +104,7 @@ def test_bench_kernels_gives_all_sections_as_json(tmp_path):
         assert all(line.get("ratio", 1.0) > 0.0 for line in lines)
 
 
+@pytest.mark.needs("matplotlib")
 def test_reproduce_validity_writes_tables_figures_and_how_it_was_run(tmp_path):
     done = segtrust("reproduce", "validity", "--out", str(tmp_path / "run"), "--draws", "3")
     assert done.returncode == 0, done.stderr
@@ -126,6 +127,7 @@ SYNTHETIC = ("reproduce", "synthetic", "--images", "60", "--repeats", "2")
 FIGURES = ("ideal_model", "perturbed_model", "relative_error", "prevalence", "perturbation")
 
 
+@pytest.mark.needs("matplotlib")
 def test_reproduce_synthetic_writes_tables_figures_and_how_it_was_run(tmp_path):
     done = segtrust(*SYNTHETIC, "--out", str(tmp_path / "run"))
     assert done.returncode == 0, done.stderr
@@ -142,6 +144,7 @@ def test_reproduce_synthetic_writes_tables_figures_and_how_it_was_run(tmp_path):
     assert {"python", "segtrust", "numpy", "scipy", "numba", "matplotlib"} == set(run["versions"])
 
 
+@pytest.mark.needs("matplotlib")
 def test_reproduce_synthetic_refuses_a_folder_of_other_parameters(tmp_path):
     assert segtrust(*SYNTHETIC, "--out", str(tmp_path), "--workers", "1").returncode == 0
     done = segtrust("reproduce", "synthetic", "--images", "61", "--repeats", "2", "--out", str(tmp_path))
@@ -159,6 +162,7 @@ def test_reproduce_synthetic_names_a_bad_option(tmp_path, option):
 
 
 @pytest.mark.slow
+@pytest.mark.needs("matplotlib")
 def test_reproduce_synthetic_beyond_writes_tables_and_figures(tmp_path):
     done = segtrust("reproduce", "synthetic-beyond", "--out", str(tmp_path / "run"), "--quick")
     assert done.returncode == 0, done.stderr

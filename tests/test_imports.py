@@ -21,6 +21,7 @@ LAYERS = (
     "saved",
     "optional",
     "settings",
+    "threads",
     "compiled",
     "kernels",
     "maps",
@@ -123,7 +124,7 @@ def test_nothing_imports_what_stands_after_it(path):
 @pytest.mark.parametrize("path", sorted((SOURCE / "segtrust/kernels").rglob("*.py")), ids=module_of)
 def test_kernels_know_only_arrays(path):
     assert {module.split(".")[0] for module in imports(path)} <= KERNEL_PACKAGES
-    assert own_layers(path) <= {"errors", "optional", "settings", "compiled", "kernels"}
+    assert own_layers(path) <= {"errors", "optional", "settings", "threads", "compiled", "kernels"}
 
 
 def test_import_loads_nothing_heavy():

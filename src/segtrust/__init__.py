@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from segtrust import errors as errors
+
 __version__ = "0.1.0"
 
 _HOMES = {

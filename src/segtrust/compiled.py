@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from numba import njit
 
-__all__ = ["elementwise", "entry", "plain", "reduction"]
+__all__ = ["elementwise", "entry", "plain", "reduction", "wary"]
 
 _Function = TypeVar("_Function")
 
@@ -47,6 +47,9 @@ _exact: set[str] = {"contract", "nnan", "ninf"}  # not "nsz": zeros lose their s
 
 reduction = _compiled(fastmath=_exact | {"reassoc", "arcp"}, **_inner)
 """For sums; called by other compiled functions only, which saves half of the compiler's time."""
+
+wary = _compiled(fastmath={"contract", "reassoc"}, **_inner)
+"""For sums that must come out as NaN where anything summed is; called by other compiled functions only."""
 
 elementwise = _compiled(fastmath=_exact, **_inner)
 """For loops without a sum; called by other compiled functions only."""

@@ -164,6 +164,10 @@ def test_a_temperature_of_one_changes_nothing():
     assert TemperatureScaling(1.0).apply(p) == pytest.approx(p, rel=1e-14)
 
 
+def test_an_absurd_temperature_makes_all_pixels_certain():
+    assert TemperatureScaling(1e-307).apply(np.array([1e-9, 0.4, 0.5, 0.6])).tolist() == [0.0, 0.0, 0.5, 1.0]
+
+
 def test_no_double_copy_of_a_map():
     p = np.random.default_rng(0).random((64, 256, 256), dtype=np.float32)
     scaling = TemperatureScaling(2.0)
@@ -225,6 +229,7 @@ def test_refusals():
             make().apply(np.ones(3))
     for scaling, options in (
         (TemperatureScaling, {"temperature": 0.0}),
+        (TemperatureScaling, {"temperature": 1e-310}),
         (PlattScaling, {"slope": -1.0}),
         (PlattScaling, {"intercept": np.nan}),
         (PlattScaling, {"ends": "round"}),

@@ -163,6 +163,26 @@ def test_killed_between_parts_it_leaves_whole_files_and_no_process(tmp_path, wor
     assert {name: (folder / f"{name}.npz").stat().st_mtime_ns for name in kept} == times
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks processes up in /proc")
+def test_interrupted_it_ends_its_processes_and_only_it_complains(tmp_path):
+    script, folder = tmp_path / "slow.py", tmp_path / "parts"
+    script.write_text(textwrap.dedent(SLOW).replace("sleep(0.2)", "sleep(0.2 if number < 2 else 600)"))
+    command = [sys.executable, str(script), str(folder), "2"]
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        wait_until(lambda: folder.exists() and len(list(folder.glob("*.npz"))) >= 2)
+        below = children(running.pid)
+        os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to all of them
+        _, complaints = running.communicate(timeout=60)
+    finally:
+        running.kill()
+    assert len(below) >= 2
+    wait_until(lambda: not any(map(is_running, below)))
+    assert complaints.rstrip().endswith("KeyboardInterrupt")
+    assert "Process Spawn" not in complaints
+    assert "BrokenProcessPool" not in complaints
+
+
 def test_what_a_part_was_made_with_is_readable(tmp_path):
     compute_parts(parts(1), PartStore(tmp_path, PARAMETERS))
     with np.load(tmp_path / "part-0.npz") as file:

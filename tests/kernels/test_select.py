@@ -151,3 +151,28 @@ def test_ranks_of_tiles_add_up():
     assert (whole.below_low, whole.upto_low, whole.below_high, whole.upto_high) == (1, 3, 6, 9)
     assert whole.inside.tolist() == [0.1, 0.2, 0.3]
     assert whole.complete
+
+
+TIED = {
+    "hardly any": lambda rng, n: rng.uniform(0, 0.5, n),
+    "all over": lambda rng, n: rng.integers(0, 9, n) / 16,
+    "mostly zeros": lambda rng, n: np.where(rng.uniform(size=n) < 0.8, 0.0, rng.uniform(0, 0.5, n)),
+    "mostly one value": lambda rng, n: np.where(rng.uniform(size=n) < 0.9, 0.25, rng.uniform(0, 0.5, n)),
+}
+BRACKETS = [(0.0, 0.0), (0.0, 0.5), (0.0, 0.01), (0.25, 0.25), (0.24, 0.25), (0.25, 0.26), (0.125, 0.4375)]
+
+
+@pytest.mark.parametrize("n", [1, 3, 4, 7, BLOCK - 1, BLOCK, 3 * BLOCK + 2, COLLECT + 5])
+@pytest.mark.parametrize("bracket", BRACKETS)
+@pytest.mark.parametrize("ties", TIED)
+def test_pixels_around_a_bracket_are_counted(ties, bracket, n):
+    doubts = TIED[ties](np.random.default_rng(n), n)
+    low, high = bracket
+    inside = doubts[(doubts > low) & (doubts < high)]
+    ranks = open_map(doubts).ranks(Bracket(low, high))
+    found = ranks.below_low, ranks.upto_low, ranks.below_high, ranks.upto_high
+    counted = doubts < low, doubts <= low, doubts < high, doubts <= high
+    assert found == tuple(int(each.sum()) for each in counted)
+    if inside.size <= COLLECT - BLOCK and low < high:
+        assert ranks.complete
+        assert np.array_equal(np.sort(ranks.inside), np.sort(inside))

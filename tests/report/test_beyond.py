@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from segtrust.experiments.synthetic.beyond import run_beyond
 from segtrust.experiments.synthetic.settings import Beyond
 from segtrust.experiments.synthetic.studies import STUDIES
 from segtrust.report.beyond import draw_study, reproduce_beyond, summarise_study
@@ -38,6 +39,10 @@ def test_differences_are_those_of_the_images(results):
     differences = np.array([image["idc_p"] - image["idc_x"] for image in images])
     assert row["bias"] == pytest.approx(differences.mean())
     assert row["IDC(p) off"] == pytest.approx(np.sqrt((differences**2).mean()))
+    to_posterior = np.array([image["sdc"] - image["idc_x"] for image in images])
+    assert row["SDC to IDC(x)"] == pytest.approx(np.sqrt((to_posterior**2).mean()))
+    to_marginals = np.array([image["sdc"] - image["idc_p"] for image in images])
+    assert row["SDC off"] == pytest.approx(np.sqrt((to_marginals**2).mean()))
     assert row["standard error"] == 0.0
     assert row["swing"] == pytest.approx(np.mean([image["swing"] for image in images]))
 
@@ -47,8 +52,36 @@ def test_sampling_has_a_standard_error_and_its_share_is_left_out(results):
         row for row in summarise_study(results, "smooth") if (row["n"], row["sharpness"]) == (64, 1.0)
     )
     assert exact["standard error"] == exact["IDC(p) off"] == 0.0
+    assert exact["SDC to IDC(x)"] == pytest.approx(exact["SDC off"], rel=1e-9)
     assert 0 < sampled["standard error"] < 0.02
+    images = [
+        row
+        for row in results.image_rows("smooth")
+        if (row["n"], row["sharpness"], row["length"]) == (64, 1.0, 0.1) and row["k"] > 0
+    ]
+    whole = np.mean([(image["sdc"] - image["idc_x"]) ** 2 for image in images])
+    sampling = np.mean([image["standard_error"] ** 2 for image in images])
+    assert sampled["SDC to IDC(x)"] == pytest.approx(np.sqrt(max(0.0, whole - sampling)))
     assert sampled["IDC(x), halves above"] >= 0.0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("bad", [{}, {"mu_z": -50.0, "rho_z": 0.0, "spread": 0.0}, {"sizes": (1,)}])
+def test_studies_without_square_images_or_masks_or_risk(tmp_path, bad):
+    settings = {"sizes": (10,), "images": (10,), "draws": (5,), "repeats": 1, **bad}
+    reproduce_beyond(str(tmp_path), Beyond(**settings))
+    assert {path.stem for path in (tmp_path / "figures").iterdir()} == {"size", "copula"}
+
+
+def test_every_strength_has_a_line_and_an_entry():
+    many = Beyond(sizes=(10,), images=(5,), draws=(2,), repeats=1, correlations=(0, 0.1, 0.2, 0.3, 0.4, 0.5))
+    figure = draw_study(run_beyond(many), "copula")
+    (legend,) = figure.legends
+    names = [f"correlation {each:g}" for each in many.correlations]
+    assert [text.get_text() for text in legend.get_texts()] == names
+    lines = figure.axes[1].lines
+    assert [line.get_label() for line in lines] == names
+    assert len({line.get_color() for line in lines}) == 6
 
 
 def test_figures(results):

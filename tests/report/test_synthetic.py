@@ -1,11 +1,13 @@
 """Tables and figures of the simulated experiments show what the experiments gave."""
 
 import csv
+import json
 import math
 
 import numpy as np
 import pytest
 
+from segtrust.errors import ParameterError
 from segtrust.experiments.synthetic import EXPERIMENTS, Synthetic
 from segtrust.report.synthetic import (
     draw_areas,
@@ -117,3 +119,39 @@ def test_histogram_counts_every_image(results):
     assert sum(patch.get_height() for patch in ax.patches) == pytest.approx(100.0)
     largest = 100 * relative_errors(results).max()
     assert any(line.get_xdata()[0] == pytest.approx(largest) for line in ax.lines)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("bad", [{"n": 1}, {"n": 1, "rho_z": 0.0}, {"mu_z": -50.0, "rho_z": 0.0}])
+def test_images_without_masks_or_without_risk(tmp_path, bad):
+    grids = {"mu_z_grid": (0.0,), "rho_eta_grid": (0.0, 1.0)}
+    found = reproduce_synthetic(str(tmp_path), Synthetic(images=20, repeats=2, **grids, **bad))
+    assert (tmp_path / "run.json").exists()
+    errors, _ = summarise_errors(found)
+    assert math.isnan(errors["mean"]) == (errors["images"] == 0)
+
+
+def test_a_folder_of_another_command_is_refused_before_anything_is_computed(tmp_path):
+    (tmp_path / "run.json").write_text('{"command": "reproduce validity"}')
+    with pytest.raises(
+        ParameterError, match=r"run\.json: expected .*synthetic.*, got .*validity.*another folder"
+    ):
+        reproduce_synthetic(tmp_path, SETTINGS)
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_at_the_start(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        ParameterError, match=r"file/run: expected a folder that can be written to, got: .*Choose"
+    ):
+        reproduce_synthetic(tmp_path / "file" / "run", SETTINGS)
+
+
+def test_a_run_that_went_on_says_how_much_was_there(tmp_path):
+    few = Synthetic(images=10, repeats=2, mu_z_grid=(0.0,), rho_eta_grid=(0.0,))
+    for missing, reused in ((None, 0), ("prevalence-01.npz", 7), (None, 8)):
+        if missing:
+            (tmp_path / "parts" / missing).unlink()
+        reproduce_synthetic(tmp_path, few)
+        assert json.loads((tmp_path / "run.json").read_text())["parameters"]["reused parts"] == reused

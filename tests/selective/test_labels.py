@@ -69,7 +69,7 @@ def test_order():
 
 
 @pytest.mark.parametrize(
-    "missing", [None, NAN, np.float32("nan"), np.inf, "", b"a", (1, 2), np.datetime64("NaT")]
+    "missing", [None, NAN, np.float32("nan"), np.inf, "", b"a", (1, 2), np.datetime64("NaT", "D")]
 )
 def test_a_missing_label_is_named(missing):
     values = np.empty(3, object)

@@ -48,6 +48,11 @@ class TestDecide:
         with pytest.raises(ParameterError, match="confidence: expected a finite number, got"):
             policy().decide(confidence)
 
+    @pytest.mark.parametrize("empty_mask", ["no", None, 1, [True]])
+    def test_whether_a_mask_is_empty_is_yes_or_no(self, empty_mask):
+        with pytest.raises(ParameterError, match="empty_mask: expected True or False, got"):
+            policy().decide(0.9, empty_mask=empty_mask)
+
 
 class TestRecord:
     def test_keeps_what_an_audit_needs(self):

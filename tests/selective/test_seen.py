@@ -56,7 +56,7 @@ def test_ids_are_compared_as_text():
     assert ids_of(None) is None
 
 
-@pytest.mark.parametrize("ids", ["ab", {"a", "b"}, 7])
+@pytest.mark.parametrize("ids", ["ab", {"a", "b"}, 7, np.array(7), np.array([["a"], ["b"]])])
 def test_what_are_no_ids(ids):
     with pytest.raises(CaseLengthError, match="ids: expected one a case, in their order"):
         names_of(ids, 2)

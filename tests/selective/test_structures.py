@@ -58,6 +58,11 @@ class TestCertify:
         with pytest.raises(error, match=words):
             certify_structures({"liver": CASES, "tumour": CASES}, targets)
 
+    @pytest.mark.parametrize("name", [1, None, ""])
+    def test_names_are_text(self, name):
+        with pytest.raises(ParameterError, match="cases: expected the name of a structure as text, got"):
+            certify_structures({name: CASES}, [Target(0.1)])
+
     @pytest.mark.parametrize("cases", [{}, CASES])
     def test_no_structures(self, cases):
         with pytest.raises(ParameterError, match="cases: expected cases by structure, at least one"):
@@ -142,7 +147,7 @@ class TestStanding:
 
     def test_what_it_says(self):
         said = str(policies())
-        assert said.startswith("Certified; a case is deferred if liver or tumour is. All of it holds with")
+        assert said.startswith("Certified; a case is deferred if liver or tumour is. Each promise")
         assert "\nliver: Policy for liver, certified: accept" in said
 
     def test_names(self):

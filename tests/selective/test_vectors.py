@@ -11,6 +11,7 @@ from segtrust.selective.vectors import (
     check_seed,
     confidences_of,
     losses_of,
+    vector,
     weights_of,
 )
 
@@ -122,3 +123,23 @@ def test_what_is_no_seed(seed):
     with pytest.raises(ParameterError, match="seed: expected a whole number"):
         check_seed(seed)
     assert check_seed(3).random() == np.random.default_rng(3).random()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.ma.masked_array([0.1, 0.2], mask=[True, False]),
+        np.array([0.1 + 1j, 0.2]),
+        np.array(["2020-01-01", "2021-01-01"], "datetime64[D]"),
+        ["0.1", "0.2"],
+        [10**400, 1],
+    ],
+    ids=["masked", "complex", "dates", "text", "too large"],
+)
+def test_what_has_no_value_as_a_number_is_refused(values):
+    with pytest.raises(CaseValueError, match="confidence: expected"):
+        vector(values, "confidence")
+
+
+def test_an_array_that_could_hide_values_and_does_not_is_taken():
+    assert vector(np.ma.masked_array([0.1, 0.2], mask=False), "confidence").tolist() == [0.1, 0.2]

@@ -18,12 +18,14 @@ __all__ = ["compare_experiment", "enumerated_areas", "quick_areas", "synthetic_s
 
 SETTINGS = Synthetic()
 SHARE = 50
-"""The enumeration runs on one image in this many, and its time counts as often."""
+"""The enumeration runs on the first of this many parts of the images, and its time counts as often."""
 
 
 def synthetic_sections(*, rounds: int) -> Iterator[tuple[str, Iterable[Any]]]:
     """Measure section by section; a title and its lines each."""
-    title = f"Ideal-model experiment, gain over enumerating 2^10 masks of each image (1 in {SHARE}, scaled)"
+    title = (
+        f"Ideal-model experiment, gain over enumerating 2^10 masks image by image (first 1/{SHARE}, scaled)"
+    )
     yield title, compare_experiment(rounds=rounds)
 
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from array_api_compat import to_device
 
-from segtrust.errors import ParameterError, ProbabilityTypeError
+from segtrust.errors import EmptyArrayError, ParameterError, ProbabilityTypeError
 from segtrust.kernels.arrays import detached
 from segtrust.kernels.device import DeviceMap, is_device_array
 from segtrust.kernels.view import as_binary, explain_bad_values, view_map
 from segtrust.maps import Case, Prediction
 
 __all__ = [
+    "cases_in",
     "check_band",
     "check_block",
     "codes_of",
@@ -55,7 +56,19 @@ def host_map(values: Any, source: str = "p") -> Any:
         raise ProbabilityTypeError(
             f"{source}: expected probabilities, float, uint8 or uint16, got {values.dtype}."
         )
+    if values.size == 0:
+        raise EmptyArrayError(f"{source}: expected at least one pixel, got an array of shape {values.shape}.")
     return values
+
+
+def cases_in(cases: Any) -> Iterable[Case]:
+    """Refuse what is no collection of cases, and what is no case with a truth in it."""
+    if not isinstance(cases, Iterable) or isinstance(cases, str | Case):
+        raise ParameterError(f"cases: expected a list of Case(prediction, truth), got {cases!r}.")
+    for place, case in enumerate(cases):
+        if not isinstance(case, Case):
+            raise ParameterError(f"cases: expected Case(prediction, truth), got {case!r} at place {place}.")
+        yield case
 
 
 def codes_of(dtype: Any) -> Any:

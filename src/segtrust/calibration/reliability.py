@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from segtrust.calibration.logits import limit_of, logits_of
-from segtrust.calibration.pixels import check_band, codes_of, labelled_blocks, on_host
+from segtrust.calibration.pixels import cases_in, check_band, codes_of, is_number, labelled_blocks, on_host
 from segtrust.errors import ParameterError, TooFewCasesError
 from segtrust.maps import Case
 from segtrust.optional import require
@@ -127,7 +127,7 @@ def reliability(
     edges = _edges_of(bins)
     limit = None if epsilon is None else _limit_at(epsilon)
     rows, losses = np.zeros((3, edges.size - 1)), np.zeros(2)
-    for case in cases:
+    for case in cases_in(cases):
         for found in _of_case(case, edges, band_px, limit):
             rows, losses = rows + found[0], losses + found[1]
     if not rows[0].any():
@@ -140,10 +140,10 @@ def reliability(
 
 
 def _edges_of(bins: int | Sequence[float]) -> Any:
-    if isinstance(bins, int):
-        edges = np.linspace(0.0, 1.0, bins + 1) if bins >= 1 else np.zeros(0)
-    else:
-        edges = np.asarray(bins, np.float64)
+    try:
+        edges = np.asarray(bins, np.float64) if not isinstance(bins, int) else _equal_bins(bins)
+    except (TypeError, ValueError):
+        edges = np.zeros(0)
     if (
         edges.ndim != 1
         or edges.size < 2
@@ -155,8 +155,12 @@ def _edges_of(bins: int | Sequence[float]) -> Any:
     return edges
 
 
+def _equal_bins(bins: int) -> Any:
+    return np.linspace(0.0, 1.0, bins + 1) if bins >= 1 else np.zeros(0)
+
+
 def _limit_at(epsilon: float) -> float:
-    if not 0.0 < epsilon < 0.5:
+    if not is_number(epsilon) or not 0.0 < epsilon < 0.5:
         raise ParameterError(f"epsilon: expected a number in (0, 0.5) or None, got {epsilon!r}.")
     return math.log1p(-epsilon) - math.log(epsilon)
 

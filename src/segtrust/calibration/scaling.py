@@ -11,7 +11,15 @@ import numpy as np
 
 from segtrust.calibration.fitting import fit_curve
 from segtrust.calibration.logits import LogitCounts, is_end, limit_of, logits_of
-from segtrust.calibration.pixels import check_band, check_block, codes_of, host_map, is_number, mask_of
+from segtrust.calibration.pixels import (
+    cases_in,
+    check_band,
+    check_block,
+    codes_of,
+    host_map,
+    is_number,
+    mask_of,
+)
 from segtrust.errors import NotFittedError, ParameterError, SavedStateError
 from segtrust.maps import Case, Prediction
 from segtrust.saved import rebuild
@@ -79,7 +87,7 @@ class Scaling(ABC):
         was trained on, for which its probabilities are better than for others.
         """
         counts, ids, n = LogitCounts(self.ends, self.band_px, self.weigh), set(), 0
-        for case in cases:
+        for case in cases_in(cases):
             counts.add(case)
             ids.add(case.id)
             n += 1
@@ -123,6 +131,8 @@ class Scaling(ABC):
             delivered. ``False`` makes it anew from the calibrated ones: with an intercept, or a threshold
             other than 0.5, it is another mask.
         """
+        if not isinstance(prediction, Prediction):
+            raise ParameterError(f"prediction: expected Prediction(p), got {prediction!r}.")
         mask = mask_of(prediction) if keep_mask and prediction.mask is None else prediction.mask
         p = self.apply(prediction.probabilities, source=prediction.source)
         return replace(prediction, probabilities=p, mask=mask)
@@ -144,7 +154,8 @@ class Scaling(ABC):
         from scipy.special import expit
 
         slope, intercept = self.curve
-        scaled = expit(slope * logits_of(p, limit) + intercept)
+        with np.errstate(over="ignore"):  # an absurd slope makes all pixels certain
+            scaled = expit(slope * logits_of(p, limit) + intercept)
         return np.where(is_end(p), p, scaled) if self.ends == "keep" else scaled
 
 
@@ -185,7 +196,9 @@ class TemperatureScaling(Scaling):
     def __post_init__(self) -> None:
         """Check the options."""
         super().__post_init__()
-        if self.temperature is not None and not _is_positive(self.temperature):
+        if self.temperature is not None and not (
+            _is_positive(self.temperature) and _is_positive(1.0 / float(self.temperature))
+        ):
             raise ParameterError(f"temperature: expected a number above 0, got {self.temperature!r}.")
 
     @property

@@ -37,9 +37,10 @@ def validity(
     """Show by simulation that certified thresholds keep their promise, and the coverage it costs."""
     from segtrust.experiments.validity import DELTA, settings, simulate_validity
     from segtrust.report.figures import draw_validity, save_figure
-    from segtrust.report.runs import write_run
+    from segtrust.report.runs import open_run, write_run
     from segtrust.report.tables import markdown_table, write_csv, write_markdown
 
+    open_run(out, command="reproduce validity")
     for folder in ("tables", "figures"):
         (out / folder).mkdir(parents=True, exist_ok=True)
     begin = time.perf_counter()
@@ -105,6 +106,7 @@ def synthetic_beyond(
     """Go past the paper's ten independent pixels: up to 10^6, and with correlated errors."""
     from segtrust.experiments.synthetic.beyond import parts_of
     from segtrust.experiments.synthetic.settings import Beyond
+    from segtrust.experiments.synthetic.studies import studies_of
     from segtrust.report.beyond import reproduce_beyond
 
     few = Beyond(sizes=(10, 100, 10_000), images=(100, 100, 10), draws=(50, 50, 50), repeats=2)
@@ -113,8 +115,9 @@ def synthetic_beyond(
         task = progress.add_task("studies", total=len(parts_of(settings)))
         advance = progress.advance
         reproduce_beyond(out, settings, workers=workers or _cores(), advance=lambda done: advance(task, done))
-    for path in sorted((out / "tables").glob("*.md")):
-        typer.echo(f"{path.stem}\n\n{path.read_text(encoding='utf-8')}")
+    for name in studies_of(settings):
+        table = (out / "tables" / f"{name}.md").read_text(encoding="utf-8")
+        typer.echo(f"{name}\n\n{table}")
     typer.echo(f"Tables and figures are in {out}.")
 
 

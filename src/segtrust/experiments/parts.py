@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import threading
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import dataclass
-from multiprocessing import get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
@@ -74,6 +76,11 @@ class PartStore:
 
     folder: Path | None
     parameters: Mapping[str, Any]
+
+    def count(self, names: Iterable[str]) -> int:
+        """Tell how many of some parts have a file."""
+        paths = [self._path(name) for name in names]
+        return sum(path is not None and path.exists() for path in paths)
 
     def load(self, name: str) -> Arrays | None:
         """Give a finished part, or ``None``; a file that cannot be read counts as unfinished.
@@ -153,10 +160,12 @@ def compute_parts(
     for part in parts:
         if found[part.name] is not None:
             advance(part.weight)
-    for part, arrays in _computed([part for part in parts if found[part.name] is None], workers):
-        store.keep(part.name, arrays)
-        found[part.name] = arrays
-        advance(part.weight)
+    missing = [part for part in parts if found[part.name] is None]
+    with closing(_computed(missing, workers)) as computed:
+        for part, arrays in computed:
+            store.keep(part.name, arrays)
+            found[part.name] = arrays
+            advance(part.weight)
     return {name: arrays for name, arrays in found.items() if arrays is not None}
 
 
@@ -166,7 +175,7 @@ def _timed(part: Part) -> Arrays:
     return {**arrays, _SECONDS: np.float64(time.perf_counter() - begin)}
 
 
-def _computed(parts: Sequence[Part], workers: int) -> Iterator[tuple[Part, Arrays]]:
+def _computed(parts: Sequence[Part], workers: int) -> Generator[tuple[Part, Arrays], None, None]:
     """Give each part as soon as it is there."""
     if workers == 1 or len(parts) < 2:
         yield from ((part, _timed(part)) for part in parts)
@@ -174,16 +183,22 @@ def _computed(parts: Sequence[Part], workers: int) -> Iterator[tuple[Part, Array
     # New interpreters: a copy of this one would inherit locks that its threads hold.
     context = get_context("spawn")
     pool = ProcessPoolExecutor(min(workers, len(parts)), context, initializer=_end_with_parent)
+    others = set(active_children())
     try:
         running: dict[Future[Arrays], Part] = {pool.submit(_timed, part): part for part in parts}
         for done in as_completed(running):
             yield running[done], done.result()
+    except BaseException:  # Ctrl-C too: do not wait for parts that nobody will keep
+        for process in set(active_children()) - others:
+            process.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
 
 def _end_with_parent() -> None:
-    """See to it that this process ends when the one that started it is killed."""
+    """See to it that this process ends with the one that started it, and leaves Ctrl-C to that one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     if parent is not None:
         threading.Thread(target=_wait_and_end, args=(parent.sentinel,), daemon=True).start()

@@ -5,26 +5,34 @@ with it. So order statistics of the entropy are order statistics of m, and
 
     u(m) = m · (h(m) - log2 m),    h(m) = -(1 - m) log2(1 - m) / m
 
-has two positive parts for m <= 1/2 and no cancellation; u(0) = 0 exactly. Both h and the logarithm of the
-binary fraction of m are polynomials good to 6e-15 (``tools/entropy_coefficients.py`` makes them), because a
-call of a logarithm would not be vectorised.
+has two positive parts for m <= 1/2 and no cancellation; u(0) = 0 exactly. h is a polynomial good to 6e-15
+(``tools/entropy_coefficients.py`` makes it), because a call of a logarithm would not be vectorised. Its even
+and odd powers are summed apart: each step of a sum waits for the one before. The logarithm of the binary
+fraction of m is an odd function of a quotient: the division is done beside the multiplications and saves
+eleven of them, a sixth of the time.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from segtrust.compiled import elementwise, plain
-from segtrust.kernels.patterns import float_from_pattern, pattern, prefer_wide_vectors
+from segtrust.kernels.patterns import float_from_pattern, prefer_wide_vectors, unsigned_pattern
 
 __all__ = ["fill_doubts", "fill_entropies"]
 
-_EXPONENT_AS_FLOAT = np.int64(0x4330000000000000)  # 2**52: or-ing an integer below 2**52 into it adds it
+_EXPONENT_AS_FLOAT = np.uint64(0x4330000000000000)  # 2**52: or-ing an integer below 2**52 into it adds it
 _EXPONENT_BIAS = 4503599627371519.0  # 2**52 + 1023
-_FRACTION_BITS = np.int64(0x000FFFFFFFFFFFFF)
-_ONE_BITS = np.int64(0x3FF0000000000000)
+_EXPONENT_PLACE = np.uint64(52)
+_FRACTION_BITS = np.uint64(0x000FFFFFFFFFFFFF)
+_ONE_BITS = np.uint64(0x3FF0000000000000)
+
+_REST_CONSTANT = 1.2451124978365355
+_CONSTANT = _REST_CONSTANT - 0.5
+_ROOT_OF_TWO = math.sqrt(2.0)
 
 
 @plain
@@ -40,49 +48,41 @@ def fill_doubts(block: Any, doubt: Any) -> None:
 
 
 @elementwise
-def _log_of_rest(v: Any) -> Any:
-    """Give -(1 - m) log2(1 - m) / m for v = 4m - 1, m in [0, 1/2]; Chebyshev fit, error 6e-15."""
-    value = -4.6490094436432916e-10
-    value = value * v - 1.5878820101386317e-09
-    value = value * v - 3.6137049239674697e-09
-    value = value * v - 1.2714813512889454e-08
-    value = value * v - 4.8370081487921734e-08
-    value = value * v - 1.746795074420724e-07
-    value = value * v - 6.403472218219064e-07
-    value = value * v - 2.4132250910946323e-06
-    value = value * v - 9.36625044591048e-06
-    value = value * v - 3.775304466095214e-05
-    value = value * v - 0.00016014759536036598
-    value = value * v - 0.0007304048844766985
-    value = value * v - 0.003722357576354259
-    value = value * v - 0.022994217255617632
-    value = value * v - 0.21745495622641062
-    value = value * v + 1.2451124978365358
-    return value
+def _slope_of_rest(v: Any) -> Any:
+    """Give (h(v + 1/4) - `_REST_CONSTANT`) / v, v in [-1/4, 1/4]; Chebyshev fit, error of h 6e-15."""
+    square = v * v
+    even = -0.49918358798107726
+    even = even * square - 0.24251163227866326
+    even = even * square - 0.20287882626511608
+    even = even * square - 0.16786318211728182
+    even = even * square - 0.1534566473057973
+    even = even * square - 0.16399113764901477
+    even = even * square - 0.23823088488667257
+    even = even * square - 0.8698198249056425
+    odd = -0.4262438314657602
+    odd = odd * square - 0.21331917270546516
+    odd = odd * square - 0.18316473919557852
+    odd = odd * square - 0.15815311956997782
+    odd = odd * square - 0.15463647093125993
+    odd = odd * square - 0.18698365042603482
+    odd = odd * square - 0.3679074760898821
+    return even + odd * v
 
 
 @elementwise
-def _log_of_fraction(w: Any) -> Any:
-    """Give log2 f for w = 2f - 3, f in [1, 2]; Chebyshev fit, error 4e-15."""
-    value = 1.0477802267962706e-09
-    value = value * w - 3.3297481076980114e-09
-    value = value * w + 5.9044292557019584e-09
-    value = value * w - 1.902153106757998e-08
-    value = value * w + 7.044928180397367e-08
-    value = value * w - 2.2888420346040147e-07
-    value = value * w + 7.398603432844042e-07
-    value = value * w - 2.441610604281517e-06
-    value = value * w + 8.144234404879374e-06
-    value = value * w - 2.7486752554389946e-05
-    value = value * w + 9.423832410982419e-05
-    value = value * w - 0.00032983414634698514
-    value = value * w + 0.0011874033292725015
-    value = value * w - 0.004452762482739806
-    value = value * w + 0.017811049887388734
-    value = value * w - 0.08014972449342275
-    value = value * w + 0.4808983469629886
-    value = value * w + 0.5849625007211536
-    return value
+def _slope_of_fraction(w: Any) -> Any:
+    """Give (log2 f - 1/2) / w at w = (f - √2)/(f + √2), f in [1, 2]; error of the log 1e-16.
+
+    This is 2 artanh(w) / (w ln 2), an even function of w.
+    """
+    square = w * w
+    slope = 0.2429160853987535
+    slope = slope * square + 0.2614442493522915
+    slope = slope * square + 0.32061638813224547
+    slope = slope * square + 0.4121984020482752
+    slope = slope * square + 0.5770780172463286
+    slope = slope * square + 0.9617966939243345
+    return slope * square + 2.885390081777927
 
 
 @elementwise
@@ -94,8 +94,9 @@ def fill_entropies(block: Any, doubt: Any, entropy: Any) -> None:
         rest = 1.0 - x
         m = x if x < rest else rest
         doubt[i] = m
-        bits = pattern(m)
+        bits = unsigned_pattern(m)
+        v = m - 0.25
         fraction = float_from_pattern((bits & _FRACTION_BITS) | _ONE_BITS)
-        exponent = float_from_pattern((bits >> 52) | _EXPONENT_AS_FLOAT) - _EXPONENT_BIAS
-        log2_m = _log_of_fraction(2.0 * fraction - 3.0) + exponent
-        entropy[i] = m * (_log_of_rest(4.0 * m - 1.0) - log2_m)
+        w = (fraction - _ROOT_OF_TWO) / (fraction + _ROOT_OF_TWO)
+        exponent = float_from_pattern((bits >> _EXPONENT_PLACE) | _EXPONENT_AS_FLOAT) - _EXPONENT_BIAS
+        entropy[i] = m * ((_CONSTANT - exponent) + v * _slope_of_rest(v) - w * _slope_of_fraction(w))

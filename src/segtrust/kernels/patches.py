@@ -16,7 +16,7 @@ import numpy as np
 
 from segtrust.compiled import elementwise, entry, plain
 from segtrust.kernels.layouts import Layout, Tile
-from segtrust.kernels.patterns import prefer_wide_vectors
+from segtrust.kernels.patterns import larger, prefer_wide_vectors
 from segtrust.kernels.uncertainty import entropy_map, fill_stretch, measure_stretch, new_work
 
 __all__ = [
@@ -28,8 +28,8 @@ __all__ = [
     "window_sums",
 ]
 
-_LINE = 1536
-"""Pixels of the rows that are summed along x together: three such buffers fit the first-level cache."""
+_LINE = 1024
+"""Pixels of the rows that are summed along x together: three such buffers fit a 32 kB cache."""
 
 _LARGE = 10
 """Neighbours that are added up by fifths."""
@@ -58,7 +58,7 @@ class Walk(NamedTuple):
     parts: Any
     """Windows of a fifth of a fifth."""
     rests: Any
-    """Zeros, and never written to, where the side is a multiple of five."""
+    """Windows of what is left of the side."""
     best: Any
     """Largest window sum so far at each place of a line of a few rows."""
     handed: Any
@@ -83,7 +83,7 @@ def new_walk(layout: Layout) -> Walk:
         line_rows=lines,
         fifths=np.zeros(line),
         parts=np.empty(line),
-        rests=np.zeros(line),
+        rests=np.empty(line),
         best=np.zeros(line),
         handed=np.empty((depth, layout.handed * width)),
         work=new_work(),
@@ -136,12 +136,21 @@ def _slide(columns: Any, side: int, lines: Any, count: int) -> None:
 
 
 @elementwise
-def _keep_larger(parts: Any, rest: Any, best: Any) -> None:
+def _keep_larger(parts: Any, best: Any) -> None:
+    first, second, third, fourth, fifth = parts
+    prefer_wide_vectors()
+    for i in range(best.size):
+        value = (first[i] + second[i]) + (third[i] + fourth[i]) + fifth[i]
+        best[i] = larger(value, best[i])
+
+
+@elementwise
+def _keep_larger_with_rest(parts: Any, rest: Any, best: Any) -> None:
     first, second, third, fourth, fifth = parts
     prefer_wide_vectors()
     for i in range(best.size):
         value = (first[i] + second[i]) + (third[i] + fourth[i]) + (fifth[i] + rest[i])
-        best[i] = value if value > best[i] else best[i]
+        best[i] = larger(value, best[i])
 
 
 @plain
@@ -254,14 +263,15 @@ def _largest_windows(walk: Any, lines: int) -> None:
     """
     width, side = walk.width, walk.sides[2]
     fifth, rest = side // 5, side % 5
-    after = side - rest if rest else 0  # without a rest the zeros are read from the line's beginning
     together = walk.best.size // width
     for first in range(0, lines, together):
         line = walk.lines[first * width : min(first + together, lines) * width]
-        fifths = _large_windows(line, fifth, walk.fifths, walk.parts)
-        rests = _windows(line, rest, walk.rests)
         best = walk.best[: line.size - side + 1]
-        _keep_larger(_five(fifths, fifth), rests[after:], best)
+        fifths = _five(_large_windows(line, fifth, walk.fifths, walk.parts), fifth)
+        if rest:
+            _keep_larger_with_rest(fifths, _windows(line, rest, walk.rests)[side - rest :], best)
+        else:
+            _keep_larger(fifths, best)
 
 
 @entry

@@ -1,4 +1,4 @@
-"""Bit patterns, vector width, integer codes and the cache inside compiled loops."""
+"""Bit patterns, extremes, vector width, integer codes and the cache inside compiled loops."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ __all__ = [
     "as_floats",
     "fetch_ahead",
     "float_from_pattern",
-    "pattern",
+    "larger",
     "prefer_wide_vectors",
+    "smaller",
     "unsigned_pattern",
 ]
 
@@ -58,8 +59,16 @@ def _as_floats_compiled(source: Any, table: Any, scratch: Any) -> Any:
     return look_up
 
 
+def _choose(inline: Callable[..., Any], plainly: Callable[..., Any]) -> Callable[..., Any]:
+    """Take what compiled loops call, or where nothing is compiled what does the same in Python.
+
+    Not an overload, which would be compiled as a function of its own wherever it is called.
+    """
+    return plainly if getattr(config, "DISABLE_JIT", 0) else inline
+
+
 @_intrinsic
-def _reinterpret_as_unsigned(context: Any, value: Any) -> Any:
+def _inline_unsigned_pattern(context: Any, value: Any) -> Any:
     width = 32 if value == types.float32 else 64
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -69,62 +78,48 @@ def _reinterpret_as_unsigned(context: Any, value: Any) -> Any:
 
 
 @_intrinsic
-def _reinterpret_as_integer(context: Any, value: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.IntType(64))
-
-    return types.int64(types.float64), generate
-
-
-@_intrinsic
-def _reinterpret_as_float(context: Any, value: Any) -> Any:
+def _inline_float_from_pattern(context: Any, bits: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.DoubleType())
 
-    return types.float64(types.int64), generate
+    return types.float64(bits), generate
 
 
-def pattern(value: Any) -> Any:
-    """Bit pattern of a double as an integer."""
-    return np.float64(value).view(np.int64)
+def _inline_extreme(name: str) -> Callable[..., Any]:
+    @_intrinsic
+    def extreme(context: Any, first: Any, second: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            double = ir.DoubleType()
+            kind = ir.FunctionType(double, [double, double])
+            function = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
+            return builder.call(function, arguments, fastmath=("nnan", "nsz"))
+
+        return types.float64(types.float64, types.float64), generate
+
+    return extreme
 
 
-def float_from_pattern(bits: Any) -> Any:
-    """Double that has this bit pattern."""
-    return np.int64(bits).view(np.float64)
+unsigned_pattern = _choose(
+    _inline_unsigned_pattern, lambda value: value.view(np.uint32 if value.itemsize == 4 else np.uint64)
+)
+"""Bit pattern of a float or double as an unsigned integer of its width.
 
+Patterns of floats in [0, 1] are ordered like the floats; those of NaN, of values above 1 and of negative
+values, negative zero among them, all lie above the pattern of 1.
+"""
 
-def unsigned_pattern(value: Any) -> Any:
-    """Bit pattern of a float or double as an unsigned integer of its width.
+float_from_pattern = _choose(_inline_float_from_pattern, lambda bits: np.uint64(bits).view(np.float64))
+"""Double that has this bit pattern."""
 
-    Patterns of floats in [0, 1] are ordered like the floats; those of NaN, of values above 1 and of negative
-    values, negative zero among them, all lie above the pattern of 1.
-    """
-    return value.view(np.uint32 if value.itemsize == 4 else np.uint64)
+larger = _choose(_inline_extreme("llvm.maxnum.f64"), max)
+"""The larger of two doubles, neither of them NaN.
 
+Written as ``a if a > b else b`` and stored where b came from, it becomes a store under a mask, which some
+processors take ten times as long for; and a loop that also sums must not be told that there is no NaN.
+"""
 
-@overload(unsigned_pattern, strict=False)
-def _unsigned_pattern_compiled(value: Any) -> Any:
-    def reinterpret(value: Any) -> Any:
-        return _reinterpret_as_unsigned(value)
-
-    return reinterpret
-
-
-@overload(pattern, strict=False)
-def _pattern_compiled(value: Any) -> Any:
-    def reinterpret(value: Any) -> Any:
-        return _reinterpret_as_integer(value)
-
-    return reinterpret
-
-
-@overload(float_from_pattern, strict=False)
-def _float_from_pattern_compiled(bits: Any) -> Any:
-    def reinterpret(bits: Any) -> Any:
-        return _reinterpret_as_float(bits)
-
-    return reinterpret
+smaller = _choose(_inline_extreme("llvm.minnum.f64"), min)
+"""The smaller of two doubles, neither of them NaN; see `larger`."""
 
 
 def _nothing() -> None:
@@ -141,9 +136,7 @@ def _ask_for_wide_vectors(context: Any) -> Any:
     return types.void(), generate
 
 
-prefer_wide_vectors: Callable[[], None] = (
-    _nothing if getattr(config, "DISABLE_JIT", 0) else _ask_for_wide_vectors
-)
+prefer_wide_vectors: Callable[[], None] = _choose(_ask_for_wide_vectors, _nothing)
 """Let the calling loop use 512-bit registers where the processor has them.
 
 Compilers keep to 256 bits by default because early processors slowed down; the loops here gain 1.3 to 1.4
@@ -170,7 +163,7 @@ def _fetch_line(context: Any, values: Any, at: Any) -> Any:
     return types.void(values, types.intp), generate
 
 
-fetch_line: Callable[[Any, int], None] = _no_line if getattr(config, "DISABLE_JIT", 0) else _fetch_line
+fetch_line: Callable[[Any, int], None] = _choose(_fetch_line, _no_line)
 
 
 @plain

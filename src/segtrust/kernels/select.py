@@ -39,14 +39,14 @@ def sample_doubts(view: MapView, size: int = SAMPLE) -> Any:
 
 def bracket_from_sample(sample: Any, fraction: float) -> Bracket:
     """Doubts that enclose the quantile of the whole map with near certainty."""
-    ordered = np.sort(sample)
-    spread = 3.0 * math.sqrt(max(fraction * (1.0 - fraction), 1.0 / ordered.size) * ordered.size) + 2.0
-    middle = fraction * (ordered.size - 1)
-    low = int(max(0, math.floor(middle - spread)))
-    high = int(min(ordered.size - 1, math.ceil(middle + spread)))
+    n = sample.size
+    spread = 3.0 * math.sqrt(max(fraction * (1.0 - fraction), 1.0 / n) * n) + 2.0
+    middle = fraction * (n - 1)
+    low, high = max(0, math.floor(middle - spread)), min(n - 1, math.ceil(middle + spread))
+    ordered = np.partition(sample, [low, high])
     return Bracket(
         0.0 if low == 0 else float(ordered[low]),
-        0.5 if high == ordered.size - 1 else float(ordered[high]),
+        0.5 if high == n - 1 else float(ordered[high]),
     )
 
 
@@ -103,17 +103,25 @@ class Selector:
 
     def pair(self, rank: int) -> tuple[float, float]:
         """Doubts of rank ``rank`` and ``rank + 1``, counted from 0; the last again where there is no next."""
-        return self.one(rank), self.one(min(rank + 1, self.n - 1))
+        lower, ranks = self._find(rank)
+        behind = rank + 1 - ranks.upto_low
+        if 0 < behind < ranks.inside.size and ranks.complete:  # the lower one was put in its place there
+            return lower, float(ranks.inside[behind:].min())
+        return lower, self.one(min(rank + 1, self.n - 1))
 
     def one(self, rank: int) -> float:
         """Doubt of one rank."""
+        return self._find(rank)[0]
+
+    def _find(self, rank: int) -> tuple[float, Ranks]:
+        """Doubt of one rank, and the pixels around the bracket that has told it."""
         search = _Search(rank, 0, bits_of_float(0.5), 0, self.n)
         bracket, ranks = self.bracket, self.ranks
         while (found := _look_up(rank, bracket, ranks)) is None:
             search = search.after(bracket, ranks)
             bracket = search.next_bracket(self.sample)
             ranks = self.count(bracket)
-        return found
+        return found, ranks
 
 
 def _look_up(rank: int, bracket: Bracket, ranks: Ranks) -> float | None:

@@ -29,11 +29,13 @@ __all__ = [
     "new_scratch",
     "new_sums",
     "refine_segment",
+    "segments_of",
     "sum_segment",
 ]
 
-SEGMENT = 1 << 19
-"""Pixels summed in one call; the unit that threads share out."""
+SEGMENT, LARGEST_SEGMENT, SEGMENTS = 1 << 19, 1 << 22, 8
+"""Fewest and most pixels summed in one call, the unit that threads share out; and into how many a map is cut
+where both allow it, because each call takes time of its own."""
 
 BLOCK = 4096
 """Pixels summed without looking up: they stay in the first-level cache, and a float32 counter is exact."""
@@ -96,10 +98,23 @@ class Refined(NamedTuple):
     foreground: Any
 
 
-def new_sums(*, powers: bool) -> Sums:
-    """Empty accumulators for one segment."""
+def segments_of(size: int) -> list[slice]:
+    """Cut so many pixels into segments of whole blocks; where, depends on their number alone.
+
+    Examples
+    --------
+    >>> segments_of(600_000)
+    [slice(0, 524288, None), slice(524288, 600000, None)]
+    """
+    step = min(max(-(-size // SEGMENTS), SEGMENT), LARGEST_SEGMENT)
+    step += -step % BLOCK
+    return [slice(first, min(first + step, size)) for first in range(0, size, step)]
+
+
+def new_sums(size: int, *, powers: bool) -> Sums:
+    """Empty accumulators for one segment of so many pixels."""
     shape = (2, 3 if powers else 0)
-    return Sums(np.zeros((2, 2)), np.zeros(shape), np.zeros(shape), np.zeros(SEGMENT // BLOCK, np.uint8))
+    return Sums(np.zeros((2, 2)), np.zeros(shape), np.zeros(shape), np.zeros(-(-size // BLOCK), np.uint8))
 
 
 def new_scratch() -> Any:
@@ -163,9 +178,33 @@ def _masses(part: Any, mask: Any, threshold: float) -> Any:
     inside = outside = 0.0
     for i in range(part.size):
         x = np.float64(part[i])
-        v = x if _inside(x, mask, i, threshold) else 0.0
-        inside += v
-        outside += x - v
+        hit = _inside(x, mask, i, threshold)
+        inside += x if hit else -0.0  # adding a negative zero changes nothing, so that it need not be done
+        outside += -0.0 if hit else x
+    return outside, inside
+
+
+@reduction
+def _moments(part: Any, mask: Any, threshold: float, powers: Any) -> Any:
+    """Give Σp outside and inside, and add Σp², Σp³, Σp⁴ of both to ``powers``."""
+    prefer_wide_vectors()
+    inside = in2 = in3 = in4 = outside = out2 = out3 = out4 = 0.0
+    for i in range(part.size):
+        x = np.float64(part[i])
+        hit = _inside(x, mask, i, threshold)
+        inside += x if hit else -0.0
+        outside += -0.0 if hit else x
+        square = x * x
+        inner = square if hit else 0.0
+        outer = square - inner
+        in2 += inner
+        in3 += inner * x
+        in4 += inner * square
+        out2 += outer
+        out3 += outer * x
+        out4 += outer * square
+    _add(powers[1], in2, in3, in4)
+    _add(powers[0], out2, out3, out4)
     return outside, inside
 
 
@@ -182,24 +221,17 @@ def _masses_while_fetching(block: Any, mask: Any, pixels: Any, last: int) -> Any
     return outside, inside
 
 
-@reduction
-def _quartic(block: Any, mask: Any, threshold: Any, totals: Any) -> None:
-    prefer_wide_vectors()
-    in2 = in3 = in4 = out2 = out3 = out4 = 0.0
-    for i in range(block.size):
-        x = np.float64(block[i])
-        v = x if _inside(x, mask, i, threshold) else 0.0
-        w = x - v
-        v2 = v * v
-        w2 = w * w
-        in2 += v2
-        in3 += v2 * v
-        in4 += v2 * v2
-        out2 += w2
-        out3 += w2 * w
-        out4 += w2 * w2
-    _add(totals[1], in2, in3, in4)
-    _add(totals[0], out2, out3, out4)
+@plain
+def _moments_while_fetching(block: Any, mask: Any, pixels: Any, last: int, powers: Any) -> Any:
+    """Do the same, and add the powers of both sides to ``powers``."""
+    outside = inside = 0.0
+    for first in range(0, block.size, FETCHED):
+        fetch_ahead(pixels.values, last + first)
+        part, part_mask = block[first : first + FETCHED], _cut(mask, first, first + FETCHED)
+        less, more = _moments(part, part_mask, np.float64(pixels.threshold), powers)
+        outside += less
+        inside += more
+    return outside, inside
 
 
 @reduction
@@ -239,17 +271,6 @@ def _sextic(values: Any, total: Any) -> None:
     total[4] += sixth
 
 
-@plain
-def _add_powers(block: Any, mask: Any, pixels: Any, count: float, totals: Any) -> None:
-    """Add four powers of a block, by side where it has two."""
-    if count == 0.0:
-        _quartic_one_side(block, totals[0])
-    elif count == block.size:
-        _quartic_one_side(block, totals[1])
-    else:
-        _quartic(block, mask, np.float64(pixels.threshold), totals)
-
-
 @entry
 def sum_segment(pixels: Any, scratch: Any, sums: Any) -> bool:
     """Add a segment to ``sums``; False at a value that is no probability: its pattern lies above that of 1.
@@ -264,15 +285,19 @@ def sum_segment(pixels: Any, scratch: Any, sums: Any) -> bool:
         count, top = _count(block, mask, pixels.threshold, pixels.unit)
         if top > one:
             return False
-        sums.totals[0, 0] += last - first - count
+        sums.totals[0, 0] += block.size - count
         sums.totals[1, 0] += count
-        outside, inside = _masses_while_fetching(block, mask, pixels, last)
+        kind = _kind_of(top, count, block.size, pixels)
+        sums.kinds[first // BLOCK] = kind
+        powers = sums.provisional if kind else sums.powers
+        if powers.shape[1] and 0 < count < block.size and top > 0:
+            outside, inside = _moments_while_fetching(block, mask, pixels, last, powers)
+        else:
+            outside, inside = _masses_while_fetching(block, mask, pixels, last)
+            if powers.shape[1] and top > 0:
+                _quartic_one_side(block, powers[1 if count > 0 else 0])
         sums.totals[0, 1] += outside
         sums.totals[1, 1] += inside
-        if sums.powers.shape[1] and top > 0:
-            kind = _kind_of(top, count, last - first, pixels)
-            sums.kinds[first // BLOCK] = kind
-            _add_powers(block, mask, pixels, count, sums.provisional if kind else sums.powers)
     return True
 
 

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from segtrust.kernels.bits import float_of_bits
 from segtrust.kernels.layouts import Layout, Tile, layout_of
 from segtrust.kernels.patches import Walk, hand_over, largest_sum, new_walk, walk_tile
 from segtrust.kernels.slices import largest_by_slices
@@ -21,13 +16,13 @@ from segtrust.kernels.statistics import APART_ABOVE, ORDER, Counts, DiceStatisti
 from segtrust.kernels.sums import (
     QUARTIC_MASS,
     QUARTIC_TOP,
-    SEGMENT,
     Pixels,
     Sums,
     new_refined,
     new_scratch,
     new_sums,
     refine_segment,
+    segments_of,
     sum_segment,
 )
 from segtrust.kernels.uncertainty import (
@@ -41,37 +36,9 @@ from segtrust.kernels.uncertainty import (
 )
 from segtrust.kernels.view import MapView, explain_bad_values
 from segtrust.settings import current_threads
+from segtrust.threads import in_order
 
 __all__ = ["Ranks", "UncertaintyRequest", "count", "dice_statistics", "largest_patch", "measure", "total"]
-
-_Task = TypeVar("_Task")
-_Result = TypeVar("_Result")
-
-
-def _run(work: Callable[[_Task], _Result], tasks: Sequence[_Task]) -> Sequence[_Result]:
-    """Do the tasks, in threads where allowed; results come in the order of the tasks."""
-    threads = min(current_threads(), len(tasks))
-    if threads == 1:
-        return [work(task) for task in tasks]
-    groups = min(2 * threads, len(tasks))  # handing over a task takes as long as summing some of it
-    ends = [len(tasks) * i // groups for i in range(groups + 1)]
-    shares = [tasks[first:last] for first, last in pairwise(ends)]
-    done = _pool(threads).map(lambda share: [work(task) for task in share], shares)
-    return [result for results in done for result in results]
-
-
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    """Keep the threads: starting them anew would cost as much as summing a small map."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="segtrust")
-
-
-if hasattr(os, "register_at_fork"):  # threads do not survive a fork
-    os.register_at_fork(after_in_child=_pool.cache_clear)
-
-
-def _segments(size: int) -> list[slice]:
-    return [slice(first, min(first + SEGMENT, size)) for first in range(0, size, SEGMENT)]
 
 
 def _pixels(view: MapView, segment: slice) -> Pixels:
@@ -83,12 +50,13 @@ def _pixels(view: MapView, segment: slice) -> Pixels:
 
 def _sum_segments(view: MapView, *, powers: bool) -> Sequence[Sums]:
     def one(segment: slice) -> Sums:
-        sums = new_sums(powers=powers)
-        if not sum_segment(_pixels(view, segment), new_scratch(), sums):
+        pixels = _pixels(view, segment)
+        sums = new_sums(pixels.values.size, powers=powers)
+        if not sum_segment(pixels, new_scratch(), sums):
             explain_bad_values(view, segment)
         return sums
 
-    return _run(one, _segments(view.values.size))
+    return in_order(one, segments_of(view.values.size))
 
 
 def _counts_of(parts: Sequence[Sums]) -> Counts:
@@ -139,7 +107,7 @@ def _refine(
         outside, inside = (refined.apart[side, : refined.apart_count[side]].copy() for side in (0, 1))
         return refined.powers, (outside, inside)
 
-    return _run(one, list(zip(_segments(view.values.size), kinds, strict=True)))
+    return in_order(one, list(zip(segments_of(view.values.size), kinds, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -222,8 +190,8 @@ def _layout_of(view: MapView, sides: tuple[int, ...]) -> Layout | None:
 
 def _read(measures: Measures, n: int, patch: float = -math.inf) -> tuple[UncertaintyStatistics, Ranks]:
     doubt, entropy, above, above_count = measures.totals.tolist()
-    lowest, highest = (float_of_bits(int(bits)) for bits in measures.extremes)
-    below_low, upto_low, below_high, upto_high = (int(rank) for rank in measures.ranks)
+    lowest, highest = measures.extremes.tolist()
+    below_low, upto_low, below_high, upto_high = measures.ranks.tolist()
     kept = below_high - upto_low
     room = measures.inside.size - BLOCK  # with less left a block may have been passed over
     inside = measures.inside[: kept if 0 <= kept <= room else 0].copy()
@@ -248,7 +216,7 @@ def _measure_by_segments(view: MapView, request: UncertaintyRequest) -> tuple[Un
             explain_bad_values(view, segment)
         return _read(measures, flat[segment].size)
 
-    return total(_run(one, _segments(flat.size)))
+    return total(in_order(one, segments_of(flat.size)))
 
 
 def _measure_by_tiles(
@@ -262,7 +230,7 @@ def _measure_by_tiles(
     def one(run: list[Tile]) -> list[tuple[UncertaintyStatistics, Ranks]] | None:
         return _walk_run(volume, view.codes, run, new_walk(layout), request)
 
-    results = list(_run(one, runs))
+    results = in_order(one, runs)
     if None in results:
         explain_bad_values(view)
     return total(part for parts in results if parts is not None for part in parts)

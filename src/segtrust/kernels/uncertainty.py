@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from segtrust.compiled import elementwise, entry, plain, reduction
+from segtrust.compiled import entry, plain, reduction, wary
 from segtrust.kernels.entropy import fill_doubts, fill_entropies
-from segtrust.kernels.patterns import as_floats, pattern, prefer_wide_vectors
+from segtrust.kernels.patterns import (
+    as_floats,
+    float_from_pattern,
+    larger,
+    prefer_wide_vectors,
+    smaller,
+    unsigned_pattern,
+)
 from segtrust.kernels.view import packed
 
 __all__ = [
@@ -31,10 +39,11 @@ BLOCK = 2048
 COLLECT = 1 << 17
 """Most doubts inside a bracket that one segment keeps; beyond it only their number is right."""
 
-_ROW = 256
-"""Doubts of a block that are looked at together for one inside a bracket are this far apart."""
+_ROWS = 4
+"""A block is looked at as so many rows, so that one look tells whether a column has a doubt in a bracket."""
 
-_HALF_BITS = np.int64(0x3FE0000000000000)
+_FEW = 8
+"""One doubt in so many at most is looked at by itself."""
 
 
 class Bracket(NamedTuple):
@@ -53,13 +62,13 @@ class Measures(NamedTuple):
     totals: Any
     """Σ doubt, Σ u, Σ u over the pixels above the entropy threshold, number of those pixels."""
     extremes: Any
-    """Bit patterns of the smallest and the largest doubt."""
+    """The smallest and the largest doubt."""
     ranks: Any
     """Pixels with doubt < low, <= low, < high and <= high of the bracket."""
     inside: Any
     """The doubts strictly inside the bracket, as many as there is room for."""
     columns: Any
-    """For each column of a block the number of doubts inside the bracket."""
+    """Of each column of a block whether it has doubts inside the bracket."""
     bracket: Any
     doubt_limit: float
     """Pixels with more doubt than this are above the entropy threshold; infinite where not wanted."""
@@ -70,13 +79,12 @@ class Measures(NamedTuple):
 def new_measures(*, bracket: Bracket = NOWHERE, doubt_limit: float, entropies: bool) -> Measures:
     """Empty accumulators for one segment."""
     room = COLLECT if bracket.low <= bracket.high else 0
-    extremes = np.array([_HALF_BITS, 0], np.int64)
     return Measures(
         np.zeros(4),
-        extremes,
-        np.zeros(4),
+        np.array([0.5, 0.0]),
+        np.zeros(4, np.int64),
         np.empty(room),
-        np.empty(_ROW),
+        np.empty(BLOCK // _ROWS, np.int64),
         bracket,
         float(doubt_limit),
         entropies,
@@ -88,33 +96,17 @@ def new_work() -> Any:
     return np.empty((3, BLOCK))
 
 
-@reduction
+@wary
 def _survey(doubt: Any) -> Any:
-    """Sum and extremes of the doubts of one block."""
+    """Sum and extremes of the doubts of one block; with a NaN the sum is NaN, and extremes mean nothing."""
     prefer_wide_vectors()
-    total = 0.0
-    lowest = highest = pattern(doubt[0])
+    total, lowest, highest = 0.0, 0.5, 0.0
     for i in range(doubt.size):
         x = doubt[i]
         total += x
-        bits = pattern(x)
-        lowest = bits if bits < lowest else lowest
-        highest = bits if bits > highest else highest
+        lowest = smaller(lowest, x)
+        highest = larger(highest, x)
     return total, lowest, highest
-
-
-@reduction
-def _rank(doubt: Any, bracket: Any) -> Any:
-    """Count the doubts of one block around a bracket: < low, <= low, < high, <= high."""
-    prefer_wide_vectors()
-    below_low = upto_low = below_high = upto_high = 0.0
-    for i in range(doubt.size):
-        x = doubt[i]
-        below_low += 1.0 if x < bracket.low else 0.0
-        upto_low += 1.0 if x <= bracket.low else 0.0
-        below_high += 1.0 if x < bracket.high else 0.0
-        upto_high += 1.0 if x <= bracket.high else 0.0
-    return below_low, upto_low, below_high, upto_high
 
 
 @reduction
@@ -129,62 +121,97 @@ def _sum_entropies(doubt: Any, entropy: Any, limit: float) -> Any:
     return total, above, count
 
 
-@elementwise
-def _count_inside(doubt: Any, bracket: Any, counts: Any) -> None:
-    for i in range(counts.size):
-        counts[i] += 1.0 if (doubt[i] > bracket.low) & (doubt[i] < bracket.high) else 0.0
+@plain
+def _rows_of(doubt: Any, width: int) -> Any:
+    return doubt[:width], doubt[width:], doubt[2 * width :], doubt[3 * width :]
 
 
 @plain
-def _collect(doubt: Any, measures: Any) -> None:
-    """Keep the doubts inside the bracket; ``ranks`` before this block say how many there are already.
+def _below(x: float, limit: float) -> int:
+    return 1 if x < limit else 0
 
-    Few doubts lie inside, so most columns of the block, seen as rows of `_ROW`, are passed over.
+
+@plain
+def _upto(x: float, limit: float) -> int:
+    return 1 if x <= limit else 0
+
+
+@reduction
+def _rank(rows: Any, low: float, high: float, columns: Any) -> Any:
+    """Count the doubts < low and <= high of one block, and for each column those between."""
+    first, second, third, fourth = rows
+    prefer_wide_vectors()
+    below = upto = 0
+    for i in range(columns.size):
+        less = (_below(first[i], low) + _below(second[i], low)) + (
+            _below(third[i], low) + _below(fourth[i], low)
+        )
+        most = (_upto(first[i], high) + _upto(second[i], high)) + (
+            _upto(third[i], high) + _upto(fourth[i], high)
+        )
+        below += less
+        upto += most
+        columns[i] = most - less
+    return below, upto
+
+
+@plain
+def _collect(doubt: Any, columns: Any, measures: Any) -> Any:
+    """Keep the doubts inside the bracket; give how many are equal to its low and its high end.
+
+    Only columns with a doubt inside are looked at. Every value is stored and the place moves on only behind
+    one that is kept: a branch would be a toss-up.
     """
-    at = int(measures.ranks[2] - measures.ranks[1])
-    if at + doubt.size > measures.inside.size:
-        return
-    columns = measures.columns
-    for column in range(_ROW):
-        columns[column] = 0.0
-    whole = doubt.size - doubt.size % _ROW
-    for start in range(0, whole, _ROW):
-        _count_inside(doubt[start:], measures.bracket, columns)
-    for column in range(_ROW):
-        if columns[column] > 0.0:
-            at = _keep(doubt[column:whole:_ROW], measures, at)
-    _keep(doubt[whole:], measures, at)
+    width, hits = columns.size, 0
+    for column in range(width):
+        hit = columns[column] > 0
+        columns[hits] = column
+        hits += 1 if hit else 0
+    low, high = measures.bracket.low, measures.bracket.high
+    at, at_low, at_high = measures.ranks[2] - measures.ranks[1], 0, 0
+    for hit in range(hits):
+        for row in range(_ROWS):
+            x = doubt[columns[hit] + row * width]
+            measures.inside[at] = x
+            at += 1 if (x > low) & (x < high) else 0
+            at_low += 1 if x == low else 0
+            at_high += 1 if x == high else 0
+    return at_low, at_high
 
 
 @plain
-def _keep(doubt: Any, measures: Any, at: int) -> int:
-    """Keep the doubts inside the bracket from place ``at`` on; give the next free place.
-
-    Every doubt is stored and the place moves on only behind one that is kept: a branch would be a toss-up.
-    """
-    for i in range(doubt.size):
-        measures.inside[at] = doubt[i]
-        at += 1 if (doubt[i] > measures.bracket.low) & (doubt[i] < measures.bracket.high) else 0
-    return at
+def _has_room(doubt: Any, measures: Any) -> bool:
+    """Tell whether a block's doubts could all be kept; ``ranks`` say how many there are already."""
+    kept = measures.ranks[2] - measures.ranks[1]
+    return bool(0 <= kept <= measures.inside.size - doubt.size)
 
 
 @plain
-def _add_survey(doubt: Any, measures: Any) -> bool:
-    """Add one block; False for a doubt that is no doubt: its pattern is negative or above that of 1/2."""
-    total, lowest, highest = _survey(doubt)
-    measures.totals[0] += total
-    measures.extremes[0] = min(measures.extremes[0], lowest)
-    measures.extremes[1] = max(measures.extremes[1], highest)
-    if measures.inside.size:
-        _add_ranks(doubt, measures)
-    return bool(lowest >= 0 and highest <= _HALF_BITS)
+def _rank_ends(doubt: Any, rows: Any, columns: Any, measures: Any) -> Any:
+    """Count the doubts <= low and < high of a block with many between, which may well be equal to an end."""
+    low, high = measures.bracket.low, measures.bracket.high
+    above_low = float_from_pattern(unsigned_pattern(low) + np.uint64(1))
+    below_high = float_from_pattern(unsigned_pattern(high) - np.uint64(1)) if high > 0.0 else -1.0
+    below, upto = _rank(rows, above_low, below_high, columns)
+    if upto > below and _has_room(doubt, measures):
+        _collect(doubt, columns, measures)
+    return below, upto
 
 
 @plain
 def _add_ranks(doubt: Any, measures: Any) -> None:
-    below_low, upto_low, below_high, upto_high = _rank(doubt, measures.bracket)
-    if below_high > upto_low:
-        _collect(doubt, measures)
+    """Add where the doubts of a block lie around the bracket; their number is a multiple of `_ROWS`."""
+    columns = measures.columns[: doubt.size // _ROWS]
+    rows = _rows_of(doubt, columns.size)
+    below_low, upto_high = _rank(rows, measures.bracket.low, measures.bracket.high, columns)
+    between = upto_high - below_low
+    upto_low, below_high = below_low, upto_high
+    if between * _FEW > doubt.size or (between > 0 and not _has_room(doubt, measures)):
+        upto_low, below_high = _rank_ends(doubt, rows, columns, measures)
+    elif between > 0:
+        at_low, at_high = _collect(doubt, columns, measures)
+        upto_low += at_low
+        below_high -= at_high
     measures.ranks[0] += below_low
     measures.ranks[1] += upto_low
     measures.ranks[2] += below_high
@@ -192,16 +219,34 @@ def _add_ranks(doubt: Any, measures: Any) -> None:
 
 
 @plain
+def _add_survey(doubt: Any, size: int, measures: Any) -> bool:
+    """Add the first ``size`` doubts of a buffer; False for one that is no doubt: it is negative, or NaN."""
+    total, lowest, highest = _survey(doubt[:size])
+    if math.isnan(total) or lowest < 0.0:
+        return False
+    measures.totals[0] += total
+    measures.extremes[0] = min(measures.extremes[0], lowest)
+    measures.extremes[1] = max(measures.extremes[1], highest)
+    if measures.inside.size:
+        padded = size + -size % _ROWS
+        for i in range(size, padded):
+            doubt[i] = 1.0  # above every bracket
+        _add_ranks(doubt[:padded], measures)
+    return True
+
+
+@plain
 def _measure_block(block: Any, doubt: Any, measures: Any, entropy: Any) -> bool:
+    """Measure one block; ``doubt`` is a buffer for a whole one."""
     if not measures.entropies:
         fill_doubts(block, doubt)
-        return _add_survey(doubt, measures)
+        return _add_survey(doubt, block.size, measures)
     fill_entropies(block, doubt, entropy)
-    total, above, count = _sum_entropies(doubt, entropy, measures.doubt_limit)
+    total, above, count = _sum_entropies(doubt[: block.size], entropy, measures.doubt_limit)
     measures.totals[1] += total
     measures.totals[2] += above
     measures.totals[3] += count
-    return _add_survey(doubt, measures)
+    return _add_survey(doubt, block.size, measures)
 
 
 @plain
@@ -210,7 +255,7 @@ def measure_stretch(values: Any, codes: Any, work: Any, measures: Any, entropies
     for first in range(0, values.size, BLOCK):
         last = min(first + BLOCK, values.size)
         block = as_floats(values[first:last], codes, work[0])
-        if not _measure_block(block, work[1, : last - first], measures, entropies[first:last]):
+        if not _measure_block(block, work[1], measures, entropies[first:last]):
             return False
     return True
 

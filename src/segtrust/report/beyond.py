@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -10,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.experiments.synthetic.beyond import BeyondResults, run_beyond
+from segtrust.experiments.parts import PartStore
+from segtrust.experiments.synthetic.beyond import BeyondResults, parts_of, run_beyond
 from segtrust.experiments.synthetic.settings import Beyond
-from segtrust.experiments.synthetic.studies import HALVES, STUDIES
+from segtrust.experiments.synthetic.studies import HALVES, STUDIES, studies_of
 from segtrust.report.figures import new_axes, save_figure, shade
-from segtrust.report.runs import write_run
+from segtrust.report.runs import open_run, write_run
 from segtrust.report.styles import Style, style_of
 from segtrust.report.tables import write_csv, write_markdown
 
@@ -27,7 +29,7 @@ SUMMARY_FORMATS = {
     **dict.fromkeys(("risk", "aurc"), ".3f"),
     "bias": "+.4f",
     **dict.fromkeys(("standard error", "IDC(p) off", "swing"), ".4f"),
-    **dict.fromkeys(("SDC off", "ε"), ".1e"),
+    **dict.fromkeys(("SDC off", "SDC to IDC(x)", "ε"), ".1e"),
 }
 """How the columns of `summarise_study` are printed."""
 
@@ -37,7 +39,7 @@ _SHADES = ("#b3cde3", "#6497b1", "#005b96", "#03396c")
 
 
 def reproduce_beyond(
-    out: Path,
+    out: str | Path,
     settings: Beyond | None = None,
     *,
     workers: int = 1,
@@ -51,18 +53,25 @@ def reproduce_beyond(
         As for `segtrust.report.synthetic.reproduce_synthetic`.
     """
     begin = time.perf_counter()
-    settings = settings or Beyond()
+    settings, out = settings or Beyond(), Path(out)
+    open_run(out, command="reproduce synthetic-beyond")
+    reused = PartStore(out / "parts", {}).count(part.name for part in parts_of(settings))
     results = run_beyond(settings, folder=out / "parts", workers=workers, advance=advance)
     computed = time.perf_counter()
     for folder in ("tables", "figures"):
         (out / folder).mkdir(parents=True, exist_ok=True)
-    for name in STUDIES:
+    for name in studies_of(settings):
         _write_study(results, name, out)
     end = time.perf_counter()
     write_run(
         out,
         command="reproduce synthetic-beyond",
-        parameters={**settings.parameters(), "workers": workers, "cores": os.cpu_count()},
+        parameters={
+            **settings.parameters(),
+            "workers": workers,
+            "cores": os.cpu_count(),
+            "reused parts": reused,
+        },
         seconds=end - begin,
         seeds=_SEEDS,
         timings={**results.seconds(), "computed": computed - begin, "tables and figures": end - computed},
@@ -91,11 +100,11 @@ def _write_study(results: BeyondResults, name: str, out: Path) -> None:
 def summarise_study(results: BeyondResults, name: str) -> list[Row]:
     """Bring the repeats of a study together: a row for each number of pixels and point.
 
-    ``bias`` is the mean of IDC(p) - IDC(x), with its standard error from sampling truths. ``IDC(p) off``
-    and ``SDC off`` are root mean squares of IDC(p) - IDC(x), without the sampling's share, and of SDC -
-    IDC(p̂); ``ε`` is the mean bound on the latter, relative; ``swing`` the mean standard deviation of the Dice
-    of an image. Then the AURC of IDC(x), and by how much those of the others exceed it. Images with empty
-    masks are left out of all but risk and AURC.
+    ``bias`` is the mean of IDC(p) - IDC(x), with its standard error from sampling truths. ``IDC(p) off``,
+    ``SDC off`` and ``SDC to IDC(x)`` are root mean squares of IDC(p) - IDC(x), of SDC - IDC(p̂) and of SDC -
+    IDC(x), the first and the last without the sampling's share; ``ε`` is the mean bound on the second,
+    relative; ``swing`` the mean standard deviation of the Dice of an image. Then the AURC of IDC(x), and by
+    how much those of the others exceed it. Images with empty masks are left out of all but risk and AURC.
     """
     study = STUDIES[name]
     return [
@@ -114,14 +123,25 @@ def _summary(results: BeyondResults, name: str, n: int, point: tuple[float, ...]
     p_hat = _joined(repeats, "idc(p_hat)")[some] if perturbed else p
     row = {
         "risk": float(1.0 - np.mean([arrays["idc(x)"].mean() for arrays in repeats])),
-        "bias": float((p - x).mean()),
-        "standard error": float(np.sqrt((error**2).sum()) / x.size),
-        "IDC(p) off": float(np.sqrt(max(0.0, ((p - x) ** 2 - error**2).mean()))),
-        "SDC off": float(np.sqrt(((sdc - p_hat) ** 2).mean())),
-        "ε": float(epsilon.mean()),
+        "bias": _mean(p - x),
+        "standard error": float(np.sqrt((error**2).sum()) / max(x.size, 1)),
+        "IDC(p) off": _root_mean_square(p - x, error),
+        "SDC off": _root_mean_square(sdc - p_hat),
+        "SDC to IDC(x)": _root_mean_square(sdc - x, error),
+        "ε": _mean(epsilon),
     }
-    swing = {"swing": float(_joined(repeats, "swing")[some].mean())} if "swing" in repeats[0] else {}
+    swing = {"swing": _mean(_joined(repeats, "swing")[some])} if "swing" in repeats[0] else {}
     return row | swing | _excesses(name, repeats)
+
+
+def _root_mean_square(differences: Any, error: Any = 0.0) -> float:
+    """Leave out the share that sampling has; what is left may be below 0 by chance, and counts as 0."""
+    return math.sqrt(max(0.0, _mean(differences**2 - np.square(error)))) if differences.size else math.nan
+
+
+def _mean(values: Any) -> float:
+    """Give NaN for no values at all: every mask is empty."""
+    return float(values.mean()) if values.size else math.nan
 
 
 def _joined(repeats: Sequence[dict[str, Any]], key: str) -> Any:
@@ -136,8 +156,13 @@ def _excesses(name: str, repeats: Sequence[dict[str, Any]]) -> Row:
     others = {each: area for each, area in areas.items() if each != "idc(x)"}
     return {
         "aurc": best,
-        **{f"{_label(each)} above": float(area / best - 1.0) for each, area in others.items()},
+        **{f"{_label(each)} above": float(_above(area, best)) for each, area in others.items()},
     }
+
+
+def _above(area: Any, best: Any) -> Any:
+    """Give the part by which an area exceeds the best; NaN where there is no risk at all."""
+    return np.divide(area, best, out=np.full(np.shape(area), np.nan), where=np.asarray(best) > 0.0) - 1.0
 
 
 def _label(estimator: str) -> str:
@@ -155,8 +180,8 @@ def _off(repeats: Sequence[dict[str, Any]], first: str, second: str) -> Any:
     for arrays in repeats:
         some = arrays["k"] > 0
         error = arrays.get("standard_error", np.zeros(some.size)) if "idc(x)" in (first, second) else 0.0
-        square = (arrays[first] - arrays[second]) ** 2 - np.square(error)
-        found.append(np.sqrt(max(0.0, float(square[some].mean()))))
+        error = np.broadcast_to(error, some.shape)[some]
+        found.append(_root_mean_square((arrays[first] - arrays[second])[some], error))
     return np.array(found)
 
 
@@ -175,21 +200,31 @@ def _draw_size(results: BeyondResults) -> Any:
     ):
         values = np.array([_off(repeats, first, second) for repeats in by_size]).T
         shade(axes[0, 0], sizes, np.where(values > 1e-12, values, np.nan), style, marker=3.0)
-    bounds = np.array([[np.nanmean(each["epsilon"]) for each in repeats] for repeats in by_size]).T
+    bounds = np.array([[_mean(each["epsilon"][each["k"] > 0]) for each in repeats] for repeats in by_size]).T
     shade(axes[0, 0], sizes, bounds, _BOUND, marker=3.0)
-    axes[0, 0].set(xscale="log", yscale="log", xlabel="pixels", ylabel="root mean square difference")
+    axes[0, 0].set(xlabel="pixels", ylabel="root mean square difference")
+    _use_logarithms(axes[0, 0], "xy")
     for estimator in ("idc(p)", "sdc", "amsp", "random"):
         excess = np.array([_excess(repeats, "size", estimator) for repeats in by_size]).T
         shade(axes[0, 1], sizes, 100.0 * excess, style_of(estimator), marker=3.0)
-    axes[0, 1].set(xscale="log", xlabel="pixels", ylabel="AURC above IDC(x), %")
+    axes[0, 1].set(xlabel="pixels", ylabel="AURC above IDC(x), %")
+    _use_logarithms(axes[0, 1], "x")
     for each in axes.flat:
         each.legend(frameon=False, fontsize=8)
     return figure
 
 
+def _use_logarithms(ax: Any, which: str) -> None:
+    """Make axes logarithmic, unless no point can be drawn on them: Matplotlib fails then."""
+    points = np.concatenate([line.get_xydata() for line in ax.lines])
+    points = points[np.isfinite(points).all(1)]
+    if (points[:, ["xy".index(axis) for axis in which]] > 0.0).all(1).any():
+        ax.set(**{f"{axis}scale": "log" for axis in which})
+
+
 def _excess(repeats: Sequence[dict[str, Any]], name: str, estimator: str) -> Any:
     at, best = (STUDIES[name].estimators.index(each) for each in (estimator, "idc(x)"))
-    return np.array([arrays["aurc"][at] / arrays["aurc"][best] - 1.0 for arrays in repeats])
+    return np.array([_above(arrays["aurc"][at], arrays["aurc"][best]) for arrays in repeats])
 
 
 def _draw_correlated(results: BeyondResults, name: str) -> Any:
@@ -199,20 +234,31 @@ def _draw_correlated(results: BeyondResults, name: str) -> Any:
     figure, axes = new_axes(len(settings.sharpness), 3, width=7.0, height=2.3 * len(settings.sharpness))
     strengths = dict.fromkeys(point[1] for point in study.points(settings))
     for row, sharpness in zip(axes, settings.sharpness, strict=True):
-        for colour, strength in zip(_SHADES, strengths, strict=False):
+        for colour, strength in zip(_shades(len(strengths)), strengths, strict=True):
             by_size = [results.repeats(name, n, (sharpness, strength)) for n in sizes]
             style = Style(f"{study.columns[1]} {strength:g}", colour)
             _draw_strength(row, np.array(sizes, float), by_size, style)
         for ax, title in zip(row, (*_TITLES, _SWINGS[name]), strict=True):
-            ax.set(xscale="log", xlabel="pixels")
+            ax.set(xlabel="pixels")
+            _use_logarithms(ax, "x")
             ax.set_title(title, fontsize=8)
         row[0].set_ylabel(f"logits × {sharpness:g}")
         row[0].axhline(0.0, color="black", linewidth=0.6, zorder=1)
         for ax in row[1:]:
             ax.set_ylim(bottom=0.0)
-    lines = axes[0, 0].lines[: len(strengths)]
+    lines = axes[0, 0].lines[: len(strengths)]  # the line at 0 comes after them
     figure.legend(handles=lines, loc="outside lower center", ncols=len(strengths), frameon=False, fontsize=8)
     return figure
+
+
+def _shades(count: int) -> list[str]:
+    """Give as many shades as there are strengths; more than four are mixed of their neighbours."""
+    if count <= len(_SHADES):
+        return list(_SHADES[:count])
+    from matplotlib.colors import LinearSegmentedColormap, to_hex
+
+    mixed = LinearSegmentedColormap.from_list("strengths", _SHADES)
+    return [to_hex(mixed(at)) for at in np.linspace(0.0, 1.0, count)]
 
 
 _TITLES = ("mean of IDC(p) − IDC(x)", "SDC − IDC(x), r.m.s.")
@@ -225,8 +271,8 @@ _SWINGS = {
 def _draw_strength(row: Any, sizes: Any, by_size: Sequence[Sequence[dict[str, Any]]], style: Style) -> None:
     some = [[arrays["k"] > 0 for arrays in repeats] for repeats in by_size]
     pairs = [list(zip(*each, strict=True)) for each in zip(by_size, some, strict=True)]
-    biases = [[(a["idc(p)"] - a["idc(x)"])[k].mean() for a, k in each] for each in pairs]
-    swings = [[a["swing"][k].mean() for a, k in each] for each in pairs]
+    biases = [[_mean((a["idc(p)"] - a["idc(x)"])[k]) for a, k in each] for each in pairs]
+    swings = [[_mean(a["swing"][k]) for a, k in each] for each in pairs]
     off = [_off(repeats, "sdc", "idc(x)") for repeats in by_size]
     for ax, values in zip(row, (biases, off, swings), strict=True):
         shade(ax, sizes, np.array(values).T, style, marker=3.0)

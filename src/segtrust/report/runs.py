@@ -9,9 +9,46 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
-__all__ = ["write_run"]
+from segtrust.errors import ParameterError
+
+__all__ = ["open_run", "write_run"]
+
+
+def open_run(folder: Path, *, command: str) -> None:
+    """Make a folder ready for the results of a command, before anything is computed.
+
+    Raises
+    ------
+    ParameterError
+        If the folder cannot be written to, or holds the results of another command.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ParameterError(
+            f"{folder}: expected a folder that can be written to, got: {error.strerror}. "
+            f"Choose another folder, or change its permissions."
+        ) from None
+    path = folder / "run.json"
+    found = _command_of(path) if path.exists() else command
+    if found != command:
+        raise ParameterError(
+            f"{path}: expected a folder that is new or of `{command}`, got one of `{found}`. "
+            f"Choose another folder."
+        )
+
+
+def _command_of(path: Path) -> str:
+    """Give the command that wrote a ``run.json``; a file that cannot be read is of none."""
+    try:
+        return str(json.loads(path.read_text(encoding="utf-8"))["command"])
+    except (ValueError, KeyError, TypeError):
+        return "something else"
 
 
 def write_run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from segtrust.experiments.parts import PartStore
 from segtrust.experiments.synthetic import (
     EXPERIMENTS,
     Experiment,
@@ -18,8 +20,9 @@ from segtrust.experiments.synthetic import (
     SyntheticResults,
     run_synthetic,
 )
+from segtrust.experiments.synthetic.paper import parts_of
 from segtrust.report.figures import COLUMN, new_axes, save_figure, shade
-from segtrust.report.runs import write_run
+from segtrust.report.runs import open_run, write_run
 from segtrust.report.styles import Style, style_of
 from segtrust.report.tables import write_csv, write_markdown
 
@@ -46,7 +49,7 @@ _DRAWN_POINTS = 400
 
 
 def reproduce_synthetic(
-    out: Path,
+    out: str | Path,
     settings: Synthetic | None = None,
     *,
     workers: int = 1,
@@ -70,7 +73,9 @@ def reproduce_synthetic(
     ['figures', 'parts', 'run.json', 'tables']
     """
     begin = time.perf_counter()
-    settings = settings or Synthetic()
+    settings, out = settings or Synthetic(), Path(out)
+    open_run(out, command="reproduce synthetic")
+    reused = PartStore(out / "parts", {}).count(part.name for part in parts_of(settings))
     results = run_synthetic(settings, folder=out / "parts", workers=workers, advance=advance)
     computed = time.perf_counter()
     _write_tables(results, out / "tables")
@@ -80,7 +85,12 @@ def reproduce_synthetic(
     write_run(
         out,
         command="reproduce synthetic",
-        parameters={**settings.parameters(), "workers": workers, "cores": os.cpu_count()},
+        parameters={
+            **settings.parameters(),
+            "workers": workers,
+            "cores": os.cpu_count(),
+            "reused parts": reused,
+        },
         seconds=end - begin,
         seeds=_seeds(settings),
         timings=timings,
@@ -126,7 +136,7 @@ def _summary(key: tuple[Any, ...], group: Sequence[Row], best: float) -> Row:
         "aurc": _mean(group, "aurc"),
         "lowest": min(areas),
         "highest": max(areas),
-        "above IDC(x)": _mean(group, "aurc") / best - 1.0,
+        "above IDC(x)": _mean(group, "aurc") / best - 1.0 if best else math.nan,
         "risk": _mean(group, "risk"),
         "alpha": _mean(group, "alpha"),
     }
@@ -158,13 +168,23 @@ def summarise_errors(results: SyntheticResults) -> list[Row]:
             "relative error": name,
             "images": values.size,
             "empty masks": int(epsilon.size - bounds.size),
-            "mean": float(values.mean()),
-            "median": float(np.median(values)),
-            "95 %": float(np.quantile(values, 0.95)),
-            "largest": float(values.max()),
+            **_spread_of(values),
         }
         for name, values in named.items()
     ]
+
+
+def _spread_of(values: Any) -> dict[str, float]:
+    """Give mean, median, 95 % quantile and largest; NaN where every mask is empty."""
+    if values.size == 0:
+        return dict.fromkeys(("mean", "median", "95 %", "largest"), math.nan)
+    middle, high = np.quantile(values, (0.5, 0.95))
+    return {
+        "mean": float(values.mean()),
+        "median": float(middle),
+        "95 %": float(high),
+        "largest": float(values.max()),
+    }
 
 
 def _write_tables(results: SyntheticResults, folder: Path) -> None:
@@ -219,10 +239,15 @@ def draw_relative_error(results: SyntheticResults) -> Any:
     errors = 100.0 * relative_errors(results)
     figure, axes = new_axes(1, 1, **COLUMN)
     ax, style = axes[0, 0], style_of("sdc")
+    ax.set(xlabel="|SDC − IDC(x)| / IDC(x), %", ylabel="share of the images, %")
+    if errors.size == 0:
+        ax.text(0.5, 0.5, "every mask is empty", transform=ax.transAxes, ha="center", fontsize=8)
+        return figure
     weights = np.full(errors.size, 100.0 / errors.size)
     ax.hist(errors, bins=60, weights=weights, color=style.colour, alpha=0.45)
-    marks = {"mean": errors.mean(), "95 %": np.quantile(errors, 0.95), "largest": errors.max()}
-    for (label, value), side in zip(marks.items(), (1, 1, -1), strict=True):
+    spread = _spread_of(errors)
+    for label, side in (("mean", 1), ("95 %", 1), ("largest", -1)):
+        value = spread[label]
         ax.axvline(value, color="black", linewidth=0.8, linestyle="--")
         ax.annotate(
             f"{label}\n{value:.1f} %",
@@ -234,7 +259,7 @@ def draw_relative_error(results: SyntheticResults) -> Any:
             va="top",
             fontsize=8,
         )
-    ax.set(xlabel="|SDC − IDC(x)| / IDC(x), %", ylabel="share of the images, %", xlim=(0.0, None))
+    ax.set_xlim(left=0.0)
     return figure
 
 

@@ -196,8 +196,9 @@ class Certificate:
         if self.operation is None:
             return f"Not certifiable with these {self.n} cases: {promise} (δ = {self.delta:g}). {self.need}"
         low, high = self.operation.coverage_interval
+        once = ", each patient counting once" if self.evidence.patients else ""
         return (
-            f"Accept cases with confidence of at least {self.operation.threshold:.6g}: {promise}, with "
+            f"Accept cases with confidence of at least {self.operation.threshold:.6g}: {promise}{once}, with "
             f"probability {1.0 - self.delta:g}. {self.operation.coverage:.1%} of {self.n} cases are accepted "
-            f"({low:.1%} to {high:.1%})."
+            f"({low:.1%} to {high:.1%}{once})."
         )

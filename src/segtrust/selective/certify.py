@@ -14,14 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.errors import TooFewCasesError
+from segtrust.errors import ParameterError, TooFewCasesError
 from segtrust.selective.cases import CalibrationCases
 from segtrust.selective.certificate import Certificate, Evidence, Operation, Step
 from segtrust.selective.intervals import chernoff_interval, clopper_pearson
 from segtrust.selective.plan import Accepted, Need, need, nobody_accepted
-from segtrust.selective.procedure import FEWEST_REFERENCES, Procedure
+from segtrust.selective.procedure import FEWEST_REFERENCES, Procedure, procedure_of
+from segtrust.selective.shuffling import least_lost_of_ties
 from segtrust.selective.targets import Target, targets_of
-from segtrust.selective.vectors import check_fraction
+from segtrust.selective.vectors import check_delta
 
 __all__ = ["Bench", "certify", "certify_each", "certify_threshold", "walk_candidates"]
 
@@ -106,7 +107,8 @@ def certify(
     >>> both.certified, both.threshold >= certify(cases, [Target(0.2)]).threshold
     (True, True)
     """
-    procedure = procedure or Procedure()
+    procedure = procedure_of(procedure)
+    _check_cases(cases)
     cases.refuse(used_ids)
     bench, steps = walk_candidates(cases, targets, delta, procedure)
     operation = _operation(bench, steps, delta)
@@ -125,7 +127,7 @@ def walk_candidates(
     cases: CalibrationCases, targets: Sequence[Target], delta: float, procedure: Procedure
 ) -> tuple[Bench, list[Step]]:
     """Walk the sequences; give the cases as they were tested, and all tests."""
-    delta = check_fraction(delta, "delta", open_ends=True)
+    delta = check_delta(delta)
     targets = targets_of(targets)
     tested, reference = _split(cases, procedure)
     bench = Bench(tested, targets, procedure)
@@ -156,10 +158,17 @@ def certify_each(
     (True, 0.025)
     """
     targets = targets_of(targets)
-    level = check_fraction(delta, "delta", open_ends=True) / len(targets)
+    level = check_delta(delta) / len(targets)
     return [
         certify(cases, [target], delta=level, procedure=procedure, used_ids=used_ids) for target in targets
     ]
+
+
+def _check_cases(cases: Any) -> None:
+    if not isinstance(cases, CalibrationCases):
+        raise ParameterError(
+            f"cases: expected CalibrationCases(confidence, loss), got {type(cases).__name__}."
+        )
 
 
 def _split(cases: CalibrationCases, procedure: Procedure) -> tuple[CalibrationCases, Any]:
@@ -170,10 +179,13 @@ def _split(cases: CalibrationCases, procedure: Procedure) -> tuple[CalibrationCa
     units = shuffled.units
     aside = units < round(procedure.set_aside * (units.max() + 1))
     if aside.sum() < FEWEST_REFERENCES or (~aside).sum() < 2:
+        counted = f"{cases.n}" if cases.patients is None else f"{cases.n} of {units.max() + 1} patients"
         raise TooFewCasesError(
-            f"cases: of {cases.n}, {aside.sum()} would be set aside for candidates, which takes at least "
+            f"cases: of {counted}, {aside.sum()} would be set aside for candidates, which takes at least "
             f"{FEWEST_REFERENCES}. Give confidences of unlabelled cases as reference."
         )
+    if units.max() == shuffled.n - 1:
+        aside = least_lost_of_ties(shuffled.confidence, shuffled.loss, aside)
     return shuffled.part(~aside), shuffled.confidence[aside]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.selective.resample import Bootstrap, interval_of
+from segtrust.selective.resample import Bootstrap, bootstrap_of, interval_of
 from segtrust.selective.sample import Sample
 from segtrust.selective.statistic import Statistic, get_statistic
 from segtrust.selective.vectors import check_length, confidences_of
@@ -96,7 +96,7 @@ def compare_estimators(
     True
     """
     statistic = get_statistic(statistic)
-    bootstrap = Bootstrap(method="percentile") if bootstrap is None else bootstrap
+    bootstrap = bootstrap_of(bootstrap, "percentile")
     a, b = confidences_of(confidence_a, fewest=2), confidences_of(confidence_b)
     check_length(b, a.size, "confidence_b")
     sample = Sample.of(loss, a.size, patients)

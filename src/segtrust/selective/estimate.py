@@ -160,7 +160,7 @@ class MeanDiceEstimator:
         refuse_seen(ids, self.used_ids if ids is not None else None, new.size)
         self._check_test(new.size)
         test = drift_test(self.confidence, new, alpha=self.alpha, seed=self.seed)
-        reasons = [each.explain() for each in (test, *watches) if each.alarm]
+        reasons = [each.explain() for each in (test, *(watches or ())) if each.alarm]
         value, lower, upper = (None, None, None) if reasons else self._value_and_interval(new)
         return MeanDice(
             value=value,

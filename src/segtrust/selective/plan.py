@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 
 from segtrust.errors import ParameterError
-from segtrust.selective.procedure import FEWEST_REFERENCES, Procedure
+from segtrust.selective.procedure import FEWEST_REFERENCES, Procedure, procedure_of
 from segtrust.selective.targets import Target
-from segtrust.selective.vectors import check_fraction
+from segtrust.selective.vectors import check_delta, check_fraction
 
 __all__ = ["Accepted", "Need", "need", "nobody_accepted", "plan_calibration"]
 
 _TRIALS = 200
 _MOST = 1 << 17
 _POWER = 0.9
+_REFERENCES = 300
+_FEW = 10
 
 Draw = Callable[[np.random.Generator, int], Sequence[Any]]
 """Losses of so many accepted units, once for each target."""
@@ -31,7 +33,7 @@ class Need:
     Attributes
     ----------
     cases
-        With unlabelled reference cases at hand; ``None`` where no number does.
+        With 300 unlabelled reference cases at hand; ``None`` where no number does.
     without_reference
         In all, where a share of the labelled cases has to be set aside instead.
     power
@@ -92,9 +94,9 @@ def plan_calibration(
     True
     """
     target = target if isinstance(target, Target) else Target(target)
-    procedure = procedure or Procedure()
+    procedure = procedure_of(procedure)
     mean = check_fraction(expected_risk, "expected_risk")
-    level = check_fraction(delta, "delta", open_ends=True) / len(procedure.start_coverages)
+    level = check_delta(delta) / len(procedure.start_coverages)
     draw = _coin(mean) if target.below_dice is not None else _beta(mean, spread)
     accepted = Accepted(draw, (mean,), max(procedure.start_coverages))
     return need((target,), accepted, procedure, level, check_fraction(power, "power", open_ends=True))
@@ -107,12 +109,12 @@ def _coin(mean: float) -> Draw:
 def _beta(mean: float, spread: float | None) -> Draw:
     """Losses in [0, 1] with this mean and standard deviation."""
     most = math.sqrt(mean * (1.0 - mean))
-    spread = min(mean, most) if spread is None else spread
+    spread = min(mean, most) if spread is None else check_fraction(spread, "spread")
     if not 0.0 <= spread <= most:
         raise ParameterError(
             f"spread: losses with mean {mean:g} have one in [0, {most:.3g}], got {spread!r}."
         )
-    if spread == 0.0:
+    if spread < 1e-9:
         return lambda rng, n: [np.full(n, mean)]
     concentration = (most / spread) ** 2 - 1.0
     if concentration < 1e-9:
@@ -134,12 +136,15 @@ class Accepted:
         Share of the units that have an accepted case.
     unit
         ``"cases"`` or ``"patients"``.
+    seen
+        How many of them this is known from; ``None`` for a plan.
     """
 
     draw: Draw
     risks: tuple[float, ...]
     coverage: float
     unit: str = "cases"
+    seen: int | None = None
 
     @classmethod
     def like(cls, losses: Sequence[Any], risks: tuple[float, ...], coverage: float, unit: str) -> Accepted:
@@ -149,7 +154,7 @@ class Accepted:
             places = rng.integers(0, losses[0].size, n)
             return [each[places] for each in losses]
 
-        return cls(draw, risks, coverage, unit)
+        return cls(draw, risks, coverage, unit, losses[0].size)
 
 
 def need(
@@ -158,6 +163,8 @@ def need(
     """Labelled units that would do if all were like the accepted ones."""
     if all(target.risk == 1.0 for target in targets):
         return Need(0, 0, power, "A limit of 1 holds for all losses: it needs no labelled case.")
+    if any(target.risk == 0.0 for target in targets):
+        return _none("No finite number of cases shows a risk of 0: allow a little.", power, accepted.unit)
     for target, risk in zip(targets, accepted.risks, strict=True):
         if risk >= target.risk < 1.0:
             return _none(_out_of_reach(target, risk, accepted.coverage), power, accepted.unit)
@@ -171,8 +178,9 @@ def need(
         cases,
         without,
         power,
-        f"About {cases} labelled {accepted.unit} would do, {power:.0%} of the time, together with unlabelled "
-        f"reference cases ({aside} without these), if {_gaps(targets, accepted.risks)}.",
+        f"About {cases} labelled {accepted.unit} would do, {power:.0%} of the time, together with "
+        f"{_REFERENCES} unlabelled reference cases ({aside} without these), if "
+        f"{_gaps(targets, accepted.risks)}{_grain_of_salt(accepted)}.",
         accepted.unit,
     )
 
@@ -194,6 +202,12 @@ def _out_of_reach(target: Target, risk: float, coverage: float) -> str:
     )
 
 
+def _grain_of_salt(accepted: Accepted) -> str:
+    if accepted.seen is None or accepted.seen >= _FEW:
+        return ""
+    return f", which is a guess from only {accepted.seen} accepted {accepted.unit}"
+
+
 def _gaps(targets: Sequence[Target], risks: Sequence[float]) -> str:
     pairs = zip(targets, risks, strict=True)
     return "the risk is " + " and ".join(
@@ -212,21 +226,27 @@ class _Study:
     power: float
 
     def succeeds(self, n: int) -> bool:
-        """Whether ``n`` labelled units do, the first candidate having just the coverage that it should."""
-        return self._often_enough(n, lambda rng: self.accepted.coverage)
+        """Whether ``n`` labelled units do beside reference cases."""
+        return self._often_enough(n, _REFERENCES)
 
     def succeeds_setting_aside(self, n: int) -> bool:
         """Whether ``n`` labelled units do, some of which only serve for candidates."""
         aside = round(self.procedure.set_aside * n)
         if aside < FEWEST_REFERENCES:
             return False
-        place = math.ceil(round(self.accepted.coverage * aside, 9))
-        return self._often_enough(n - aside, lambda rng: rng.beta(place, aside - place + 1))
+        return self._often_enough(n - aside, aside)
 
-    def _often_enough(self, n: int, coverage: Callable[[np.random.Generator], float]) -> bool:
+    def _often_enough(self, n: int, references: int) -> bool:
+        """Whether the first candidate passes, its coverage being what so many references make of it."""
         rng = np.random.default_rng(n)
-        successes = (self._succeeds_once(rng, int(rng.binomial(n, coverage(rng)))) for _ in range(_TRIALS))
-        return sum(successes) >= self.power * _TRIALS
+        place = math.ceil(round(self.accepted.coverage * references, 9))
+        coverages = rng.beta(place, references - place + 1, _TRIALS)
+        failures = 0
+        for coverage in coverages:
+            failures += not self._succeeds_once(rng, int(rng.binomial(n, coverage)))
+            if _TRIALS - failures < self.power * _TRIALS:  # whatever comes now
+                return False
+        return True
 
     def _succeeds_once(self, rng: np.random.Generator, accepted: int) -> bool:
         patients = self.accepted.unit == "patients"

@@ -122,6 +122,10 @@ class Policy:
         >>> str(policy.standing), str(policy.decide(0.9)), str(policy.decide(0.05))
         ('certified', 'accept', 'defer')
         """
+        if not isinstance(certificate, Certificate):
+            raise ParameterError(f"certificate: expected what certify gives, got {certificate!r}.")
+        if not isinstance(made, datetime | None):
+            raise ParameterError(f"made: expected a datetime with its zone, got {made!r}.")
         if certificate.operation is None:
             raise PolicyError(f"There is no threshold to make a policy of. {certificate}")
         return cls(
@@ -322,12 +326,16 @@ class Policy:
             Whether the delivered mask is empty. Where empty masks may be right (``"agree"``) one that is
             trusted is no finding; one that is not is deferred, like any other.
         """
+        if not isinstance(empty_mask, bool | np.bool_):
+            raise ParameterError(f"empty_mask: expected True or False, got {empty_mask!r}.")
         if check_number(confidence, "confidence") < self.threshold:
             return Decision.DEFER
         return Decision.NO_FINDING if empty_mask and self.scoring.empty == "agree" else Decision.ACCEPT
 
     def check_scoring(self, scoring: Scoring) -> None:
         """Refuse confidences that were made otherwise; the predictor is judged by `for_predictor`."""
+        if not isinstance(scoring, Scoring):
+            raise ParameterError(f"scoring: expected Scoring(...), got {scoring!r}.")
         ours, theirs = (asdict(replace(each, predictor="")) for each in (self.scoring, scoring))
         differing = [name for name in ours if ours[name] != theirs[name]]
         if differing:

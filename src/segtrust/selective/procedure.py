@@ -13,7 +13,7 @@ from segtrust.selective.pvalues import get_p_value
 from segtrust.selective.targets import Target
 from segtrust.selective.vectors import check_fraction, check_seed
 
-__all__ = ["FEWEST_REFERENCES", "Procedure"]
+__all__ = ["FEWEST_REFERENCES", "Procedure", "procedure_of"]
 
 SUITED = "suited"
 FEWEST_REFERENCES = 10
@@ -84,3 +84,16 @@ class Procedure:
         coverages = np.append(np.arange(start, 1.0 - self.step / 2.0, self.step), 1.0)
         places = np.ceil(np.round(coverages * descending.size, 9)).astype(int) - 1
         return [float(each) for each in np.unique(descending[places])[::-1]]
+
+
+def procedure_of(procedure: Procedure | None) -> Procedure:
+    """Give the usual procedure where none is said; refuse what is none.
+
+    Examples
+    --------
+    >>> procedure_of(None).step
+    0.01
+    """
+    if not isinstance(procedure, Procedure | None):
+        raise ParameterError(f"procedure: expected Procedure(...), got {procedure!r}.")
+    return procedure or Procedure()

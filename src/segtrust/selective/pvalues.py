@@ -108,7 +108,8 @@ def binomial_p_value(losses: Any, target: float, delta: float) -> float:
 
     if not np.isin(losses, (0.0, 1.0)).all():
         raise CaseValueError(
-            "p_value: 'binomial' is for losses of 0 and 1, as of a failure rate; for others choose 'betting'."
+            "p_value: 'binomial' is for losses of 0 and 1, as of a failure rate, and for single cases; for "
+            "other losses, and for patients with several cases, choose 'betting'."
         )
     return float(binom.cdf(losses.sum(), losses.size, target)) if losses.size else 1.0
 
@@ -123,6 +124,6 @@ P_VALUES: dict[str, PValue] = {
 
 def get_p_value(name: str) -> PValue:
     """Find a p-value; an unknown name lists the known ones."""
-    if name not in P_VALUES:
+    if not isinstance(name, str) or name not in P_VALUES:
         raise ParameterError(f"p_value: expected one of {', '.join(P_VALUES)}, got {name!r}.")
     return P_VALUES[name]

@@ -13,7 +13,7 @@ from segtrust.selective.sample import Resamples, Sample
 from segtrust.selective.statistic import Statistic, get_statistic
 from segtrust.selective.vectors import check_fraction, check_seed, confidences_of
 
-__all__ = ["Bootstrap", "BootstrapInterval", "bootstrap_interval", "interval_of"]
+__all__ = ["Bootstrap", "BootstrapInterval", "bootstrap_interval", "bootstrap_of", "interval_of"]
 
 MOST_GROUPS = 1000
 """Units beyond this number are left out in as many groups; the acceleration then errs by less than 0.001."""
@@ -51,7 +51,7 @@ class Bootstrap:
         """Refuse options that mean nothing."""
         check_fraction(self.level, "level", open_ends=True)
         check_seed(self.seed)
-        if self.method not in METHODS:
+        if not isinstance(self.method, str) or self.method not in METHODS:
             raise ParameterError(f"method: expected one of {', '.join(METHODS)}, got {self.method!r}.")
         if not isinstance(self.resamples, int | np.integer) or self.resamples < 100:
             raise ParameterError(
@@ -93,6 +93,13 @@ class BootstrapInterval:
     high: float
     units: int
     bootstrap: Bootstrap
+
+
+def bootstrap_of(bootstrap: Bootstrap | None, method: str) -> Bootstrap:
+    """Give the usual options with this method where none are said; refuse what is none."""
+    if not isinstance(bootstrap, Bootstrap | None):
+        raise ParameterError(f"bootstrap: expected Bootstrap(...), got {bootstrap!r}.")
+    return Bootstrap(method=method) if bootstrap is None else bootstrap
 
 
 def bootstrap_interval(
@@ -144,9 +151,7 @@ def bootstrap_interval(
     True
     """
     statistic = get_statistic(statistic)
-    bootstrap = (
-        Bootstrap(method="bca" if statistic.smooth else "percentile") if bootstrap is None else bootstrap
-    )
+    bootstrap = bootstrap_of(bootstrap, "bca" if statistic.smooth else "percentile")
     confidence = confidences_of(confidence, fewest=2)
     sample = Sample.of(loss, confidence.size, patients, weights)
     signed = [(1.0, confidence[sample.counts])]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +14,7 @@ from segtrust.selective.labels import labels_of
 from segtrust.selective.statistic import Statistic
 from segtrust.selective.vectors import losses_of, weights_of
 from segtrust.settings import current_threads
+from segtrust.threads import in_order
 
 __all__ = ["Resamples", "Sample"]
 
@@ -67,11 +67,7 @@ class Resamples:
         threads = min(current_threads(), groups)
         size = -(-groups // threads) * LANES * TURNS
         stretches = [states[first : first + size] for first in range(0, states.size, size)]
-        if threads == 1:
-            return self._walked(loop, states, np.empty(states.size))
-        with ThreadPoolExecutor(threads) as pool:
-            parts = pool.map(lambda some: self._walked(loop, some, np.empty(some.size)), stretches)
-            return np.concatenate(list(parts))
+        return np.concatenate(in_order(lambda some: self._walked(loop, some, np.empty(some.size)), stretches))
 
 
 @dataclass(frozen=True)

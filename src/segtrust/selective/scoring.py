@@ -51,6 +51,10 @@ class Scoring:
         >>> Scoring.of(PatchLevel(size=20), predictor="fold 0").parameters
         {'size': 20}
         """
+        if isinstance(estimator, str) or not hasattr(estimator, "parameters"):
+            raise ParameterError(
+                f"estimator: expected an estimator, such as get_estimator('sdc'), got {estimator!r}."
+            )
         return cls(estimator.name, estimator.parameters, **about)
 
     def __post_init__(self) -> None:

@@ -93,7 +93,8 @@ def ids_of(ids: Any) -> tuple[str, ...] | None:
     """
     if ids is None:
         return None
-    if isinstance(ids, str | bytes | set | frozenset) or not isinstance(ids, Iterable):
+    unordered = isinstance(ids, str | bytes | set | frozenset) or not isinstance(ids, Iterable)
+    if unordered or getattr(ids, "ndim", 1) != 1:
         raise CaseLengthError(f"ids: expected one a case, in their order, got {ids!r}.")
     names = [_name_of(each) for each in ids]
     if None in names:
@@ -129,7 +130,7 @@ def names_of(ids: Sequence[Any] | None, n: int) -> tuple[str, ...]:
 def _used(used_ids: Iterable[Any] | None) -> frozenset[str]:
     if isinstance(used_ids, str | bytes) or not isinstance(used_ids, Iterable | None):
         raise ParameterError(f"used_ids: expected a collection of ids, got {used_ids!r}.")
-    names = (_name_of(each) for each in used_ids or ())
+    names = (_name_of(each) for each in (() if used_ids is None else used_ids))
     return frozenset(name for name in names if name is not None)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from segtrust.selective.vectors import check_seed
 
-__all__ = ["first_come", "shuffled_places"]
+__all__ = ["first_come", "least_lost_of_ties", "shuffled_places"]
 
 
 def shuffled_places(
@@ -47,6 +47,26 @@ def shuffled_places(
     rng = np.random.default_rng([seed, int(digest, 16)])
     numbers = np.arange(canonical.size) if units is None else first_come(units[canonical])
     return canonical[np.argsort(rng.permutation(numbers.max() + 1)[numbers], kind="stable")]
+
+
+def least_lost_of_ties(confidence: Any, loss: Any, chosen: Any) -> Any:
+    """Choose as many cases of each confidence as ``chosen``, those with the smallest losses.
+
+    Which of several cases with equal confidence a table names first may depend on their losses. To set aside
+    the best of them instead leaves the worse ones to be tested, which is never in favour of a promise.
+
+    Examples
+    --------
+    >>> chosen = np.array([True, False, False, True])
+    >>> least_lost_of_ties(np.array([0.5, 0.5, 0.5, 0.9]), np.array([0.3, 0.1, 0.2, 0.0]), chosen).tolist()
+    [False, True, False, True]
+    """
+    order = np.lexsort((loss, confidence))
+    block = np.cumsum(np.diff(confidence[order], prepend=confidence[order[0]]) > 0.0)
+    rank = np.arange(order.size) - np.searchsorted(block, block)
+    taken = np.empty(order.size, bool)
+    taken[order] = rank < np.bincount(block, chosen[order])[block]
+    return taken
 
 
 def first_come(labels: Any) -> Any:

@@ -15,7 +15,7 @@ from segtrust.selective.certify import certify
 from segtrust.selective.policy import Decision, Policy, Standing
 from segtrust.selective.procedure import Procedure
 from segtrust.selective.targets import Target, targets_of
-from segtrust.selective.vectors import check_fraction, check_number
+from segtrust.selective.vectors import check_delta, check_number
 
 __all__ = ["StructurePolicies", "certify_structures"]
 
@@ -60,7 +60,9 @@ def certify_structures(
     """
     if not isinstance(cases, Mapping) or not cases:
         raise ParameterError(f"cases: expected cases by structure, at least one, got {_said(cases)}.")
-    level = check_fraction(delta, "delta", open_ends=True) / len(cases)
+    for name in cases:
+        _check_name(name, "cases")
+    level = check_delta(delta) / len(cases)
     by_name = _targets_by_name(targets, list(cases))
     return {
         name: certify(each, by_name[name], delta=level, procedure=procedure, used_ids=used_ids)
@@ -96,6 +98,9 @@ def _check_known(given: Iterable[str], names: Iterable[str], what: str) -> None:
 class StructurePolicies:
     """Policies by structure, and which structures must be trusted for a case to be accepted.
 
+    The promise of each structure is about all cases in which *it* reaches its threshold. That its risk is
+    also that low among the cases in which the others reach theirs too is not promised.
+
     Attributes
     ----------
     policies
@@ -117,7 +122,7 @@ class StructurePolicies:
             _check_policy(name, policy)
         if isinstance(self.required, str):
             raise ParameterError(f"required: expected names, such as ({self.required!r},), got a text.")
-        required = tuple(self.required) or tuple(self.policies)
+        required = tuple(self.required or ()) or tuple(self.policies)
         _check_known(required, self.policies, "required")
         object.__setattr__(self, "policies", dict(self.policies))
         object.__setattr__(self, "required", required)
@@ -135,7 +140,10 @@ class StructurePolicies:
 
     def __str__(self) -> str:
         """Say what is promised of each structure, and of all together."""
-        sure = f"All of it holds with probability {1.0 - self.delta:g}."
+        sure = (
+            "Each promise is about the cases in which that structure reaches its threshold; all of them hold "
+            f"with probability {1.0 - self.delta:g}."
+        )
         if self.standing is Standing.ESTIMATED:
             sure = "Not all of it is certified, so nothing is promised of all together."
         head = f"{self.standing.capitalize()}; a case is deferred if {' or '.join(self.required)} is. {sure}"
@@ -247,9 +255,13 @@ class StructurePolicies:
         return cls.from_dict(read_json(path, error=PolicyError), source=str(path))
 
 
-def _check_policy(name: Any, policy: Any) -> None:
+def _check_name(name: Any, what: str) -> None:
     if not isinstance(name, str) or not name:
-        raise ParameterError(f"policies: expected the name of a structure, got {name!r}.")
+        raise ParameterError(f"{what}: expected the name of a structure as text, got {name!r}.")
+
+
+def _check_policy(name: Any, policy: Any) -> None:
+    _check_name(name, "policies")
     if not isinstance(policy, Policy):
         raise ParameterError(f"policies: expected a Policy for {name!r}, got {policy!r}.")
     if policy.structure not in ("", name):

@@ -12,6 +12,7 @@ from segtrust.errors import CaseLengthError, CaseValueError, ParameterError, Too
 __all__ = [
     "check_all",
     "check_count",
+    "check_delta",
     "check_fraction",
     "check_length",
     "check_number",
@@ -24,6 +25,8 @@ __all__ = [
     "vector",
     "weights_of",
 ]
+
+_SMALLEST_DELTA = 1e-12
 
 
 def vector(
@@ -63,9 +66,14 @@ def vector(
 
 
 def _as_floats(values: Any, name: str) -> Any:
+    if np.ma.is_masked(values):
+        raise CaseValueError(f"{name}: expected a number for every case, got masked ones. Drop them first.")
     try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        found = np.asarray(values)
+        if found.dtype.kind not in "biufO":
+            raise TypeError("text, dates and complex numbers have no rank")
+        return found.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError) as error:
         raise CaseValueError(f"{name}: expected numbers, got {_short(values)}.") from error
 
 
@@ -189,6 +197,22 @@ def check_fraction(value: Any, name: str, *, open_ends: bool = False) -> float:
         ends = "(0, 1)" if open_ends else "[0, 1]"
         raise ParameterError(f"{name}: expected a number in {ends}, got {_short(value)}.")
     return float(number)
+
+
+def check_delta(delta: Any) -> float:
+    """Refuse an error probability outside (0, 1), or one that is too small to be computed with.
+
+    Examples
+    --------
+    >>> check_delta(0.05)
+    0.05
+    """
+    number = check_fraction(delta, "delta", open_ends=True)
+    if not _SMALLEST_DELTA <= number <= 1.0 - _SMALLEST_DELTA:
+        raise ParameterError(
+            f"delta: expected a number in [{_SMALLEST_DELTA:g}, 1 - {_SMALLEST_DELTA:g}], got {number!r}."
+        )
+    return number
 
 
 def check_seed(seed: Any) -> np.random.Generator:

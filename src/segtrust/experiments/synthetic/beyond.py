@@ -102,7 +102,7 @@ def parts_of(beyond: Beyond) -> list[Part]:
 def run_beyond(
     settings: Beyond | None = None,
     *,
-    folder: Path | None = None,
+    folder: str | Path | None = None,
     workers: int = 1,
     advance: Callable[[int], object] = lambda done: None,
 ) -> BeyondResults:
@@ -118,5 +118,7 @@ def run_beyond(
     from segtrust import __version__
 
     settings = settings or Beyond()
-    store = PartStore(folder, {"segtrust": __version__, **settings.parameters()})
+    store = PartStore(
+        None if folder is None else Path(folder), {"segtrust": __version__, **settings.parameters()}
+    )
     return BeyondResults(settings, compute_parts(parts_of(settings), store, workers=workers, advance=advance))

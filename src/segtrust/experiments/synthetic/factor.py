@@ -1,4 +1,4 @@
-"""Pixels that err together: one hidden factor, and the exact ideal confidence in spite of it.
+"""Pixels that err together: one hidden factor, and the ideal confidence to 1e-12 in spite of it.
 
 In a one-factor Gaussian copula pixel i is foreground where √r F + √(1 - r) Eᵢ < Φ⁻¹(qᵢ), with F common to the
 image and Eᵢ its own, all standard normal. Every pixel keeps its probability qᵢ; two pixels are correlated by
@@ -7,7 +7,9 @@ r on the scale of the copula. Given F the pixels are independent, with
     qᵢ(F) = Φ((Φ⁻¹(qᵢ) - √r F) / √(1 - r))
 
 so the expected Dice under the full posterior is the mean over F of expected Dices of independent pixels. The
-integrand is an entire function of F, and Gauss-Hermite rules converge fast.
+integrand is smooth in F, and Gauss-Hermite rules converge fast: on images like those of the studies the error
+is below 1e-12. A tiny mask on a large and unsure map is harder: one pixel on 10⁴ of 0.01 errs by 6e-8 at
+r = 0.5.
 """
 
 from __future__ import annotations
@@ -25,10 +27,10 @@ from segtrust.experiments.synthetic.batch import expected_dices
 __all__ = ["MOST_CORRELATED", "factor_dices", "factor_rule"]
 
 MOST_CORRELATED = 0.5
-"""Up to this r the rule is exact to 1e-12; beyond it many more nodes would be needed."""
+"""Up to this r the rule is right to 1e-12 on such images; beyond it many more nodes would be needed."""
 
-_NODES = {0.1: 16, 0.25: 32, MOST_CORRELATED: 64}
-"""Nodes by the largest r for which they are enough."""
+_NODES = {0.1: 32, 0.25: 64, MOST_CORRELATED: 160}
+"""Nodes by the largest r for which they are enough; 28, 42 and 68 of them have weight that counts."""
 
 _LEAST_WEIGHT = 1e-17
 """Nodes of less weight cannot change a confidence, which is at most 1."""
@@ -62,7 +64,7 @@ def conditionals(q: Any, correlation: float) -> Iterator[tuple[float, Any]]:
 
 
 def factor_dices(q: Any, masks: Any, correlation: float) -> tuple[Any, Any]:
-    """Give the expected Dice of each mask when the pixels share a factor, exact, and how far it swings.
+    """Give the expected Dice of each mask when the pixels share a factor, and how far it swings.
 
     Parameters
     ----------

@@ -192,7 +192,7 @@ def parts_of(settings: Synthetic) -> Sequence[Part]:
 def run_synthetic(
     settings: Synthetic | None = None,
     *,
-    folder: Path | None = None,
+    folder: str | Path | None = None,
     workers: int = 1,
     advance: Callable[[int], object] = lambda done: None,
 ) -> SyntheticResults:
@@ -216,7 +216,9 @@ def run_synthetic(
     from segtrust import __version__
 
     settings = settings or Synthetic()
-    store = PartStore(folder, {"segtrust": __version__, **settings.parameters()})
+    store = PartStore(
+        None if folder is None else Path(folder), {"segtrust": __version__, **settings.parameters()}
+    )
     return SyntheticResults(
         settings, compute_parts(parts_of(settings), store, workers=workers, advance=advance)
     )

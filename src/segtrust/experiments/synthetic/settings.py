@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
+
+import numpy as np
 
 from segtrust.errors import ParameterError
 
@@ -13,16 +17,36 @@ __all__ = ["Beyond", "Synthetic"]
 _LARGEST_SEED = 2**32 - 1
 
 
-def check_count(value: Any, name: str, *, least: int, most: int = 10**9) -> None:
-    """Refuse what is not a whole number from ``least`` to ``most``."""
+def check_count(value: Any, name: str, *, least: int, most: int = 10**9) -> int:
+    """Give a whole number from ``least`` to ``most`` as Python's own, and refuse all else."""
     if not isinstance(value, Integral) or isinstance(value, bool) or not least <= int(value) <= most:
         raise ParameterError(f"{name}: expected a whole number from {least} to {most}, got {value!r}.")
+    return int(value)
 
 
-def check_real(value: Any, name: str, *, least: float, most: float) -> None:
-    """Refuse what is not a number from ``least`` to ``most``."""
+def check_real(value: Any, name: str, *, least: float, most: float) -> float:
+    """Give a number from ``least`` to ``most`` as Python's own, and refuse all else."""
     if not isinstance(value, Real) or isinstance(value, bool) or not least <= float(value) <= most:
         raise ParameterError(f"{name}: expected a number from {least:g} to {most:g}, got {value!r}.")
+    return float(value)
+
+
+def check_grid(value: Any, name: str, check: Callable[[Any], Any]) -> tuple[Any, ...]:
+    """Give the checked values of a tuple, list, range or one-dimensional array; refuse all else, and none."""
+    if not isinstance(value, _GRIDS) or np.ndim(value) != 1:
+        raise ParameterError(f"{name}: expected a tuple, a list or an array of numbers, got {value!r}.")
+    if len(value) == 0:
+        raise ParameterError(f"{name}: expected at least one value, got none.")
+    return tuple(check(each) for each in value)
+
+
+_GRIDS = (tuple, list, range, np.ndarray)
+
+
+def check_different(values: tuple[Any, ...], name: str) -> None:
+    """Refuse values that come twice."""
+    if len(set(values)) < len(values):
+        raise ParameterError(f"{name}: expected values that differ, got {values}. Give each once.")
 
 
 @dataclass(frozen=True)
@@ -59,26 +83,18 @@ class Synthetic:
     rho_eta_grid: tuple[float, ...] = tuple(step / 2 for step in range(10))
 
     def __post_init__(self) -> None:
-        """Refuse parameters that make no images."""
-        check_count(self.n, "n", least=1, most=256)
-        check_count(self.images, "images", least=2)
-        check_count(self.repeats, "repeats", least=1)
+        """Refuse parameters that make no images; numbers become Python's own, grids tuples of them."""
+        for name, least, most in (("n", 1, 256), ("images", 2, 10**9), ("repeats", 1, 10**9)):
+            _set(self, name, check_count(getattr(self, name), name, least=least, most=most))
         if self.images * self.repeats + 100 > _LARGEST_SEED:
             raise ParameterError(
                 f"images, repeats: expected fewer than 2³² images in all, because each has its own seed, "
                 f"got {self.images} × {self.repeats}."
             )
-        check_real(self.rho_z, "rho_z", least=0.0, most=50.0)
-        for name in ("mu_z", "mu_z_grid", "rho_eta", "rho_eta_grid"):
-            self._check_values(name)
-
-    def _check_values(self, name: str) -> None:
-        least, most = (-100.0, 100.0) if name.startswith("mu") else (0.0, 50.0)
-        value = getattr(self, name)
-        if value == ():
-            raise ParameterError(f"{name}: expected at least one value, got none.")
-        for each in _values(value):
-            check_real(each, name, least=least, most=most)
+        for name in ("mu_z", "rho_z", "rho_eta"):
+            _set(self, name, _real_check(name)(getattr(self, name)))
+        for name in ("mu_z_grid", "rho_eta_grid"):
+            _set(self, name, check_grid(getattr(self, name), name, _real_check(name)))
 
     def seeds(self, repeat: int) -> range:
         """Seeds of the images of a repeat."""
@@ -89,17 +105,24 @@ class Synthetic:
         return asdict(self)
 
 
-def _values(value: Any) -> tuple[Any, ...]:
-    return value if isinstance(value, tuple) else (value,)
-
-
 _LIMITS = {
     "mu_z": (-100.0, 100.0),
-    **dict.fromkeys(("rho_z", "rho_eta", "spread"), (0.0, 50.0)),
+    "mu_z_grid": (-100.0, 100.0),
+    **dict.fromkeys(("rho_z", "rho_eta", "rho_eta_grid", "spread"), (0.0, 50.0)),
     "sharpness": (0.01, 1.0),
     "correlations": (0.0, 0.5),
     **dict.fromkeys(("lengths", "map_length"), (0.0, 1.0)),
 }
+
+
+def _real_check(name: str) -> Callable[[Any], float]:
+    least, most = _LIMITS[name]
+    return partial(check_real, name=name, least=least, most=most)
+
+
+def _set(settings: Any, name: str, value: Any) -> None:
+    """Replace a field while the frozen settings are made."""
+    object.__setattr__(settings, name, value)
 
 
 @dataclass(frozen=True)
@@ -145,19 +168,23 @@ class Beyond:
     map_length: float = 0.1
 
     def __post_init__(self) -> None:
-        """Refuse parameters that make no images."""
+        """Refuse parameters that make no images; numbers become Python's own, grids tuples of them."""
+        for name, least in (("sizes", 1), ("images", 2), ("draws", 2)):
+            check = partial(check_count, name=name, least=least, most=10**8)
+            _set(self, name, check_grid(getattr(self, name), name, check))
+        _set(self, "repeats", check_count(self.repeats, "repeats", least=1, most=10**8))
         for name in ("images", "draws"):
-            if not self.sizes or len(getattr(self, name)) != len(self.sizes):
+            if len(getattr(self, name)) != len(self.sizes):
                 raise ParameterError(
                     f"{name}: expected one number for each of the sizes {self.sizes}, "
                     f"got {getattr(self, name)}."
                 )
-        for name, least in (("sizes", 1), ("images", 2), ("draws", 2), ("repeats", 1)):
-            for each in _values(getattr(self, name)):
-                check_count(each, name, least=least, most=10**8)
-        for name, (least_real, most) in _LIMITS.items():
-            for each in _values(getattr(self, name)):
-                check_real(each, name, least=least_real, most=most)
+        for name in ("sharpness", "correlations", "lengths"):
+            _set(self, name, check_grid(getattr(self, name), name, _real_check(name)))
+        for name in ("mu_z", "rho_z", "rho_eta", "spread", "map_length"):
+            _set(self, name, _real_check(name)(getattr(self, name)))
+        for name in ("sizes", "sharpness", "correlations", "lengths"):
+            check_different(getattr(self, name), name)
 
     def seeds(self, n: int, repeat: int) -> range:
         """Seeds of the images of a repeat."""
