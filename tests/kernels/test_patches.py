@@ -140,3 +140,11 @@ def test_axes_of_length_one_make_no_difference(shape):
     index = tuple(int(i) for i in np.argwhere(np.isnan(p))[0])
     with pytest.raises(ProbabilityRangeError, match=re.escape(f"at index {index}")):
         patch_level_confidence(p)
+
+
+def test_maps_with_an_equally_unsure_pixel_are_tied_at_side_one():
+    rng = np.random.default_rng(0)
+    maps = [rng.integers(0, 256, (24, 30)).astype(np.uint8) for _ in range(50)]
+    for p in maps:
+        p[3, 4] = 127
+    assert len({patch_level_confidence(p, size=1) for p in maps}) == 1

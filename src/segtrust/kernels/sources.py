@@ -67,6 +67,9 @@ class HostMap(ABC):
 
     def measure(self, needs: UncertaintyNeeds) -> UncertaintyStatistics:
         """Statistics of the doubts and entropies, the median included where it is needed."""
+        if needs.side == 1:  # without running sums, whose rounding would tell equal maps apart
+            statistics = self.measure(replace(needs, side=None))
+            return replace(statistics, patch=float(statistics.entropy_of(statistics.highest)))
         entropies = needs.entropies or needs.side is not None or needs.doubt_limit < math.inf
         request = UncertaintyRequest(entropies, needs.doubt_limit, needs.side)
         if not needs.median:
