@@ -96,14 +96,16 @@ def test_interrupted_at_many_moments_it_always_ends(tmp_path):
     script.write_text(textwrap.dedent(INTERRUPTED))
     rng = np.random.default_rng(0)
     for _ in range(25):
-        command = [sys.executable, str(script)]
-        running = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
-        )
-        running.stdout.readline()
-        time.sleep(rng.uniform(0, 0.3))
-        os.killpg(running.pid, signal.SIGINT)
-        try:
-            assert running.wait(timeout=20) != 0
-        finally:
-            running.kill()
+        with subprocess.Popen(
+            [sys.executable, str(script)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        ) as running:
+            running.stdout.readline()
+            time.sleep(rng.uniform(0, 0.3))
+            os.killpg(running.pid, signal.SIGINT)
+            try:
+                assert running.wait(timeout=20) != 0
+            finally:
+                running.kill()

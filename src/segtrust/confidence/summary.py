@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 
 from segtrust.kernels.needs import UncertaintyNeeds
 from segtrust.kernels.opening import MapSource
@@ -39,6 +39,9 @@ class Summary:
     def __init__(self, source: MapSource, plan: Needs) -> None:
         self._source = source
         self._plan = plan
+        # Not cached properties: until Python 3.12 those of all maps share a lock while one is being read.
+        self._dice: DiceStatistics | None = None
+        self._counts: Counts | None = None
         self._measured: dict[UncertaintyNeeds, UncertaintyStatistics] = {}
 
     @property
@@ -46,15 +49,19 @@ class Summary:
         """Number of pixels."""
         return self._source.n
 
-    @cached_property
+    @property
     def dice(self) -> DiceStatistics:
         """Sums for exact expectations."""
-        return self._source.dice_statistics()
+        if self._dice is None:
+            self._dice = self._source.dice_statistics()
+        return self._dice
 
-    @cached_property
+    @property
     def counts(self) -> Counts:
         """Counts, for free where the larger sums are wanted too."""
-        return self.dice.counts if self._plan.powers else self._source.count()
+        if self._counts is None:
+            self._counts = self.dice.counts if self._plan.powers else self._source.count()
+        return self._counts
 
     def uncertainty(self, needs: UncertaintyNeeds) -> UncertaintyStatistics:
         """Statistics of the uncertainty, of the common pass where it covers them."""
