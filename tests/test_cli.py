@@ -15,7 +15,7 @@ ESTIMATORS = ("sdc", "idc", "amsp", "ane", "mmmc", "pla")
 
 
 def segtrust(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from segtrust.cli import main; main()", *arguments]
+    command = [sys.executable, "-m", "segtrust", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

@@ -18,9 +18,12 @@ from textwrap import dedent
 
 import pytest
 
+import segtrust
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"(?ms)^(?P<indent> *)```(?P<info>\S[^\n`]*)\n(?P<text>.*?)^(?P=indent)``` *$")
+ANCHOR = re.compile(r'id="segtrust\.[\w.]*?(\w+)"')
 LOADED = re.compile(r"""<(?:script|link|img|iframe)\b[^>]*?\b(?:src|href)=["']?((?:https?:)?//[^"'\s>]+)""")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -125,6 +128,8 @@ def test_site_builds_and_loads_nothing_from_elsewhere(tmp_path):
     pages = {path: LOADED.findall(path.read_text()) for path in tmp_path.rglob("*.html")}
     assert pages
     assert not {path.name: urls for path, urls in pages.items() if urls}
+    anchors = {each for path in pages for each in ANCHOR.findall(path.read_text())}
+    assert not [name for name in segtrust.__all__ if name not in anchors and name != "__version__"]
 
 
 def test_blocks_share_a_namespace():

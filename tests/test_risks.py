@@ -190,3 +190,8 @@ class TestRisks:
         truth, mask = np.array([1, 1, 0]), np.array([1, 0, 0])
         assert f_beta_risk(0.5).name == "f0.5_risk"
         assert f_beta_risk(0.5).of(truth, mask) == 1 - f_beta(truth, mask, beta=0.5)
+
+
+def test_any_byte_of_a_bool_that_is_not_0_is_true():
+    odd = np.array([2, 2, 0], np.uint8).view(bool)
+    assert dice(odd, np.array([True, True, False])) == 1.0

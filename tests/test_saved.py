@@ -1,12 +1,26 @@
 """Saved values: written whole or not at all, and read with nothing taken on trust."""
 
+import os
+import subprocess
+import sys
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from segtrust.errors import ParameterError, PolicyError, SavedStateError
-from segtrust.saved import check_format, check_keys, checksum, plain, read_json, reading, rebuild, write_json
+from segtrust.saved import (
+    check_format,
+    check_keys,
+    checksum,
+    plain,
+    read_json,
+    reading,
+    rebuild,
+    remove_old_drafts,
+    replacing,
+    write_json,
+)
 
 
 @dataclass(frozen=True)
@@ -86,3 +100,35 @@ def test_the_source_is_named_once():
 
 def test_checksum_does_not_depend_on_the_order_of_keys():
     assert checksum({"a": 1, "b": 2}) == checksum({"b": 2, "a": 1}) != checksum({"a": 1, "b": 3})
+
+
+class TestReplacing:
+    def test_a_file_is_replaced_in_one_step(self, tmp_path):
+        path = tmp_path / "table.csv"
+        path.write_text("old")
+        with replacing(path) as draft:
+            draft.write_text("new")
+            assert path.read_text() == "old"
+        assert path.read_text() == "new"
+        assert [each.name for each in tmp_path.iterdir()] == ["table.csv"]
+
+    @pytest.mark.parametrize("fault", [OSError, KeyboardInterrupt])
+    def test_a_fault_leaves_the_file_as_it_was_and_nothing_else(self, tmp_path, fault):
+        path = tmp_path / "table.csv"
+        path.write_text("old")
+        writing = replacing(path)
+        writing.__enter__().write_text("half")
+        assert not writing.__exit__(fault, fault(), None)  # it is not swallowed
+        assert path.read_text() == "old"
+        assert [each.name for each in tmp_path.iterdir()] == ["table.csv"]
+
+    @pytest.mark.skipif(os.name != "posix", reason="asks for processes by their number")
+    def test_drafts_of_processes_that_are_gone_are_removed(self, tmp_path):
+        (tmp_path / "tables").mkdir()
+        gone = subprocess.Popen([sys.executable, "-c", ""])
+        gone.wait()
+        names = [f".a.csv.{gone.pid}.part", f".a.csv.{os.getpid()}.part", ".own.part", "a.csv"]
+        for name in names:
+            (tmp_path / "tables" / name).touch()
+        remove_old_drafts(tmp_path)
+        assert sorted(each.name for each in (tmp_path / "tables").iterdir()) == sorted(names[1:])

@@ -1,6 +1,10 @@
+import os
+import subprocess
+import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 
 import segtrust as st
@@ -72,3 +76,71 @@ def test_many_callers_share_the_helpers():
     for each in callers:
         each.join(timeout=30)
     assert results == {number: list(range(number, number + 30)) for number in range(8)}
+
+
+class Slow:
+    """A chunked map that takes its time to be read."""
+
+    chunks, shape, dtype = ((8,),), (8,), np.dtype("float32")
+
+    def __getitem__(self, index):
+        time.sleep(0.3)
+        return np.full(8, 0.7, np.float32)[index]
+
+
+@pytest.mark.parametrize("confidence", [st.soft_dice_confidence, st.ideal_dice_confidence])
+def test_maps_are_read_side_by_side(confidence):
+    """On Python 3.11 a cached property would let one thread read at a time."""
+    confidence(Slow())
+    callers = [threading.Thread(target=confidence, args=(Slow(),)) for _ in range(8)]
+    begin = time.monotonic()
+    for each in callers:
+        each.start()
+    for each in callers:
+        each.join()
+    assert time.monotonic() - begin < 4 * 0.3 * 2
+
+
+def run_python(code):
+    """Run code in an interpreter of its own, and give what it prints."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_child_forked_while_another_thread_is_at_work():
+    found = run_python("""
+import os, signal, threading, warnings
+import numpy as np, segtrust as st
+warnings.simplefilter("ignore")
+p, done = np.full(1_200_000, 0.7, np.float32), threading.Event()
+st.soft_dice_confidence(p)  # imports and compiled loops are there
+def work():
+    while not done.is_set():
+        with st.use_threads(2):
+            st.soft_dice_confidence(p)
+busy = threading.Thread(target=work)
+busy.start()
+for _ in range(5):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # ends it where it hangs
+        with st.use_threads(2):
+            os._exit(0 if st.soft_dice_confidence(p) > 0 else 1)
+    print(os.waitpid(child, 0)[1], end=" ")
+done.set()
+""")
+    assert found.split() == ["0"] * 5
+
+
+def test_threads_while_the_interpreter_ends():
+    found = run_python("""
+import atexit, numpy as np, segtrust as st
+p = np.full(1_200_000, 0.7, np.float32)
+def last():
+    with st.use_threads(3):
+        print(round(st.soft_dice_confidence(p), 3))
+with st.use_threads(3):
+    st.soft_dice_confidence(p)
+atexit.register(last)
+""")
+    assert found == "0.824\n"

@@ -25,6 +25,7 @@ Each class also inherits the standard exception it specialises, so ``except Valu
   x UnknownNameError        KeyError    - an estimator, structure or policy that does not exist
   x NotFittedError          RuntimeError - asked for a score before fit()
   x MissingExtraError       ImportError - an optional package that is not installed; names the extra
+  x WorkerError             RuntimeError - a process that ended before its work was done
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ __all__ = [
     "SegtrustError",
     "TooFewCasesError",
     "UnknownNameError",
+    "WorkerError",
 ]
 
 
@@ -137,6 +139,10 @@ class UnknownNameError(SegtrustError, KeyError):
     def __str__(self) -> str:
         """Return the message as written; ``KeyError`` would put it in quotes."""
         return str(self.args[0]) if self.args else ""
+
+
+class WorkerError(SegtrustError, RuntimeError):
+    """A process ended before its work was done."""
 
 
 class NotFittedError(SegtrustError, RuntimeError):

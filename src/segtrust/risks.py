@@ -75,7 +75,8 @@ def _count_both(truth: Any, mask: Any) -> tuple[Any, Any, Any]:
         mask = as_binary_on_device(mask, "mask")
         return count_on_device(truth & mask), count_on_device(mask), count_on_device(truth)
     truth, mask = as_binary(np.asarray(on_host(truth)), "truth"), as_binary(np.asarray(mask), "mask")
-    both, of_mask, of_truth = (int(np.count_nonzero(each)) for each in (truth & mask, mask, truth))
+    counted = np.logical_and(truth, mask), mask, truth
+    both, of_mask, of_truth = (int(np.count_nonzero(each)) for each in counted)
     return both, of_mask, of_truth
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
@@ -12,7 +13,18 @@ from typing import Any, TypeVar
 
 from segtrust.errors import ParameterError, SavedStateError, SegtrustError
 
-__all__ = ["check_format", "check_keys", "checksum", "plain", "read_json", "reading", "rebuild", "write_json"]
+__all__ = [
+    "check_format",
+    "check_keys",
+    "checksum",
+    "plain",
+    "read_json",
+    "reading",
+    "rebuild",
+    "remove_old_drafts",
+    "replacing",
+    "write_json",
+]
 
 T = TypeVar("T")
 Error = type[SegtrustError]
@@ -40,13 +52,59 @@ def _number(value: Any) -> Any:
     raise TypeError(f"got {value!r} of type {type(value).__name__}")
 
 
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Give the path of a draft, which takes the place of a file when it is written, or leaves it as it was.
+
+    So whoever reads the file finds all of it, whatever happens meanwhile. Two processes that write the same
+    file have a draft each.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "table.csv"
+    >>> with replacing(path) as draft:
+    ...     _ = draft.write_text("n,risk")
+    >>> [each.name for each in path.parent.iterdir()]
+    ['table.csv']
+    """
+    path = Path(path)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield draft
+        with draft.open("rb+") as file:
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def remove_old_drafts(folder: Path) -> None:
+    """Remove the drafts below a folder whose process was killed before it could."""
+    for draft in folder.rglob(".*.part"):
+        pid = draft.suffixes[-2].removeprefix(".") if len(draft.suffixes) > 1 else ""
+        if pid.isdigit() and not _is_running(int(pid)):
+            draft.unlink(missing_ok=True)
+
+
+def _is_running(pid: int) -> bool:
+    if os.name != "posix":  # elsewhere to ask is to kill
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
 def write_json(path: str | Path, values: Any, *, indent: int | None = 2) -> None:
     """Write a JSON file; a file that is there is replaced in one step, or left as it was."""
-    path = Path(path)
-    part = path.with_name(f"{path.name}.part")
     text = json.dumps(values, indent=indent, ensure_ascii=False, allow_nan=False)
-    part.write_text(text + "\n", encoding="utf-8")
-    part.replace(path)
+    with replacing(path) as draft:
+        draft.write_text(text + "\n", encoding="utf-8")
 
 
 def read_json(path: str | Path, *, error: Error = SavedStateError) -> Any:

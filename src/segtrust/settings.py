@@ -19,7 +19,7 @@ __all__ = ["current_threads", "use_threads"]
 
 def _threads_from_environment() -> int:
     text = os.environ.get("SEGTRUST_THREADS", "1")
-    if not text.isdigit() or int(text) < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise ParameterError(f"SEGTRUST_THREADS: expected a whole number of at least 1, got {text!r}.")
     return int(text)
 
@@ -56,7 +56,7 @@ def use_threads(count: int) -> Iterator[None]:
     ...     st.soft_dice_confidence(np.array([0.9, 0.8, 0.1]))
     0.8947368421052632
     """
-    if not isinstance(count, Integral) or count < 1:
+    if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
         raise ParameterError(f"threads: expected a whole number of at least 1, got {count!r}.")
     token = _threads.set(int(count))
     try:

@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Generic, TypeVar
@@ -33,7 +34,9 @@ def in_order(work: Callable[[_Task], _Result], tasks: Sequence[_Task]) -> list[_
     if helpers < 1:
         return [work(task) for task in tasks]
     queue = _Queue(work, deque(enumerate(tasks)))
-    calls = [_pool(helpers).submit(queue.empty) for _ in range(helpers)]
+    calls = []
+    with suppress(RuntimeError):  # while the interpreter ends no thread begins: this one does it all
+        calls += [_pool(helpers).submit(queue.empty) for _ in range(helpers)]
     queue.empty()
     wait([call for call in calls if not call.cancel()])
     return queue.results()

@@ -117,7 +117,6 @@ def test_what_is_no_scaling(saved):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"used_ids": ...}, "'used_ids' is missing"),
         ({"temperature": ...}, "'temperature' is missing"),
         ({"slope": 1.0}, "'slope' is unknown"),
         ({"temperature": "2"}, "temperature: expected a number above 0"),

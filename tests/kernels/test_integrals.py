@@ -1,5 +1,6 @@
 """Exact expectations: enumeration of all truths, the Poisson-binomial recursion, and finer integrals."""
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -206,3 +207,18 @@ def test_a_hundred_million_pixels(dtype, mean):
     assert close(ideal, integrated_dice_of((exact[y], counts[y]), (exact[~y], counts[~y])))
     ratio = ideal / (2 * bounds.s / (bounds.k + bounds.s + bounds.lam))
     assert bounds.lower * (1 - 1e-14) <= ratio <= bounds.upper * (1 + 1e-14)
+
+
+@pytest.mark.parametrize(("k", "p"), [(10_024, 0.06973070808036569), (5_000, 0.13), (2_500, 0.27)])
+def test_many_equal_pixels_are_not_rounded_alike(k, p):
+    """Each side holds just less than power sums take over; with rounded factors it was off by 1.6e-12."""
+    mpmath.mp.dps = 40
+    q = mpmath.mpf(float(p))
+
+    def integrand(x):
+        t = mpmath.exp(-x / (k + k * q))
+        return t**k * (1 - q + q * t) ** (2 * k - 1) * t
+
+    expected = 2 * k * q * mpmath.quad(integrand, [0, 1, 3, 8, 20, 50, 120]) / (k + k * q)
+    found = ideal_dice_confidence(np.full(2 * k, p), np.arange(2 * k) < k)
+    assert abs(found / expected - 1) < 2e-13

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from segtrust.kernels import select
 from segtrust.kernels.needs import UncertaintyNeeds
 from segtrust.kernels.opening import open_map
-from segtrust.kernels.select import Selector, bracket_from_sample
+from segtrust.kernels.select import Selector, bracket_from_sample, order_statistic
 from segtrust.kernels.sweep import Ranks
 from segtrust.kernels.uncertainty import BLOCK, COLLECT, Bracket
 from tests.references import logit_normal, probabilities
@@ -176,3 +176,25 @@ def test_pixels_around_a_bracket_are_counted(ties, bracket, n):
     if inside.size <= COLLECT - BLOCK and low < high:
         assert ranks.complete
         assert np.array_equal(np.sort(ranks.inside), np.sort(inside))
+
+
+ARRAYS = {
+    "random": lambda rng, n: rng.random(n),
+    "sorted": lambda rng, n: np.sort(rng.random(n)),
+    "falling": lambda rng, n: -np.sort(rng.random(n)),
+    "two levels": lambda rng, n: rng.integers(0, 2, n) * 0.5,
+    "all equal": lambda rng, n: np.full(n, 0.25),
+    "guides above all others": lambda rng, n: np.where(
+        np.arange(n) % (n // 1024 or 1) == 0, 1.0, rng.random(n)
+    ),
+    "skewed": lambda rng, n: rng.random(n) ** 30,
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("n", [1, 2, 4096, 4097, 20_000, 107_054])
+def test_order_statistics_of_an_array(name, n):
+    values = ARRAYS[name](np.random.default_rng(n), n)
+    ordered = np.sort(values)
+    for rank in {0, n // 3, (n - 1) // 2, n // 2, n - 2, n - 1} & set(range(n)):
+        assert order_statistic(values, rank) == ordered[rank]

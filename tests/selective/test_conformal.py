@@ -2,6 +2,7 @@
 
 import json
 import math
+import secrets
 from dataclasses import replace
 
 import numpy as np
@@ -201,6 +202,19 @@ def test_refusals():
     for options in bad:
         with pytest.raises(ParameterError, match=next(iter(options))):
             ConformalDice(**options)
+
+
+@pytest.mark.parametrize("n", [43, 57])
+def test_the_level_holds_where_ties_come_sorted_by_dice(n, monkeypatch):
+    """With one split for all such tables it was 77 and 79 %."""
+    rng = np.random.default_rng(n)
+    monkeypatch.setattr(secrets, "randbits", lambda bits: int(rng.integers(1 << bits)))
+    right = []
+    for _ in range(1500):
+        dice = np.sort(rng.random(n))
+        bounds = ConformalDice(level=0.9).fit(np.full(n, 0.9), dice)
+        right.append(rng.random() >= bounds.lower_bound([0.9]).lower[0])
+    assert np.mean(right) > 0.88
 
 
 @pytest.mark.needs("data:polyp", "PIL")

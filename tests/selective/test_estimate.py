@@ -136,3 +136,16 @@ def test_polyps_in_distribution(data):
     assert len(found) >= 45
     assert np.mean(found) >= 0.85
     assert abs(np.mean(errors)) < 0.01
+
+
+def test_a_small_alpha_can_still_withhold():
+    confidence = np.random.default_rng(0).random(200)
+    estimator = MeanDiceEstimator(alpha=1e-4, resamples=100).fit(confidence, confidence**2)
+    assert estimator.estimate(confidence - 0.6).value is None
+
+
+@pytest.mark.parametrize("watches", ["w", ["w"], 7, ExchangeabilityMartingale(np.arange(20.0))])
+def test_what_cannot_watch(watches):
+    estimator = MeanDiceEstimator(resamples=100).fit(np.arange(20) / 20, np.arange(20) / 20)
+    with pytest.raises(ParameterError, match="watches: expected"):
+        estimator.estimate(np.arange(20) / 20, watches=watches)

@@ -56,3 +56,13 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"segtrust\[plots\]"):
         CURVE.plot()
+
+
+@pytest.mark.needs("matplotlib")
+def test_the_second_curve_is_not_cut_off():
+    loss = np.linspace(0.0, 0.6, 50)
+    ax = risk_coverage_curve(-loss, loss).plot()
+    worse = risk_coverage_curve(loss, loss)
+    worse.plot(ax, references=False)
+    assert ax.get_ylim()[0] == 0.0
+    assert ax.get_ylim()[1] >= worse.risks.max()

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from segtrust.calibration import TemperatureScaling
+from segtrust.calibration.scaling import Scaling
+from segtrust.confidence import PatchLevel, SoftDice
 from segtrust.errors import CasesError, ParameterError, PolicyError, SeenCasesError
 from segtrust.selective.cases import CalibrationCases
 from segtrust.selective.certificate import Evidence, Operation
@@ -301,10 +303,37 @@ class TestScoring:
         )
 
     def test_ids_of_a_recalibration_are_left_out(self):
-        scaling = TemperatureScaling(2.0, used_ids=frozenset(["patient 99"]))
+        scaling = TemperatureScaling(2.0, used_ids=frozenset(["patient 999"]), n_cases=1)
         made = policy(recalibration=scaling.to_dict())
-        assert "patient 99" not in str(made.to_dict())
+        assert "patient 999" not in str(made.to_dict())
         made.check_scoring(Scoring("sdc", recalibration=scaling.to_dict()))
+        made.check_scoring(Scoring("sdc", recalibration=TemperatureScaling(2.0, n_cases=7).to_dict()))
+
+    def test_a_recalibration_is_read_back(self, tmp_path):
+        policy(recalibration=TemperatureScaling(2.0, n_cases=3).to_dict()).save(tmp_path / "policy.json")
+        saved = Policy.load(tmp_path / "policy.json").scoring.recalibration
+        assert Scaling.from_dict(saved) == TemperatureScaling(2.0, n_cases=3)
+
+    def test_own_cases_are_refused(self):
+        scaling = TemperatureScaling(2.0, used_ids=frozenset(["patient 99"]))
+        with pytest.raises(SeenCasesError, match="patient 99"):
+            policy(recalibration=scaling.to_dict())
+        with pytest.raises(SeenCasesError, match="patient 98"):
+            policy(parameters={"weight": 0.5, "used_ids": ["patient 98"]})
+
+    def test_the_empty_masks_are_those_of_the_estimator(self):
+        made = Policy.from_certificate(FOUND, Scoring.of(SoftDice(empty="agree")))
+        assert (made.scoring.empty, made.scoring.parameters) == ("agree", {})
+        assert made.decide(0.99, empty_mask=True) is Decision.NO_FINDING
+        with pytest.raises(ParameterError, match="empty: the estimator has 'paper', got 'agree'"):
+            Scoring.of(SoftDice(), empty="agree")
+
+    def test_what_is_usual_need_not_be_said(self):
+        policy().check_scoring(Scoring.of(SoftDice()))
+        policy(estimator="pla").check_scoring(Scoring.of(PatchLevel()))
+        with pytest.raises(PolicyError, match=r"parameters: .* with \{'size': 10\}, .* with \{'size': 20\}"):
+            policy(estimator="pla").check_scoring(Scoring.of(PatchLevel(20)))
+        policy(estimator="own").check_scoring(Scoring("own"))
 
     def test_later_changes_do_not_reach_it(self):
         parameters = {"sides": [1, 2]}

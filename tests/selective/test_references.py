@@ -78,3 +78,10 @@ def test_parts_are_not_judged_again():
     confidence = np.concatenate([np.linspace(0.1, 0.2, 12), OTHERS[:12]])
     cases = CalibrationCases(confidence, np.zeros(24), reference=np.append(OTHERS[:12], 0.5))
     assert cases.part(np.arange(12, 24)).reference is cases.reference
+
+
+@pytest.mark.parametrize("copied", [np.float32, lambda values: 0.3 + values.round(6) - 0.3])
+def test_copies_that_have_lost_digits_are_refused(copied):
+    confidence = np.random.default_rng(0).random(50)
+    with pytest.raises(ParameterError, match="expected confidences of other cases"):
+        references_of(copied(confidence), confidence)

@@ -206,3 +206,14 @@ def test_large_losses_do_not_overflow():
 def test_what_is_no_statistic(statistic):
     with pytest.raises(UnknownNameError, match="Unknown statistic"):
         bootstrap_interval([0.1, 0.2], [0.1, 0.2], statistic)
+
+
+def test_the_method_is_the_suited_one_whatever_else_is_said():
+    confidence, loss = cases()
+    options = Bootstrap(resamples=100, seed=1)
+    assert bootstrap_interval(confidence, loss, bootstrap=options).bootstrap.method == "bca"
+    coverage = bootstrap_interval(confidence, loss, coverage_at_risk(0.3), bootstrap=options)
+    assert coverage.bootstrap.method == "percentile"
+    assert st.compare_estimators(confidence, loss, loss, bootstrap=options).bootstrap.method == "percentile"
+    chosen = Bootstrap(resamples=100, method="bca")
+    assert st.compare_estimators(confidence, loss, loss, bootstrap=chosen).bootstrap.method == "bca"

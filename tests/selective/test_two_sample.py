@@ -30,7 +30,7 @@ def energy(reference, new):
 
 @given(samples, samples)
 def test_statistics_are_the_textbook_ones(reference, new):
-    found = {name: drift_test(reference, new, statistic=name, permutations=1) for name in STATISTICS}
+    found = {name: drift_test(reference, new, statistic=name, permutations=19) for name in STATISTICS}
     ks = stats.ks_2samp(reference, new, method="asymp").statistic
     assert found["ks"].value == pytest.approx(ks, abs=1e-12)
     assert found["energy"].value == pytest.approx(energy(reference, new), abs=1e-12)
@@ -47,7 +47,7 @@ def test_p_value_is_that_of_all_permutations(name):
 
     def value(chosen):
         rest = [i for i in range(10) if i not in chosen]
-        return drift_test(values[rest], values[list(chosen)], statistic=name, permutations=1).value
+        return drift_test(values[rest], values[list(chosen)], statistic=name, permutations=19).value
 
     exactly = np.mean([value(each) >= value(new) - 1e-12 for each in combinations(range(10), 5)])
     rest = [i for i in range(10) if i not in new]
@@ -120,3 +120,8 @@ def test_polyps_out_of_distribution_are_noticed(data):
         found = drift_test(inside, outside, statistic=name)
         assert found.alarm
         assert found.rank_shift == pytest.approx(-0.394, abs=0.001)
+
+
+def test_permutations_that_can_never_alarm_are_refused():
+    with pytest.raises(ParameterError, match=r"smallest p-value is 0\.17, and alpha = 0\.05 .* at least 19"):
+        drift_test(np.arange(10.0), np.arange(10.0), permutations=5)

@@ -143,12 +143,16 @@ class Scaling(ABC):
 
     @staticmethod
     def from_dict(saved: Mapping[str, Any], *, source: str = "scaling") -> Scaling:
-        """Make again what `to_dict` gave; `SavedStateError` names what is missing, unknown or wrong."""
+        """Make again what `to_dict` gave; `SavedStateError` names what is missing, unknown or wrong.
+
+        A policy keeps it without ``used_ids``, and nobody can tell then from which cases it has learned.
+        """
         kinds: dict[str, type[Scaling]] = {kind.name: kind for kind in (TemperatureScaling, PlattScaling)}
         name = saved.get("name") if isinstance(saved, Mapping) else None
         if not isinstance(name, str) or name not in kinds:
             raise SavedStateError(f"{source}: name: expected one of {', '.join(kinds)}, got {name!r}.")
-        return rebuild(kinds[name], {key: saved[key] for key in saved if key != "name"}, source)
+        values = {"used_ids": (), **{key: saved[key] for key in saved if key != "name"}}
+        return rebuild(kinds[name], values, source)
 
     def _scaled(self, p: Any, limit: float) -> Any:
         from scipy.special import expit

@@ -21,7 +21,7 @@ bench_app = typer.Typer(no_args_is_help=True, help="Measure speed as ratios with
 
 def _ratio_table(title: str, ratios: Iterable[Any]) -> Table:
     table = Table(title=title)
-    for head in ("what", "map", "against"):
+    for head in ("what", "of", "against"):
         table.add_column(head)
     for head in ("ms", "ratio", "target", ""):
         table.add_column(head, justify="right")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-__all__ = ["new_console", "new_progress"]
+__all__ = ["new_console", "progress_bar"]
 
 
 def new_console() -> Console:
@@ -15,7 +17,18 @@ def new_console() -> Console:
     return Console(width=None if sys.stdout.isatty() else 110, highlight=False)
 
 
-def new_progress() -> Progress:
-    """Give a progress bar on standard error, where it does not mix with results."""
+@contextmanager
+def progress_bar(what: str, total: int, *, goes_on: bool = True) -> Iterator[Callable[[int], None]]:
+    """Draw progress on standard error, where it does not mix with results; give what is told of each step.
+
+    Who presses Ctrl-C is told that the work goes on with the same command, where it does.
+    """
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=Console(stderr=True), transient=True)
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=total)
+        try:
+            yield lambda done: progress.advance(task, done)
+        except KeyboardInterrupt:
+            if goes_on:
+                progress.console.print("Stopped. Finished parts are kept; the same command goes on.")
+            raise

@@ -57,7 +57,7 @@ def ideal_dice_confidence(
 ) -> Any:
     """Ideal Dice confidence: the exact expected Dice coefficient if pixels are independent.
 
-    The sum over all 2ⁿ truths is taken in one pass over the pixels, to about 1e-14 relative; see
+    The sum over all 2ⁿ truths is taken in one pass over the pixels, to 1e-12 relative, mostly 1e-14; see
     `segtrust.kernels.integrals`.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from typing import Any
 
 from segtrust.kernels.distinct import DistinctDoubts
@@ -41,6 +41,11 @@ class Summary:
     def __init__(self, source: MapSource, plan: Needs) -> None:
         self._source = source
         self._plan = plan
+        # Not cached properties: until Python 3.12 those of all maps share a lock while one is being read.
+        self._dice: DiceStatistics | None = None
+        self._counts: Counts | None = None
+        self._entropies: Any = None
+        self._doubts: DistinctDoubts | None = None
         self._measured: dict[UncertaintyNeeds, UncertaintyStatistics] = {}
 
     @property
@@ -48,25 +53,33 @@ class Summary:
         """Number of pixels."""
         return self._source.n
 
-    @cached_property
+    @property
     def dice(self) -> DiceStatistics:
         """Sums for exact expectations."""
-        return self._source.dice_statistics()
+        if self._dice is None:
+            self._dice = self._source.dice_statistics()
+        return self._dice
 
-    @cached_property
+    @property
     def counts(self) -> Counts:
         """Counts, for free where the larger sums are wanted too."""
-        return self.dice.counts if self._plan.powers else self._source.count()
+        if self._counts is None:
+            self._counts = self.dice.counts if self._plan.powers else self._source.count()
+        return self._counts
 
-    @cached_property
+    @property
     def entropies(self) -> Any:
         """Entropy of each pixel in bits, a NumPy array; a pass of its own, held in memory."""
-        return self._source.entropy_map()
+        if self._entropies is None:
+            self._entropies = self._source.entropy_map()
+        return self._entropies
 
-    @cached_property
+    @property
     def doubts(self) -> DistinctDoubts:
         """The doubts that occur, sorted; a pass of its own."""
-        return self._source.distinct_doubts()
+        if self._doubts is None:
+            self._doubts = self._source.distinct_doubts()
+        return self._doubts
 
     def uncertainty(self, needs: UncertaintyNeeds) -> UncertaintyStatistics:
         """Statistics of the uncertainty, of the common pass where it covers them."""

@@ -8,23 +8,19 @@ not at all, and says with which parameters it was made.
 from __future__ import annotations
 
 import json
-import os
-import signal
-import threading
 import time
 import zipfile
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import dataclass
-from multiprocessing import active_children, get_context, parent_process
-from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from segtrust.errors import ParameterError
+from segtrust.experiments.team import compute_side_by_side
+from segtrust.saved import replacing
 
 __all__ = ["Part", "PartStore", "compute_parts"]
 
@@ -78,9 +74,8 @@ class PartStore:
     parameters: Mapping[str, Any]
 
     def count(self, names: Iterable[str]) -> int:
-        """Tell how many of some parts have a file."""
-        paths = [self._path(name) for name in names]
-        return sum(path is not None and path.exists() for path in paths)
+        """Tell how many of some parts have a file that can be read, whatever they were made with."""
+        return sum(self._read(self._path(name)) is not None for name in names)
 
     def load(self, name: str) -> Arrays | None:
         """Give a finished part, or ``None``; a file that cannot be read counts as unfinished.
@@ -91,16 +86,23 @@ class PartStore:
             If the part was made with other parameters.
         """
         path = self._path(name)
+        found = self._read(path)
+        if path is None or found is None:
+            return None
+        made_with, arrays = found
+        self._check(path, made_with)
+        return arrays
+
+    def _read(self, path: Path | None) -> tuple[Any, Arrays] | None:
+        """Give what a part was made with, and its arrays; ``None`` for no file or a damaged one."""
         if path is None or not path.exists():
             return None
         try:
             with path.open("rb") as file, np.load(file) as kept:
                 arrays = dict(kept)
-            made_with = json.loads(str(arrays.pop(_PARAMETERS)))
+            return json.loads(str(arrays.pop(_PARAMETERS))), arrays
         except (ValueError, KeyError, EOFError, zipfile.BadZipFile):
             return None
-        self._check(path, made_with)
-        return arrays
 
     def _check(self, path: Path, made_with: Mapping[str, Any]) -> None:
         asked = json.loads(json.dumps(dict(self.parameters)))
@@ -113,16 +115,14 @@ class PartStore:
             )
 
     def keep(self, name: str, arrays: Arrays) -> None:
-        """Write a finished part: under another name first, so that a file of this name is whole."""
+        """Write a finished part; a file of its name is whole."""
         path = self._path(name)
         if path is None:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_suffix(f".{os.getpid()}.tmp")  # two runs at once do not share one
-        with draft.open("wb") as file:
-            made_with: Any = {_PARAMETERS: json.dumps(dict(self.parameters))}
+        made_with: Any = {_PARAMETERS: json.dumps(dict(self.parameters))}
+        with replacing(path) as draft, draft.open("wb") as file:
             np.savez(file, **made_with, **arrays)
-        draft.replace(path)
 
     def _path(self, name: str) -> Path | None:
         return None if self.folder is None else self.folder / f"{name}.npz"
@@ -179,31 +179,5 @@ def _computed(parts: Sequence[Part], workers: int) -> Generator[tuple[Part, Arra
     """Give each part as soon as it is there."""
     if workers == 1 or len(parts) < 2:
         yield from ((part, _timed(part)) for part in parts)
-        return
-    # New interpreters: a copy of this one would inherit locks that its threads hold.
-    context = get_context("spawn")
-    pool = ProcessPoolExecutor(min(workers, len(parts)), context, initializer=_end_with_parent)
-    others = set(active_children())
-    try:
-        running: dict[Future[Arrays], Part] = {pool.submit(_timed, part): part for part in parts}
-        for done in as_completed(running):
-            yield running[done], done.result()
-    except BaseException:  # Ctrl-C too: do not wait for parts that nobody will keep
-        for process in set(active_children()) - others:
-            process.terminate()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _end_with_parent() -> None:
-    """See to it that this process ends with the one that started it, and leaves Ctrl-C to that one."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = parent_process()
-    if parent is not None:
-        threading.Thread(target=_wait_and_end, args=(parent.sentinel,), daemon=True).start()
-
-
-def _wait_and_end(sentinel: int) -> None:
-    wait([sentinel])
-    os._exit(1)
+    else:
+        yield from compute_side_by_side(_timed, parts, workers)

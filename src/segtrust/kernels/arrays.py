@@ -135,13 +135,18 @@ class ArrayDiceStatistics(DiceStatistics):
         """Put plain numbers on the device."""
         return self.namespace.asarray(values, dtype=self.s.dtype, device=device_of(self.s))
 
-    def generating_sums(self, values: Any, t: Any) -> tuple[Any, Any]:
-        """Σ log(1 - p + pt) and Σ p/(1 - p + pt) for each ``t``, a piece of the pixels at a time."""
+    def generating_sums(self, values: Any, t: Any, u: Any) -> tuple[Any, Any]:
+        """Σ log(1 - p + pt) and Σ p/(1 - p + pt) for each ``t``, a piece of the pixels at a time.
+
+        Where a factor is close to 1 its logarithm is that of its distance from 1, which ``u`` = 1 - t keeps.
+        """
         xp = self.namespace
         logarithm, slope = xp.zeros_like(t), xp.zeros_like(t)
         for p in cut_in_blocks(values, _PIECE):
             factor = (1.0 - p)[None, :] + p[None, :] * t[:, None]
-            logarithm = logarithm + xp.sum(xp.log(factor), axis=1)
+            lack = xp.where(factor > 0.5, p[None, :] * u[:, None], 0.0)
+            rest = xp.where(factor > 0.5, 1.0, factor)
+            logarithm = logarithm + xp.sum(xp.log1p(-lack) + xp.log(rest), axis=1)
             slope = slope + xp.sum(p[None, :] / factor, axis=1)
         return logarithm, slope
 

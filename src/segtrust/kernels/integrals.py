@@ -74,7 +74,7 @@ def _side(statistics: DiceStatistics, side: int, y: Any) -> tuple[Any, Any]:
         return logarithm, slope
     middling = apart <= _MIDDLING
     more_logarithm, more_slope = _series(_power_sums(apart[middling]), u)
-    exact_logarithm, exact_slope = statistics.generating_sums(apart[~middling], xp.exp(-y))
+    exact_logarithm, exact_slope = statistics.generating_sums(apart[~middling], xp.exp(-y), u)
     return logarithm + more_logarithm + exact_logarithm, slope + more_slope + exact_slope
 
 

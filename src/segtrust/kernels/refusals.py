@@ -123,15 +123,21 @@ def refuse_mask_values(values: Sequence[float], source: str) -> NoReturn:
 
 def refuse_value(value: float, index: tuple[int, ...], nearby: Nearby, source: str) -> NoReturn:
     """Refuse a value that is no probability."""
-    low, high = _written(nearby.low, 3), _written(nearby.high, 3)
     raise ProbabilityRangeError(
-        f"{source}: expected probabilities in [0, 1], got {_written(value, 6)} at index {index} "
-        f"(finite values nearby span [{low}, {high}]). {_remedy(value, nearby)}"
+        f"{source}: expected probabilities in [0, 1], got {_written(value, 6)} at index {index}"
+        f"{_span(nearby)}. {_remedy(value, nearby)}"
     )
 
 
+def _span(nearby: Nearby) -> str:
+    """Say what the finite values around a bad one are like, where there are any."""
+    if not nearby.low <= nearby.high:
+        return ""
+    return f" (finite values nearby span [{_written(nearby.low, 3)}, {_written(nearby.high, 3)}])"
+
+
 def _written(value: float, digits: int) -> str:
-    """Write a number with some digits, or with all where it would read as 0 or 1 and is not.
+    """Write a number with some digits, or with all where it lies beyond 0 or 1 and would not read so.
 
     Examples
     --------
@@ -139,7 +145,8 @@ def _written(value: float, digits: int) -> str:
     ('1.25', '1.0000001')
     """
     text = f"{value:.{digits}g}"
-    return repr(float(value)) if float(text) in (0.0, 1.0) and float(text) != value else text
+    is_beyond = not 0.0 <= value <= 1.0 and float(text) in (0.0, 1.0)
+    return repr(float(value)) if is_beyond else text
 
 
 def _remedy(value: float, nearby: Nearby) -> str:

@@ -20,10 +20,13 @@ from segtrust.kernels.sweep import Ranks
 from segtrust.kernels.uncertainty import COLLECT, Bracket
 from segtrust.kernels.view import MapView
 
-__all__ = ["SAMPLE", "Selector", "bracket_from_sample", "sample_doubts"]
+__all__ = ["SAMPLE", "Selector", "bracket_from_sample", "order_statistic", "sample_doubts"]
 
 SAMPLE = 65536
 """Sampled pixels; three standard deviations of a rank either way then span 1.2 % of the pixels."""
+
+_GUIDES = 1024
+"""Values, about, that bracket an order statistic in an array."""
 
 Count = Callable[[Bracket], Ranks]
 
@@ -43,11 +46,32 @@ def bracket_from_sample(sample: Any, fraction: float) -> Bracket:
     spread = 3.0 * math.sqrt(max(fraction * (1.0 - fraction), 1.0 / n) * n) + 2.0
     middle = fraction * (n - 1)
     low, high = max(0, math.floor(middle - spread)), min(n - 1, math.ceil(middle + spread))
-    ordered = np.partition(sample, [low, high])
     return Bracket(
-        0.0 if low == 0 else float(ordered[low]),
-        0.5 if high == n - 1 else float(ordered[high]),
+        0.0 if low == 0 else order_statistic(sample, low),
+        0.5 if high == n - 1 else order_statistic(sample, high),
     )
+
+
+def order_statistic(values: Any, rank: int) -> float:
+    """Value of a rank, counted from 0, in an array; several times faster than `numpy.partition` on all of it.
+
+    Some of the values bracket the one that is sought, which is then found among those inside.
+
+    Examples
+    --------
+    >>> order_statistic(np.array([0.3, 0.1, 0.2]), 1)
+    0.2
+    """
+    if values.size <= 4 * _GUIDES:
+        return float(np.partition(values, rank)[rank])
+    guides = np.sort(values[:: values.size // _GUIDES])
+    middle, spread = rank / values.size * guides.size, 1.5 * math.sqrt(guides.size) + 2.0
+    low = guides[max(0, math.floor(middle - spread))]
+    high = guides[min(guides.size - 1, math.ceil(middle + spread))]
+    inside, below = values[(values >= low) & (values <= high)], int(np.count_nonzero(values < low))
+    if not below <= rank < below + inside.size:  # the guides were misleading
+        inside, below = values, 0
+    return float(np.partition(inside, rank - below)[rank - below])
 
 
 @dataclass(frozen=True)
@@ -103,25 +127,17 @@ class Selector:
 
     def pair(self, rank: int) -> tuple[float, float]:
         """Doubts of rank ``rank`` and ``rank + 1``, counted from 0; the last again where there is no next."""
-        lower, ranks = self._find(rank)
-        behind = rank + 1 - ranks.upto_low
-        if 0 < behind < ranks.inside.size and ranks.complete:  # the lower one was put in its place there
-            return lower, float(ranks.inside[behind:].min())
-        return lower, self.one(min(rank + 1, self.n - 1))
+        return self.one(rank), self.one(min(rank + 1, self.n - 1))
 
     def one(self, rank: int) -> float:
         """Doubt of one rank."""
-        return self._find(rank)[0]
-
-    def _find(self, rank: int) -> tuple[float, Ranks]:
-        """Doubt of one rank, and the pixels around the bracket that has told it."""
         search = _Search(rank, 0, bits_of_float(0.5), 0, self.n)
         bracket, ranks = self.bracket, self.ranks
         while (found := _look_up(rank, bracket, ranks)) is None:
             search = search.after(bracket, ranks)
             bracket = search.next_bracket(self.sample)
             ranks = self.count(bracket)
-        return found, ranks
+        return found
 
 
 def _look_up(rank: int, bracket: Bracket, ranks: Ranks) -> float | None:
@@ -132,6 +148,4 @@ def _look_up(rank: int, bracket: Bracket, ranks: Ranks) -> float | None:
         return bracket.high
     if not (ranks.upto_low <= rank < ranks.below_high and ranks.complete):
         return None
-    at = rank - ranks.upto_low
-    ranks.inside.partition(at)  # in place: a copy would be the largest array of all
-    return float(ranks.inside[at])
+    return order_statistic(ranks.inside, rank - ranks.upto_low)

@@ -117,11 +117,11 @@ class DiceStatistics:
         rest = mass - self.namespace.sum(apart) if apart.shape[0] else mass
         return [rest, *self.powers[side]]
 
-    def generating_sums(self, values: Any, t: Any) -> tuple[Any, Any]:
+    def generating_sums(self, values: Any, t: Any, u: Any) -> tuple[Any, Any]:
         """See `segtrust.kernels.generating.generating_sums`."""
         from segtrust.kernels.generating import generating_sums
 
-        return generating_sums(values, t)
+        return generating_sums(values, t, u)
 
     def constants(self, values: Any) -> Any:
         """Put plain numbers where the statistics are."""

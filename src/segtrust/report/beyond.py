@@ -58,8 +58,6 @@ def reproduce_beyond(
     reused = PartStore(out / "parts", {}).count(part.name for part in parts_of(settings))
     results = run_beyond(settings, folder=out / "parts", workers=workers, advance=advance)
     computed = time.perf_counter()
-    for folder in ("tables", "figures"):
-        (out / folder).mkdir(parents=True, exist_ok=True)
     for name in studies_of(settings):
         _write_study(results, name, out)
     end = time.perf_counter()

@@ -8,6 +8,7 @@ from typing import Any
 
 from segtrust.optional import require
 from segtrust.report.styles import Style
+from segtrust.saved import replacing
 
 __all__ = ["COLUMN", "draw_validity", "new_axes", "save_figure", "shade"]
 
@@ -47,9 +48,10 @@ def save_figure(figure: Any, stem: Path) -> list[Path]:
     from matplotlib import rc_context
 
     paths = [stem.with_suffix(f".{each}") for each in _FORMATS]
-    with rc_context({"svg.hashsalt": stem.name}):
-        for path, dated in zip(paths, _DATED, strict=True):
-            figure.savefig(path, dpi=200, metadata=dict.fromkeys(dated))
+    with rc_context({"svg.hashsalt": stem.name, "pdf.fonttype": 42}):  # 42: text that journals accept
+        for path, kind, dated in zip(paths, _FORMATS, _DATED, strict=True):
+            with replacing(path) as draft:
+                figure.savefig(draft, format=kind, dpi=300, metadata=dict.fromkeys(dated))
     return paths
 
 

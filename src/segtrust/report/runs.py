@@ -13,18 +13,40 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from segtrust.errors import ParameterError
+from segtrust.saved import remove_old_drafts, write_json
 
 __all__ = ["open_run", "write_run"]
+
+RESULTS = ("tables", "figures")
+"""Folders that every run has."""
 
 
 def open_run(folder: Path, *, command: str) -> None:
     """Make a folder ready for the results of a command, before anything is computed.
+
+    Its ``run.json`` says until `write_run` that the run is not finished.
 
     Raises
     ------
     ParameterError
         If the folder cannot be written to, or holds the results of another command.
     """
+    _make_writable(folder)
+    path = folder / "run.json"
+    found = _command_of(path) if path.exists() else command
+    if found != command:
+        raise ParameterError(
+            f"{path}: expected a folder that is new or of `{command}`, got one of `{found}`. "
+            f"Choose another folder."
+        )
+    for name in RESULTS:
+        _make_writable(folder / name)
+    remove_old_drafts(folder)
+    write_json(path, {"command": command, "finished": None})
+
+
+def _make_writable(folder: Path) -> None:
+    """Make a folder, or refuse one that nothing can be written to."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=folder):
@@ -34,21 +56,14 @@ def open_run(folder: Path, *, command: str) -> None:
             f"{folder}: expected a folder that can be written to, got: {error.strerror}. "
             f"Choose another folder, or change its permissions."
         ) from None
-    path = folder / "run.json"
-    found = _command_of(path) if path.exists() else command
-    if found != command:
-        raise ParameterError(
-            f"{path}: expected a folder that is new or of `{command}`, got one of `{found}`. "
-            f"Choose another folder."
-        )
 
 
 def _command_of(path: Path) -> str:
     """Give the command that wrote a ``run.json``; a file that cannot be read is of none."""
     try:
         return str(json.loads(path.read_text(encoding="utf-8"))["command"])
-    except (ValueError, KeyError, TypeError):
-        return "something else"
+    except (ValueError, KeyError, TypeError, OSError):
+        return "something that cannot be read"
 
 
 def write_run(
@@ -85,7 +100,7 @@ def write_run(
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "versions": {"python": platform.python_version(), **_versions()},
     }
-    (folder / "run.json").write_text(json.dumps(run, indent=2) + "\n", encoding="utf-8")
+    write_json(folder / "run.json", run)
 
 
 def _versions() -> dict[str, str]:

@@ -246,8 +246,9 @@ def draw_relative_error(results: SyntheticResults) -> Any:
     weights = np.full(errors.size, 100.0 / errors.size)
     ax.hist(errors, bins=60, weights=weights, color=style.colour, alpha=0.45)
     spread = _spread_of(errors)
-    for label, side in (("mean", 1), ("95 %", 1), ("largest", -1)):
-        value = spread[label]
+    shown = (("mean", "mean", 1), ("95 %", "95 % quantile", 1), ("largest", "largest", -1))
+    for name, label, side in shown:
+        value = spread[name]
         ax.axvline(value, color="black", linewidth=0.8, linestyle="--")
         ax.annotate(
             f"{label}\n{value:.1f} %",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from segtrust.errors import EmptyArrayError
+from segtrust.saved import replacing
 
 __all__ = ["markdown_table", "write_csv", "write_markdown"]
 
@@ -26,7 +27,7 @@ def write_csv(path: Path, rows: Sequence[Row]) -> None:
     ['n,risk', '1,0.1']
     """
     _check_rows(rows, path)
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with replacing(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
@@ -60,4 +61,5 @@ def _line(cells: Sequence[str]) -> str:
 def write_markdown(path: Path, rows: Sequence[Row], formats: Mapping[str, str] | None = None) -> None:
     """Write a Markdown table."""
     _check_rows(rows, path)
-    path.write_text(markdown_table(rows, formats) + "\n", encoding="utf-8")
+    with replacing(path) as draft:
+        draft.write_text(markdown_table(rows, formats) + "\n", encoding="utf-8")

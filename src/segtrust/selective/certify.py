@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from segtrust.selective.certificate import Certificate, Evidence, Operation, Ste
 from segtrust.selective.intervals import chernoff_interval, clopper_pearson
 from segtrust.selective.plan import Accepted, Need, need, nobody_accepted
 from segtrust.selective.procedure import FEWEST_REFERENCES, Procedure, procedure_of
-from segtrust.selective.shuffling import least_lost_of_ties
+from segtrust.selective.shuffling import least_lost_of_ties, seed_for
 from segtrust.selective.targets import Target, targets_of
 from segtrust.selective.vectors import check_delta
 
@@ -107,8 +108,8 @@ def certify(
     >>> both.certified, both.threshold >= certify(cases, [Target(0.2)]).threshold
     (True, True)
     """
-    procedure = procedure_of(procedure)
     _check_cases(cases)
+    procedure = _seeded(procedure_of(procedure), cases)
     cases.refuse(used_ids)
     bench, steps = walk_candidates(cases, targets, delta, procedure)
     operation = _operation(bench, steps, delta)
@@ -129,7 +130,7 @@ def walk_candidates(
     """Walk the sequences; give the cases as they were tested, and all tests."""
     delta = check_delta(delta)
     targets = targets_of(targets)
-    tested, reference = _split(cases, procedure)
+    tested, reference = _split(cases, _seeded(procedure, cases))
     bench = Bench(tested, targets, procedure)
     level = delta / len(procedure.start_coverages)
     sequences = (procedure.candidates(reference, start) for start in procedure.start_coverages)
@@ -171,11 +172,18 @@ def _check_cases(cases: Any) -> None:
         )
 
 
+def _seeded(procedure: Procedure, cases: CalibrationCases) -> Procedure:
+    """Give the procedure with the seed that decides which cases are set aside, if any are."""
+    if cases.reference is not None:
+        return procedure
+    return replace(procedure, seed=seed_for(cases.confidence, procedure.seed))
+
+
 def _split(cases: CalibrationCases, procedure: Procedure) -> tuple[CalibrationCases, Any]:
     """Give the cases to test on, and the confidences from which candidates are taken."""
     if cases.reference is not None:
         return cases, cases.reference
-    shuffled = cases.shuffled(procedure.seed)
+    shuffled = cases.shuffled(procedure.seed or 0)
     units = shuffled.units
     aside = units < round(procedure.set_aside * (units.max() + 1))
     if aside.sum() < FEWEST_REFERENCES or (~aside).sum() < 2:

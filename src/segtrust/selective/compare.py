@@ -10,7 +10,7 @@ import numpy as np
 from segtrust.selective.resample import Bootstrap, bootstrap_of, interval_of
 from segtrust.selective.sample import Sample
 from segtrust.selective.statistic import Statistic, get_statistic
-from segtrust.selective.vectors import check_length, confidences_of
+from segtrust.selective.vectors import vector
 
 __all__ = ["Comparison", "compare_estimators"]
 
@@ -84,8 +84,8 @@ def compare_estimators(
     statistic, patients
         As for `bootstrap_interval`; patients are then drawn, left out and flipped as wholes.
     bootstrap
-        As for `bootstrap_interval`, but ``method="percentile"`` where not given: for a difference the
-        corrections of BCa cost more coverage than they bring.
+        As for `bootstrap_interval`, but percentiles are suited: for a difference the corrections of BCa cost
+        more coverage than they bring.
 
     Examples
     --------
@@ -97,8 +97,8 @@ def compare_estimators(
     """
     statistic = get_statistic(statistic)
     bootstrap = bootstrap_of(bootstrap, "percentile")
-    a, b = confidences_of(confidence_a, fewest=2), confidences_of(confidence_b)
-    check_length(b, a.size, "confidence_b")
+    a = vector(confidence_a, "confidence_a", fewest=2)
+    b = vector(confidence_b, "confidence_b", n=a.size)
     sample = Sample.of(loss, a.size, patients)
     value_a, value_b = (sample.value(statistic, each) for each in (a, b))
     resamples = sample.resamples(statistic, [(1.0, a), (-1.0, b)])

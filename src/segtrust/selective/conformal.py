@@ -24,7 +24,7 @@ from segtrust.selective.coverage import exact
 from segtrust.selective.labels import texts_of
 from segtrust.selective.recalibration import Recalibration
 from segtrust.selective.seen import HashedIds, ids_of, refuse_seen
-from segtrust.selective.shuffling import shuffled_places
+from segtrust.selective.shuffling import seed_for, shuffled_places
 from segtrust.selective.vectors import check_fraction, check_number, check_seed, confidences_of, dices_of
 
 __all__ = ["ConformalDice"]
@@ -52,7 +52,7 @@ class ConformalDice:
     train_share
         Share of each cell that the curve is learned from; the errors of the others are ranked.
     seed
-        Of the random split.
+        Of the random split; without, it is new each time where many confidences are equal. `fit` keeps it.
     recalibration, cells, used_ids
         What `fit` has learned, and from whom.
 
@@ -71,7 +71,7 @@ class ConformalDice:
     threshold: float | None = None
     predictor: str = "isotonic"
     train_share: float = 0.5
-    seed: int = 0
+    seed: int | None = None
     recalibration: Recalibration | None = None
     cells: tuple[ConformalCell, ...] = ()
     used_ids: frozenset[str] | HashedIds = frozenset()
@@ -80,7 +80,8 @@ class ConformalDice:
         """Check the options."""
         check_fraction(self.level, "level", open_ends=True)
         check_fraction(self.train_share, "train_share", open_ends=True)
-        check_seed(self.seed)
+        if self.seed is not None:
+            check_seed(self.seed)
         if self.predictor not in _PREDICTORS:
             raise ParameterError(f"predictor: expected one of {_PREDICTORS}, got {self.predictor!r}.")
         if self.threshold is not None:
@@ -113,11 +114,12 @@ class ConformalDice:
         dice = dices_of(dice, confidence.size, ids=ids)
         names = refuse_seen(ids, used_ids, confidence.size)
         keys = self._keys(confidence, groups, ids)
-        learns = self._split(keys, shuffled_places(self.seed, confidence, ids=names or None))
+        seed = seed_for(confidence, self.seed)
+        learns = self._split(keys, shuffled_places(seed, confidence, ids=names or None))
         curve = Recalibration.fit(confidence[learns], dice[learns]) if learns.any() else None
         errors = _expected(curve, confidence) - dice
         cells = [self._cell(key, errors[(keys == key) & ~learns]) for key in np.unique(keys)]
-        return replace(self, recalibration=curve, cells=tuple(cells), used_ids=frozenset(names))
+        return replace(self, seed=seed, recalibration=curve, cells=tuple(cells), used_ids=frozenset(names))
 
     def interval(
         self, confidence: Any, group: Any = None, *, ids: Sequence[Any] | None = None

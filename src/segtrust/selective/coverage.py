@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.selective.vectors import check_fraction, confidences_of
+from segtrust.selective.vectors import check_delta, check_fraction, confidences_of
 
 __all__ = ["CoverageThreshold", "exact", "reach_probability", "threshold_for_coverage"]
 
@@ -157,9 +157,7 @@ def threshold_for_coverage(
         rank = min(n, math.floor((n + 1) * (1 - exact(target))))
         guarantee = 1.0 - rank / (n + 1) if rank else 0.0
     else:
-        rank = _rank_with_confidence(
-            target, n, float(1 - exact(check_fraction(delta, "delta", open_ends=True)))
-        )
+        rank = _rank_with_confidence(target, n, float(1 - exact(check_delta(delta))))
         guarantee = reach_probability(target, n, rank)
     threshold = float(np.partition(confidence, rank - 1)[rank - 1]) if rank else None
     coverage = float(np.mean(confidence >= threshold)) if rank else 0.0

@@ -113,7 +113,8 @@ class RiskCoverageCurve:
     def random(self) -> RiskCoverageCurve:
         """Curve of a confidence that knows nothing: the mean loss at each coverage.
 
-        This is exact, the mean over all orders of the cases, and not simulated. It has two points.
+        This is not simulated: where all cases weigh the same it is the mean over all their orders. It has two
+        points; its area in other conventions than the paper's is `random_area`.
         """
         coverages, thresholds = _locked(np.array([0.0, 1.0])), _locked(np.array([np.inf, 0.0]))
         risks = _locked(np.full(2, self.full_risk))

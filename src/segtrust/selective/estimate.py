@@ -14,7 +14,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from segtrust.errors import NotFittedError, TooFewCasesError
+from segtrust.errors import NotFittedError, ParameterError, TooFewCasesError
 from segtrust.selective.recalibration import Recalibration, monotone_values
 from segtrust.selective.seen import HashedIds, ids_of, refuse_seen
 from segtrust.selective.two_sample import DriftTest, drift_test
@@ -74,6 +74,20 @@ class MeanDice:
         return {**asdict(self), "test": self.test.to_dict()}
 
 
+_PERMUTATIONS = 1999
+
+
+def _watches(watches: Any) -> list[Alarm]:
+    """Give what watches, as a list; refuse what cannot ring."""
+    if isinstance(watches, str) or not isinstance(watches, Iterable | None):
+        raise ParameterError(f"watches: expected a list of drift tests or martingales, got {watches!r}.")
+    found = list(watches or ())
+    for each in found:
+        if not hasattr(each, "alarm") or not hasattr(each, "explain"):
+            raise ParameterError(f"watches: expected drift tests or martingales, got {each!r}.")
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class MeanDiceEstimator:
     """Estimate the mean Dice of unlabelled cases from their confidences.
@@ -86,7 +100,7 @@ class MeanDiceEstimator:
     alpha
         Level of the two-sample test that comes before every estimate.
     resamples
-        Number of resamples.
+        Number of resamples, at least 100.
     seed
         Of the resamples and the test.
     confidence, dice, used_ids
@@ -118,7 +132,7 @@ class MeanDiceEstimator:
         check_fraction(self.level, "level", open_ends=True)
         check_fraction(self.alpha, "alpha", open_ends=True)
         check_seed(self.seed)
-        check_count(self.resamples, "resamples")
+        check_count(self.resamples, "resamples", least=100)
 
     def fit(
         self,
@@ -159,8 +173,9 @@ class MeanDiceEstimator:
         new = confidences_of(confidence, ids=ids, fewest=2)
         refuse_seen(ids, self.used_ids if ids is not None else None, new.size)
         self._check_test(new.size)
-        test = drift_test(self.confidence, new, alpha=self.alpha, seed=self.seed)
-        reasons = [each.explain() for each in (test, *(watches or ())) if each.alarm]
+        enough = max(_PERMUTATIONS, math.ceil(1.0 / self.alpha))
+        test = drift_test(self.confidence, new, alpha=self.alpha, permutations=enough, seed=self.seed)
+        reasons = [each.explain() for each in (test, *_watches(watches)) if each.alarm]
         value, lower, upper = (None, None, None) if reasons else self._value_and_interval(new)
         return MeanDice(
             value=value,

@@ -41,6 +41,8 @@ def _draw_references(curve: Any, ax: Any) -> None:
 
 def _dress(ax: Any) -> None:
     ax.set(xlabel="coverage", ylabel="selective risk", xlim=(0.0, 1.0))
+    ax.autoscale(axis="y")  # a limit set for the curve before would cut this one off
+    ax.autoscale_view(scalex=False)
     ax.set_ylim(bottom=0.0)
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(axis="y", color="#dddddd", linewidth=0.6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -128,6 +128,7 @@ class Policy:
             raise ParameterError(f"made: expected a datetime with its zone, got {made!r}.")
         if certificate.operation is None:
             raise PolicyError(f"There is no threshold to make a policy of. {certificate}")
+        _refuse_own_cases(certificate, scoring)
         return cls(
             scoring,
             certificate.operation,
@@ -336,12 +337,11 @@ class Policy:
         """Refuse confidences that were made otherwise; the predictor is judged by `for_predictor`."""
         if not isinstance(scoring, Scoring):
             raise ParameterError(f"scoring: expected Scoring(...), got {scoring!r}.")
-        ours, theirs = (asdict(replace(each, predictor="")) for each in (self.scoring, scoring))
-        differing = [name for name in ours if ours[name] != theirs[name]]
+        differing = self.scoring.difference(scoring)
         if differing:
-            name = differing[0]
+            name, ours, theirs = differing
             raise PolicyError(
-                f"{name}: this policy was made with {ours[name]!r}, the confidences with {theirs[name]!r}. "
+                f"{name}: this policy was made with {ours!r}, the confidences with {theirs!r}. "
                 "Score the cases again as the policy says, or calibrate anew."
             )
 
@@ -383,6 +383,13 @@ _KINDS: dict[str, type] = {
     "made": str,
     "versions": Mapping,
 }
+
+
+def _refuse_own_cases(certificate: Certificate, scoring: Any) -> None:
+    """Refuse a promise on cases that the estimator or the recalibration has learned from."""
+    used = certificate.evidence.used_ids
+    if isinstance(scoring, Scoring) and used:
+        refuse_seen(sorted(used), scoring.seen_ids, len(used))
 
 
 def _standing_of(value: Any) -> Standing:

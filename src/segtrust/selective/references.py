@@ -17,6 +17,9 @@ _TELLING = 10
 
 _CHANCE = 1e-6
 
+_DIGITS_LOST = 1e-6
+"""Distance of a value to its copy in single precision or with six decimals, as a share of the largest."""
+
 
 def references_of(reference: Any, confidence: Any) -> Any:
     """Check confidences of unlabelled cases: finite, enough, and not those of the calibration cases.
@@ -37,7 +40,8 @@ def references_of(reference: Any, confidence: Any) -> Any:
             f"reference: expected confidences of at least {FEWEST_REFERENCES} unlabelled cases, got "
             f"{found.size}. Give more, or none: a share of the labelled cases is then set aside instead."
         )
-    if _same(found, confidence) or _shared(found, confidence):
+    near = _snapped(found, confidence)
+    if found is confidence or _same(near, confidence) or _shared(near, confidence):
         raise ParameterError(
             "reference: expected confidences of other cases, got those of the calibration cases, all or a "
             "part of them. Leave the reference out to have a share of the labelled cases set aside instead."
@@ -45,10 +49,18 @@ def references_of(reference: Any, confidence: Any) -> Any:
     return found
 
 
+def _snapped(found: Any, confidence: Any) -> Any:
+    """Put values where a confidence is, if that is nearly there: copies may have lost digits in a file."""
+    ordered = np.sort(confidence)
+    right = np.clip(np.searchsorted(ordered, found), 1, ordered.size - 1)
+    below, above = ordered[right - 1], ordered[right]
+    nearest = np.where(found - below <= above - found, below, above)
+    lost = _DIGITS_LOST * np.abs(ordered[[0, -1]]).max()
+    return np.where(np.abs(found - nearest) <= lost, nearest, found)
+
+
 def _same(found: Any, confidence: Any) -> bool:
     """Whether the vectors agree case by case, and would hardly do so by chance."""
-    if found is confidence:
-        return True
     if not np.array_equal(found, confidence):
         return False
     shares = np.unique(found, return_counts=True)[1] / found.size

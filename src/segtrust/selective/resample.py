@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,8 @@ __all__ = ["Bootstrap", "BootstrapInterval", "bootstrap_interval", "bootstrap_of
 MOST_GROUPS = 1000
 """Units beyond this number are left out in as many groups; the acceleration then errs by less than 0.001."""
 
-METHODS = ("bca", "percentile")
+SUITED = "suited"
+METHODS = (SUITED, "bca", "percentile")
 
 
 @dataclass(frozen=True)
@@ -32,19 +33,20 @@ class Bootstrap:
     level
         Probability that the interval is meant to hold the true value with.
     method
-        ``"bca"``, corrected for bias and skewness (Efron 1987), or ``"percentile"``.
+        ``"bca"``, corrected for bias and skewness (Efron 1987), ``"percentile"``, or ``"suited"``: the one
+        that holds the true value more often for the statistic at hand.
     seed
         A whole number.
 
     Examples
     --------
     >>> Bootstrap(level=0.9).method
-    'bca'
+    'suited'
     """
 
     resamples: int = 10_000
     level: float = 0.95
-    method: str = "bca"
+    method: str = SUITED
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -96,10 +98,11 @@ class BootstrapInterval:
 
 
 def bootstrap_of(bootstrap: Bootstrap | None, method: str) -> Bootstrap:
-    """Give the usual options with this method where none are said; refuse what is none."""
+    """Give the usual options where none are said, with this method unless another is; refuse what is none."""
     if not isinstance(bootstrap, Bootstrap | None):
         raise ParameterError(f"bootstrap: expected Bootstrap(...), got {bootstrap!r}.")
-    return Bootstrap(method=method) if bootstrap is None else bootstrap
+    found = bootstrap or Bootstrap()
+    return replace(found, method=method) if found.method == SUITED else found
 
 
 def bootstrap_interval(
@@ -126,8 +129,8 @@ def bootstrap_interval(
         patient resemble each other, and an interval that takes them for separate evidence is too short. With
         few patients it is too short all the same: see Notes.
     bootstrap
-        Number of resamples, level, method and seed. Where not given: 10,000 resamples, 95 %, seed 0, and BCa,
-        but percentiles for a coverage at a risk.
+        Number of resamples, level, method and seed. Where not given: 10,000 resamples, 95 %, seed 0. Suited
+        is BCa, but percentiles for a coverage at a risk.
 
     Returns
     -------

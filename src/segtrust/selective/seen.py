@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from segtrust.errors import CaseLengthError, CaseValueError, ParameterError, SeenCasesError
 from segtrust.saved import check_keys
 from segtrust.selective.labels import text_of
@@ -17,6 +19,8 @@ from segtrust.selective.vectors import check_length
 __all__ = ["HashedIds", "ids_of", "names_of", "refuse_seen"]
 
 _SHOWN = 3
+_MISSING = ("<NA>", "NaT", "nan")
+"""What pandas and NumPy write for a missing value."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,8 @@ def _name_of(value: Any) -> str | None:
     """Give an id as text; ``None`` where it is missing. What is no number may be anything, such as a path."""
     if value is None or isinstance(value, str | int | float):
         return text_of(value)
-    return text_of(value) or str(value)
+    text = text_of(value) or str(value)
+    return None if text in _MISSING and not isinstance(value, np.str_) else text
 
 
 def names_of(ids: Sequence[Any] | None, n: int) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ under exchangeability it is at most α with probability at most α.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -204,7 +205,11 @@ def drift_test(
     check_fraction(alpha, "alpha", open_ends=True)
     if not isinstance(statistic, str) or statistic not in STATISTICS:
         raise ParameterError(f"statistic: expected one of {', '.join(STATISTICS)}, got {statistic!r}.")
-    check_count(permutations, "permutations")
+    if 1.0 / (1 + check_count(permutations, "permutations")) > alpha:
+        raise ParameterError(
+            f"permutations: with {permutations} the smallest p-value is {1.0 / (1 + permutations):.2g}, and "
+            f"alpha = {alpha:g} is never reached. Give at least {math.ceil(1.0 / alpha) - 1}."
+        )
     pool = _Pool.of(reference, new)
     scale = _scale(statistic, reference.size, new.size)
     return DriftTest(

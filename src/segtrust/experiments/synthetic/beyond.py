@@ -89,9 +89,14 @@ def _part_name(name: str, n: int, point: tuple[float, ...], repeat: int) -> str:
 
 
 def parts_of(beyond: Beyond) -> list[Part]:
-    """Parts of all studies; each weighs the same."""
+    """Parts of all studies; each weighs about what it takes, its images with their pixels."""
+    images = dict(zip(beyond.sizes, beyond.images, strict=True))
     return [
-        Part(_part_name(name, n, point, repeat), partial(run_part, beyond, name, n, point, repeat))
+        Part(
+            _part_name(name, n, point, repeat),
+            partial(run_part, beyond, name, n, point, repeat),
+            weight=max(1, images[n] * n // 10_000),
+        )
         for name, study in STUDIES.items()
         for n in study.sizes(beyond)
         for point in study.points(beyond)

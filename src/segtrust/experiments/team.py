@@ -1,0 +1,134 @@
+"""Processes that compute side by side, with nothing between them and the one that asks.
+
+Each process has a pipe of its own and no thread stands in between, so that work can be broken off at any
+moment (Ctrl-C, a full disk, a fault elsewhere) without waiting for anybody. A pool that is stopped while one
+of its processes writes a large result into a shared pipe may wait for the rest of it for ever.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import Connection, wait
+from pickle import PicklingError
+from typing import Any, Generic, TypeVar
+
+from segtrust.errors import WorkerError
+
+__all__ = ["compute_side_by_side"]
+
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
+_GRACE_S = 5.0
+
+
+def compute_side_by_side(
+    work: Callable[[_Task], _Result], tasks: Sequence[_Task], workers: int
+) -> Generator[tuple[_Task, _Result], None, None]:
+    """Give each task with its result as soon as it is there.
+
+    Parameters
+    ----------
+    work
+        Something that can be sent to another process, as can each task and result. What it raises is raised
+        here, with the place where it happened as a note.
+    tasks
+        Begun in this order.
+    workers
+        Processes, at most one a task. They end when this generator does.
+    """
+    waiting = deque(tasks)
+    team = [_Worker(work) for _ in range(min(workers, len(tasks)))]
+    try:
+        busy = {worker.connection: worker for worker in team if worker.begin(waiting.popleft())}
+        while busy:
+            for connection in wait(list(busy)):
+                worker = busy[connection]  # type: ignore[index]
+                task, result = worker.finish()
+                if waiting:
+                    worker.begin(waiting.popleft())
+                else:
+                    del busy[worker.connection]
+                yield task, result
+    finally:
+        for worker in team:
+            worker.end()
+
+
+class _Worker(Generic[_Task, _Result]):
+    """A process, and the task that it has."""
+
+    def __init__(self, work: Callable[[_Task], _Result]) -> None:
+        # A new interpreter: a copy of this one would inherit locks that its threads hold.
+        context = get_context("spawn")
+        self.connection, other_end = context.Pipe()
+        self._process = context.Process(target=_serve, args=(work, other_end), daemon=True)
+        self._process.start()
+        other_end.close()  # so that the pipe ends with the process
+        self._task: Any = None
+
+    def begin(self, task: _Task) -> bool:
+        self._task = task
+        with suppress(BrokenPipeError):  # it has died: `finish` will tell
+            self.connection.send(task)
+        return True
+
+    def finish(self) -> tuple[_Task, _Result]:
+        try:
+            result, fault = self.connection.recv()
+        except (EOFError, ConnectionResetError):
+            self._process.join(_GRACE_S)
+            name, code = getattr(self._task, "name", self._task), self._process.exitcode
+            raise WorkerError(
+                f"{name}: the process that computed it ended with exit code {code} (-9 is often a lack of "
+                "memory). Run it again, with fewer workers if it happens once more."
+            ) from None
+        if fault is not None:
+            raise fault
+        return self._task, result
+
+    def end(self) -> None:
+        self._process.terminate()
+        self._process.join(_GRACE_S)
+        self.connection.close()
+
+
+def _serve(work: Callable[[Any], Any], connection: Connection) -> None:
+    """Do one task after the other, in a process of its own."""
+    _end_with_parent()
+    with suppress(EOFError, BrokenPipeError):
+        while True:
+            answer = _attempt(work, connection.recv())
+            try:
+                connection.send(answer)
+            except (TypeError, AttributeError, PicklingError) as fault:
+                connection.send(
+                    (None, WorkerError(f"The result cannot be sent to another process: {fault}."))
+                )
+
+
+def _attempt(work: Callable[[Any], Any], task: Any) -> tuple[Any, Exception | None]:
+    try:
+        return work(task), None
+    except Exception as fault:  # noqa: BLE001 - raised by who asked
+        fault.add_note(traceback.format_exc())
+        return None, fault
+
+
+def _end_with_parent() -> None:
+    """See to it that this process ends with the one that started it, and leaves Ctrl-C to that one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=_wait_and_end, args=(parent.sentinel,), daemon=True).start()
+
+
+def _wait_and_end(sentinel: int) -> None:
+    wait([sentinel])
+    os._exit(1)
