@@ -21,9 +21,10 @@ from segtrust.experiments.tuning import (
     tuning_curve,
 )
 from segtrust.report.figures import new_axes, save_figure
-from segtrust.report.runs import write_run
+from segtrust.report.runs import open_run, write_run
 from segtrust.report.styles import style_of
 from segtrust.report.tables import markdown_table, write_csv
+from segtrust.saved import replacing
 
 __all__ = ["TUNED", "TuningRun", "draw_tuning", "reproduce_tuning", "tuning_table"]
 
@@ -84,13 +85,19 @@ def reproduce_tuning(
     workers, advance
         As for `segtrust.experiments.tuning.TuningOptions`.
     """
+    from segtrust import __version__
+
     begin = time.perf_counter()
+    open_run(out, command="reproduce tuning")
     target = run.full_risk()
     options = TuningOptions(
         target_risk=target,
         elsewhere=run.elsewhere,
         folder=out / "parts",
-        about={"ids": [[pair.id for pair in group] for group in (run.cases, run.elsewhere)]},
+        about={
+            "segtrust": __version__,
+            "ids": [[pair.id for pair in group] for group in (run.cases, run.elsewhere)],
+        },
         workers=workers,
         advance=advance,
     )
@@ -114,11 +121,11 @@ def reproduce_tuning(
 
 
 def _write_tables(rows: Sequence[Row], summary: Sequence[Row], folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     write_csv(folder / "tuning.csv", rows)
     write_csv(folder / "summary.csv", summary)
     for name, text in tables_of(summary).items():
-        (folder / f"{name}.md").write_text(text + "\n", encoding="utf-8")
+        with replacing(folder / f"{name}.md") as draft:
+            draft.write_text(text + "\n", encoding="utf-8")
 
 
 def tables_of(summary: Sequence[Row]) -> dict[str, str]:
@@ -163,7 +170,6 @@ def _cell(row: Mapping[str, Any], value: str) -> str:
 
 
 def _write_figures(summary: Sequence[Row], folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     save_figure(draw_tuning(summary, HERE, "aurc"), folder / "aurc")
     if any(row["set"] == ELSEWHERE for row in summary):
         save_figure(draw_tuning(summary, ELSEWHERE, "aurc"), folder / "aurc_elsewhere")
