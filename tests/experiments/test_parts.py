@@ -15,6 +15,7 @@ import pytest
 
 from segtrust.errors import ParameterError
 from segtrust.experiments.parts import Part, PartStore, compute_parts
+from tests.processes import interruptible
 
 PARAMETERS = {"images": 5, "grid": (0.0, 0.5)}
 
@@ -167,7 +168,7 @@ def test_killed_between_parts_it_leaves_whole_files_and_no_process(tmp_path, wor
 def test_interrupted_it_ends_its_processes_and_only_it_complains(tmp_path):
     script, folder = tmp_path / "slow.py", tmp_path / "parts"
     script.write_text(textwrap.dedent(SLOW).replace("sleep(0.2)", "sleep(0.2 if number < 2 else 600)"))
-    command = [sys.executable, str(script), str(folder), "2"]
+    command = interruptible(script, folder, "2")
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
         wait_until(lambda: folder.exists() and len(list(folder.glob("*.npz"))) >= 2)

@@ -12,6 +12,7 @@ import pytest
 
 from segtrust.errors import WorkerError
 from segtrust.experiments.team import compute_side_by_side
+from tests.processes import interruptible
 
 
 def square(number):
@@ -97,7 +98,7 @@ def test_interrupted_at_many_moments_it_always_ends(tmp_path):
     rng = np.random.default_rng(0)
     for _ in range(25):
         with subprocess.Popen(
-            [sys.executable, str(script)],
+            interruptible(script),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
