@@ -66,7 +66,12 @@ class _Queue(Generic[_Task, _Result]):
 
     def results(self) -> list[_Result]:
         if self.faults:
-            raise self.faults[min(self.faults)]
+            fault = self.faults[min(self.faults)]
+            self.faults.clear()  # or fault and queue would hold each other, and with them the map
+            try:
+                raise fault
+            finally:
+                del fault
         return [self.done[at] for at in sorted(self.done)]
 
 

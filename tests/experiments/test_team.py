@@ -65,6 +65,20 @@ def test_a_result_that_cannot_be_sent():
         dict(compute_side_by_side(what_cannot_be_sent, range(2), 2))
 
 
+class NeedsTwoError(Exception):
+    def __init__(self, first, second):
+        super().__init__(f"{first} and {second}")
+
+
+def fail_with_two(number):
+    raise NeedsTwoError("one", "two")
+
+
+def test_a_fault_that_cannot_be_put_together_again_keeps_its_words():
+    with pytest.raises(WorkerError, match="NeedsTwoError: one and two"):
+        dict(compute_side_by_side(fail_with_two, range(2), 2))
+
+
 def test_broken_off_while_large_results_are_on_their_way():
     for taken in range(6):
         found = compute_side_by_side(large, range(8), 2)

@@ -198,3 +198,22 @@ def test_order_statistics_of_an_array(name, n):
     ordered = np.sort(values)
     for rank in {0, n // 3, (n - 1) // 2, n // 2, n - 2, n - 1} & set(range(n)):
         assert order_statistic(values, rank) == ordered[rank]
+
+
+@pytest.mark.parametrize("odd", [0, 1])
+def test_a_large_smooth_map_is_read_twice(odd):
+    """The doubts around its median all lie in one chunk."""
+    rng, depth = np.random.default_rng(0), 80 + odd
+    p = np.linspace(0.02, 0.45, depth)[:, None] + 1e-3 * rng.random((depth, 200_001))
+
+    class Counted:
+        chunks, shape, dtype, reads = (8, 200_001), p.shape, p.dtype, 0
+
+        def __getitem__(self, index):
+            Counted.reads += p[index].size
+            return p[index]
+
+    found = open_map(Counted()).measure(UncertaintyNeeds(median=True)).middle
+    ordered = np.sort(p, axis=None)
+    assert found == (ordered[(p.size - 1) // 2], ordered[p.size // 2])
+    assert Counted.reads == 2 * p.size

@@ -320,6 +320,16 @@ class TestScoring:
             policy(recalibration=scaling.to_dict())
         with pytest.raises(SeenCasesError, match="patient 98"):
             policy(parameters={"weight": 0.5, "used_ids": ["patient 98"]})
+        named = replace(Scoring("tla", {"tau": 0.3, "used_ids": ["patient 97"]}), predictor="fold 0")
+        with pytest.raises(SeenCasesError, match="patient 97"):
+            Policy.from_certificate(FOUND, named)
+        nameless = certify(CalibrationCases(GRID, (1 - GRID) / 2, reference=REFERENCE), [Target(0.2)])
+        with pytest.raises(ParameterError, match="ids: expected the id of each case"):
+            Policy.from_certificate(nameless, named)
+
+    def test_ids_are_not_letters(self):
+        with pytest.raises(ParameterError, match="used_ids: expected a collection of ids, got 'abc'"):
+            Scoring("sdc", {"used_ids": "abc"})
 
     def test_the_empty_masks_are_those_of_the_estimator(self):
         made = Policy.from_certificate(FOUND, Scoring.of(SoftDice(empty="agree")))

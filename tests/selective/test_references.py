@@ -85,3 +85,10 @@ def test_copies_that_have_lost_digits_are_refused(copied):
     confidence = np.random.default_rng(0).random(50)
     with pytest.raises(ParameterError, match="expected confidences of other cases"):
         references_of(copied(confidence), confidence)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("n", "m", "width"), [(300, 10, 1e-4), (2000, 30, 1e-3), (300, 300, 1e-4)])
+def test_other_cases_in_a_narrow_range_are_no_copies(n, m, width, seed):
+    rng = np.random.default_rng(seed)
+    assert references_of(1 - width * rng.random(m), 1 - width * rng.random(n)).size == m

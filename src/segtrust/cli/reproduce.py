@@ -37,10 +37,11 @@ def validity(
     """Show by simulation that certified thresholds keep their promise, and the coverage it costs."""
     from segtrust.experiments.validity import DELTA, settings, simulate_validity
     from segtrust.report.figures import draw_validity, save_figure
-    from segtrust.report.runs import open_run, write_run
+    from segtrust.report.runs import mark_running, open_run, write_run
     from segtrust.report.tables import markdown_table, write_csv, write_markdown
 
     open_run(out, command="reproduce validity")
+    mark_running(out, command="reproduce validity")
     begin = time.perf_counter()
     with progress_bar("draws", draws * len(settings()), goes_on=False) as advance:
         outcomes = list(simulate_validity(draws=draws, seed=seed, advance=advance))

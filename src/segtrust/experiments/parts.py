@@ -22,11 +22,13 @@ from segtrust.errors import ParameterError
 from segtrust.experiments.team import compute_side_by_side
 from segtrust.saved import replacing
 
-__all__ = ["Part", "PartStore", "compute_parts"]
+__all__ = ["Part", "PartStore", "compute_parts", "store_of"]
 
 Arrays = dict[str, Any]
 
 _PARAMETERS, _SECONDS = "made with", "seconds"
+_DAMAGED = (ValueError, KeyError, EOFError, OSError, RuntimeError, zipfile.BadZipFile)
+"""What reading a damaged file may raise; `NotImplementedError` is among them."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,8 @@ class PartStore:
     parameters: Mapping[str, Any]
 
     def count(self, names: Iterable[str]) -> int:
-        """Tell how many of some parts have a file that can be read, whatever they were made with."""
-        return sum(self._read(self._path(name)) is not None for name in names)
+        """Tell how many of some parts are there; `load` says what is refused."""
+        return sum(self.load(name) is not None for name in names)
 
     def load(self, name: str) -> Arrays | None:
         """Give a finished part, or ``None``; a file that cannot be read counts as unfinished.
@@ -97,12 +99,13 @@ class PartStore:
         """Give what a part was made with, and its arrays; ``None`` for no file or a damaged one."""
         if path is None or not path.exists():
             return None
-        try:
-            with path.open("rb") as file, np.load(file) as kept:
-                arrays = dict(kept)
-            return json.loads(str(arrays.pop(_PARAMETERS))), arrays
-        except (ValueError, KeyError, EOFError, zipfile.BadZipFile):
-            return None
+        with path.open("rb") as file:
+            try:
+                with np.load(file) as kept:
+                    arrays = dict(kept)
+                return json.loads(str(arrays.pop(_PARAMETERS))), arrays
+            except _DAMAGED:
+                return None
 
     def _check(self, path: Path, made_with: Mapping[str, Any]) -> None:
         asked = json.loads(json.dumps(dict(self.parameters)))
@@ -126,6 +129,14 @@ class PartStore:
 
     def _path(self, name: str) -> Path | None:
         return None if self.folder is None else self.folder / f"{name}.npz"
+
+
+def store_of(folder: str | Path | None, parameters: Mapping[str, Any]) -> PartStore:
+    """Give the store of an experiment, whose parts depend on its parameters and on the version."""
+    from segtrust import __version__
+
+    path = None if folder is None else Path(folder)
+    return PartStore(path, {"segtrust": __version__, **parameters})
 
 
 def compute_parts(

@@ -8,6 +8,7 @@ of its processes writes a large result into a shared pipe may wait for the rest 
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import threading
 import traceback
@@ -16,7 +17,6 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
-from pickle import PicklingError
 from typing import Any, Generic, TypeVar
 
 from segtrust.errors import WorkerError
@@ -87,7 +87,8 @@ class _Worker(Generic[_Task, _Result]):
             name, code = getattr(self._task, "name", self._task), self._process.exitcode
             raise WorkerError(
                 f"{name}: the process that computed it ended with exit code {code} (-9 is often a lack of "
-                "memory). Run it again, with fewer workers if it happens once more."
+                "memory; 1 a script that does not guard its own code by `if __name__ == '__main__'`). Run it "
+                "again, with fewer workers if memory was short."
             ) from None
         if fault is not None:
             raise fault
@@ -107,7 +108,7 @@ def _serve(work: Callable[[Any], Any], connection: Connection) -> None:
             answer = _attempt(work, connection.recv())
             try:
                 connection.send(answer)
-            except (TypeError, AttributeError, PicklingError) as fault:
+            except (TypeError, AttributeError, pickle.PicklingError) as fault:
                 connection.send(
                     (None, WorkerError(f"The result cannot be sent to another process: {fault}."))
                 )
@@ -118,7 +119,16 @@ def _attempt(work: Callable[[Any], Any], task: Any) -> tuple[Any, Exception | No
         return work(task), None
     except Exception as fault:  # noqa: BLE001 - raised by who asked
         fault.add_note(traceback.format_exc())
-        return None, fault
+        return None, _sendable(fault)
+
+
+def _sendable(fault: Exception) -> Exception:
+    """Give a fault that arrives as it is: some cannot be sent, or cannot be put together again."""
+    try:
+        pickle.loads(pickle.dumps(fault))
+    except Exception:  # noqa: BLE001 - whatever its class does
+        return WorkerError(f"{type(fault).__name__}: {fault}\n{traceback.format_exc()}")
+    return fault
 
 
 def _end_with_parent() -> None:

@@ -77,7 +77,7 @@ def as_binary_on_device(mask: Any, source: str = "mask") -> Any:
 def put_beside(mask: Any, p: Any, source: str = "mask") -> Any:
     """Bring a mask that lies elsewhere, or belongs to another library, to where a map is."""
     if isinstance(mask, np.ndarray):  # as bool, for some types, byte orders and strides have no twin there
-        mask = np.asarray(as_binary(mask, source).view(bool), order="C")
+        mask = np.require(as_binary(mask, source).view(bool), requirements=["C", "W"])
     return array_namespace(p).asarray(mask, device=device_of(p))
 
 

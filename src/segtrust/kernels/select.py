@@ -53,7 +53,7 @@ def bracket_from_sample(sample: Any, fraction: float) -> Bracket:
 
 
 def order_statistic(values: Any, rank: int) -> float:
-    """Value of a rank, counted from 0, in an array; several times faster than `numpy.partition` on all of it.
+    """Value of a rank, counted from 0, in an array; mostly several times faster than `numpy.partition`.
 
     Some of the values bracket the one that is sought, which is then found among those inside.
 

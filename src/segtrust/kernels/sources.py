@@ -20,7 +20,7 @@ from segtrust.kernels.select import SAMPLE, Selector, bracket_from_sample, sampl
 from segtrust.kernels.statistics import Counts, DiceStatistics, UncertaintyStatistics
 from segtrust.kernels.sweep import Ranks, UncertaintyRequest
 from segtrust.kernels.tiles import extended, is_chunked, read_tile, tiles_of
-from segtrust.kernels.uncertainty import Bracket, entropy_map
+from segtrust.kernels.uncertainty import COLLECT, Bracket, entropy_map
 from segtrust.kernels.view import MapView, is_packed, view_map
 
 __all__ = ["ChunkedMap", "HostMap", "MemoryMap", "open_host_map"]
@@ -63,7 +63,12 @@ class HostMap(ABC):
 
     def ranks(self, bracket: Bracket) -> Ranks:
         """Count the pixels around a bracket of doubts; a pass of its own."""
-        return self.sweep(UncertaintyRequest(entropies=False, bracket=bracket))[1]
+        return self.sweep(UncertaintyRequest(entropies=False, bracket=bracket, room=self._room))[1]
+
+    @property
+    def _room(self) -> int:
+        """Room for all doubts of a bracket from a sample, also where they lie in one segment."""
+        return max(COLLECT, self.n // 50)
 
     def measure(self, needs: UncertaintyNeeds) -> UncertaintyStatistics:
         """Statistics of the doubts and entropies, the median included where it is needed."""
@@ -76,15 +81,15 @@ class HostMap(ABC):
             return self.sweep(request)[0]
         sample = self.sample()
         bracket = bracket_from_sample(sample, 0.5)
-        statistics, ranks = self.sweep(replace(request, bracket=bracket))
+        statistics, ranks = self.sweep(replace(request, bracket=bracket, room=self._room))
         selector = Selector(self.ranks, self.n, sample, bracket, ranks)
         return replace(statistics, middle=_middle(selector))
 
 
 def _middle(selector: Selector) -> tuple[float, float]:
     """Give the two middle values; of an odd number the middle one twice."""
-    lower, upper = selector.pair((selector.n - 1) // 2)
-    return lower, lower if selector.n % 2 else upper
+    middle = (selector.n - 1) // 2
+    return (selector.one(middle),) * 2 if selector.n % 2 else selector.pair(middle)
 
 
 class MemoryMap(HostMap):

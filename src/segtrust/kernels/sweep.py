@@ -27,6 +27,7 @@ from segtrust.kernels.sums import (
 )
 from segtrust.kernels.uncertainty import (
     BLOCK,
+    COLLECT,
     NOWHERE,
     Bracket,
     Measures,
@@ -124,16 +125,21 @@ class UncertaintyRequest:
         Side of the box whose largest Σ u is wanted; ``None`` for none.
     bracket
         Doubts between which an order statistic is sought.
+    room
+        Most doubts inside the bracket that one segment keeps.
     """
 
     entropies: bool = True
     doubt_limit: float = math.inf
     side: int | None = None
     bracket: Bracket = NOWHERE
+    room: int = COLLECT
 
     def new_measures(self) -> Measures:
         """Empty accumulators for this request."""
-        return new_measures(bracket=self.bracket, doubt_limit=self.doubt_limit, entropies=self.entropies)
+        return new_measures(
+            bracket=self.bracket, doubt_limit=self.doubt_limit, entropies=self.entropies, room=self.room
+        )
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ BLOCK = 2048
 """Pixels a round; its few buffers fit the first-level cache."""
 
 COLLECT = 1 << 17
-"""Most doubts inside a bracket that one segment keeps; beyond it only their number is right."""
+"""Doubts inside a bracket that one segment has room for at least; of more only their number is right."""
 
 _ROWS = 4
 """A block is looked at as so many rows, so that one look tells whether a column has a doubt in a bracket."""
@@ -76,9 +76,11 @@ class Measures(NamedTuple):
     """Whether any sum of entropies is wanted."""
 
 
-def new_measures(*, bracket: Bracket = NOWHERE, doubt_limit: float, entropies: bool) -> Measures:
-    """Empty accumulators for one segment."""
-    room = COLLECT if bracket.low <= bracket.high else 0
+def new_measures(
+    *, bracket: Bracket = NOWHERE, doubt_limit: float, entropies: bool, room: int = COLLECT
+) -> Measures:
+    """Empty accumulators for one segment; room that is not used takes no memory."""
+    room = room if bracket.low <= bracket.high else 0
     return Measures(
         np.zeros(4),
         np.array([0.5, 0.0]),

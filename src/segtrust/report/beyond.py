@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.experiments.parts import PartStore
+from segtrust.experiments.parts import store_of
 from segtrust.experiments.synthetic.beyond import BeyondResults, parts_of, run_beyond
 from segtrust.experiments.synthetic.settings import Beyond
 from segtrust.experiments.synthetic.studies import HALVES, STUDIES, studies_of
 from segtrust.report.figures import new_axes, save_figure, shade
-from segtrust.report.runs import open_run, write_run
+from segtrust.report.runs import mark_running, open_run, write_run
 from segtrust.report.styles import Style, style_of
 from segtrust.report.tables import write_csv, write_markdown
 
@@ -55,7 +55,9 @@ def reproduce_beyond(
     begin = time.perf_counter()
     settings, out = settings or Beyond(), Path(out)
     open_run(out, command="reproduce synthetic-beyond")
-    reused = PartStore(out / "parts", {}).count(part.name for part in parts_of(settings))
+    store = store_of(out / "parts", settings.parameters())
+    reused = store.count(part.name for part in parts_of(settings))
+    mark_running(out, command="reproduce synthetic-beyond")
     results = run_beyond(settings, folder=out / "parts", workers=workers, advance=advance)
     computed = time.perf_counter()
     for name in studies_of(settings):

@@ -15,7 +15,7 @@ from typing import Any
 from segtrust.errors import ParameterError
 from segtrust.saved import remove_old_drafts, write_json
 
-__all__ = ["open_run", "write_run"]
+__all__ = ["mark_running", "open_run", "write_run"]
 
 RESULTS = ("tables", "figures")
 """Folders that every run has."""
@@ -23,8 +23,6 @@ RESULTS = ("tables", "figures")
 
 def open_run(folder: Path, *, command: str) -> None:
     """Make a folder ready for the results of a command, before anything is computed.
-
-    Its ``run.json`` says until `write_run` that the run is not finished.
 
     Raises
     ------
@@ -42,7 +40,11 @@ def open_run(folder: Path, *, command: str) -> None:
     for name in RESULTS:
         _make_writable(folder / name)
     remove_old_drafts(folder)
-    write_json(path, {"command": command, "finished": None})
+
+
+def mark_running(folder: Path, *, command: str) -> None:
+    """Let ``run.json`` say until `write_run` that the run is not finished."""
+    write_json(folder / "run.json", {"command": command, "finished": None})
 
 
 def _make_writable(folder: Path) -> None:

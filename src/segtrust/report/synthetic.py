@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.experiments.parts import PartStore
+from segtrust.experiments.parts import store_of
 from segtrust.experiments.synthetic import (
     EXPERIMENTS,
     Experiment,
@@ -22,7 +22,7 @@ from segtrust.experiments.synthetic import (
 )
 from segtrust.experiments.synthetic.paper import parts_of
 from segtrust.report.figures import COLUMN, new_axes, save_figure, shade
-from segtrust.report.runs import open_run, write_run
+from segtrust.report.runs import mark_running, open_run, write_run
 from segtrust.report.styles import Style, style_of
 from segtrust.report.tables import write_csv, write_markdown
 
@@ -75,7 +75,9 @@ def reproduce_synthetic(
     begin = time.perf_counter()
     settings, out = settings or Synthetic(), Path(out)
     open_run(out, command="reproduce synthetic")
-    reused = PartStore(out / "parts", {}).count(part.name for part in parts_of(settings))
+    store = store_of(out / "parts", settings.parameters())
+    reused = store.count(part.name for part in parts_of(settings))
+    mark_running(out, command="reproduce synthetic")
     results = run_synthetic(settings, folder=out / "parts", workers=workers, advance=advance)
     computed = time.perf_counter()
     _write_tables(results, out / "tables")

@@ -21,7 +21,7 @@ from segtrust.experiments.tuning import (
     tuning_curve,
 )
 from segtrust.report.figures import new_axes, save_figure
-from segtrust.report.runs import open_run, write_run
+from segtrust.report.runs import mark_running, open_run, write_run
 from segtrust.report.styles import style_of
 from segtrust.report.tables import markdown_table, write_csv
 from segtrust.saved import replacing
@@ -89,6 +89,7 @@ def reproduce_tuning(
 
     begin = time.perf_counter()
     open_run(out, command="reproduce tuning")
+    mark_running(out, command="reproduce tuning")
     target = run.full_risk()
     options = TuningOptions(
         target_risk=target,

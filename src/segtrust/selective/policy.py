@@ -130,7 +130,7 @@ class Policy:
             raise PolicyError(f"There is no threshold to make a policy of. {certificate}")
         _refuse_own_cases(certificate, scoring)
         return cls(
-            scoring,
+            replace(scoring, seen_ids=frozenset()) if isinstance(scoring, Scoring) else scoring,
             certificate.operation,
             certificate.targets,
             certificate.delta,
@@ -387,9 +387,9 @@ _KINDS: dict[str, type] = {
 
 def _refuse_own_cases(certificate: Certificate, scoring: Any) -> None:
     """Refuse a promise on cases that the estimator or the recalibration has learned from."""
-    used = certificate.evidence.used_ids
-    if isinstance(scoring, Scoring) and used:
-        refuse_seen(sorted(used), scoring.seen_ids, len(used))
+    if isinstance(scoring, Scoring):
+        used = certificate.evidence.used_ids
+        refuse_seen(sorted(used) if used else None, scoring.seen_ids, len(used))
 
 
 def _standing_of(value: Any) -> Standing:

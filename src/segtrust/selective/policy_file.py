@@ -21,7 +21,7 @@ __all__ = ["plain_parts", "rebuilt_parts"]
 def plain_parts(policy: Any) -> dict[str, Any]:
     """Give all attributes of a policy as plain values; no id is in the clear."""
     values = {each.name: _saved(getattr(policy, each.name)) for each in fields(policy)}
-    del values["evidence"]["used_ids"]
+    del values["evidence"]["used_ids"], values["scoring"]["seen_ids"]
     found: dict[str, Any] = plain(values, "policy")
     return found
 
@@ -39,7 +39,7 @@ def rebuilt_parts(values: Mapping[str, Any], source: str) -> dict[str, Any]:
     """Give the parts of a policy that are more than plain values, each checked."""
     parts: dict[str, type] = {"scoring": Scoring, "operation": Operation, "procedure": Procedure}
     found: dict[str, Any] = {
-        name: rebuild(kind, values[name], f"{source}: {name}", error=PolicyError)
+        name: rebuild(kind, values[name], f"{source}: {name}", error=PolicyError, without=("seen_ids",))
         for name, kind in parts.items()
     }
     about, targets = f"{source}: evidence", values["targets"]

@@ -40,8 +40,8 @@ def references_of(reference: Any, confidence: Any) -> Any:
             f"reference: expected confidences of at least {FEWEST_REFERENCES} unlabelled cases, got "
             f"{found.size}. Give more, or none: a share of the labelled cases is then set aside instead."
         )
-    near = _snapped(found, confidence)
-    if found is confidence or _same(near, confidence) or _shared(near, confidence):
+    copied = found is confidence or _same(found, confidence) or _shared(found, confidence)
+    if copied or _shared(_snapped(found, confidence), confidence):
         raise ParameterError(
             "reference: expected confidences of other cases, got those of the calibration cases, all or a "
             "part of them. Leave the reference out to have a share of the labelled cases set aside instead."
@@ -56,6 +56,10 @@ def _snapped(found: Any, confidence: Any) -> Any:
     below, above = ordered[right - 1], ordered[right]
     nearest = np.where(found - below <= above - found, below, above)
     lost = _DIGITS_LOST * np.abs(ordered[[0, -1]]).max()
+    # About the chance that a value of another case is that near to one of these.
+    crowded = np.mean(np.diff(ordered) <= 2.0 * lost)
+    if crowded**found.size > _CHANCE:
+        return found
     return np.where(np.abs(found - nearest) <= lost, nearest, found)
 
 

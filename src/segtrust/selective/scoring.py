@@ -8,7 +8,7 @@ from typing import Any
 
 from segtrust.errors import ParameterError, UnknownNameError
 from segtrust.saved import plain
-from segtrust.selective.seen import ids_of
+from segtrust.selective.seen import used_names
 
 __all__ = ["Scoring"]
 
@@ -29,6 +29,9 @@ class Scoring:
         and then left out: they do not change a confidence, and a policy holds no id in the clear.
     predictor
         Which model made the maps, in words: a fold and an ensemble of folds are different predictors.
+    seen_ids
+        Ids of the cases that the estimator and the recalibration have learned from, gathered from the
+        ``used_ids`` of both; a policy does not keep them.
 
     Examples
     --------
@@ -41,6 +44,7 @@ class Scoring:
     empty: str = "paper"
     recalibration: Mapping[str, Any] | None = None
     predictor: str = ""
+    seen_ids: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     @classmethod
     def of(cls, estimator: Any, **about: Any) -> Scoring:
@@ -65,19 +69,13 @@ class Scoring:
             raise ParameterError(f"estimator: expected a name, got {self.estimator!r}.")
         if not isinstance(self.predictor, str):
             raise ParameterError(f"predictor: expected a name, or nothing, got {self.predictor!r}.")
-        seen = [_ids_in(self.parameters, "parameters"), _ids_in(self.recalibration or {}, "recalibration")]
-        object.__setattr__(self, "_seen", frozenset().union(*seen))
+        learned = _ids_in(self.parameters, "parameters") | _ids_in(self.recalibration or {}, "recalibration")
+        object.__setattr__(self, "seen_ids", used_names(self.seen_ids) | learned)
         parameters = _copied(self.parameters, "parameters")
         object.__setattr__(self, "empty", _empty_of(self.empty, parameters.pop("empty", None)))
         object.__setattr__(self, "parameters", parameters)
         if self.recalibration is not None:
             object.__setattr__(self, "recalibration", _copied(self.recalibration, "recalibration"))
-
-    @property
-    def seen_ids(self) -> frozenset[str]:
-        """Ids of the cases that the estimator and the recalibration have learned from; not kept in a file."""
-        found: frozenset[str] = getattr(self, "_seen", frozenset())
-        return found
 
     def difference(self, other: Scoring) -> tuple[str, Any, Any] | None:
         """Give the first attribute in which confidences would differ, with both values; not the predictor.
@@ -131,7 +129,7 @@ def _empty_of(said: Any, of_estimator: Any) -> str:
 def _ids_in(values: Any, name: str) -> frozenset[str]:
     if not isinstance(values, Mapping):
         raise ParameterError(f"{name}: expected a mapping of plain values, got {values!r}.")
-    return frozenset(ids_of(list(values.get("used_ids") or ())) or ())
+    return used_names(values.get("used_ids", ()))
 
 
 def _copied(values: Any, name: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from segtrust.saved import check_keys
 from segtrust.selective.labels import text_of
 from segtrust.selective.vectors import check_length
 
-__all__ = ["HashedIds", "ids_of", "names_of", "refuse_seen"]
+__all__ = ["HashedIds", "ids_of", "names_of", "refuse_seen", "used_names"]
 
 _SHOWN = 3
 _MISSING = ("<NA>", "NaT", "nan")
@@ -50,7 +50,7 @@ class HashedIds:
     @classmethod
     def of(cls, ids: Iterable[Any], salt: str) -> HashedIds:
         """Hash ids."""
-        return cls(salt, frozenset(_hashed(name, salt) for name in _used(ids)))
+        return cls(salt, frozenset(_hashed(name, salt) for name in used_names(ids)))
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any], *, source: str = "used_ids") -> HashedIds:
@@ -132,7 +132,14 @@ def names_of(ids: Sequence[Any] | None, n: int) -> tuple[str, ...]:
     return names
 
 
-def _used(used_ids: Iterable[Any] | None) -> frozenset[str]:
+def used_names(used_ids: Iterable[Any] | None) -> frozenset[str]:
+    """Give ids that something has learned from as text.
+
+    Examples
+    --------
+    >>> sorted(used_names([7, "b", None]))
+    ['7', 'b']
+    """
     if isinstance(used_ids, str | bytes) or not isinstance(used_ids, Iterable | None):
         raise ParameterError(f"used_ids: expected a collection of ids, got {used_ids!r}.")
     names = (_name_of(each) for each in (() if used_ids is None else used_ids))
@@ -168,7 +175,7 @@ def refuse_seen(
     >>> refuse_seen(["a", "b"], ["c"], 2)
     ('a', 'b')
     """
-    used = used_ids if isinstance(used_ids, HashedIds) else _used(used_ids)
+    used = used_ids if isinstance(used_ids, HashedIds) else used_names(used_ids)
     if used and ids is None:
         raise ParameterError("ids: expected the id of each case, to be compared with used_ids; got none.")
     names = names_of(ids, n)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.experiments.parts import Part, PartStore, compute_parts
+from segtrust.experiments.parts import Part, compute_parts, store_of
 from segtrust.experiments.synthetic.settings import Beyond
 from segtrust.experiments.synthetic.studies import STUDIES, run_part
 
@@ -120,10 +120,6 @@ def run_beyond(
     >>> len(results.image_rows("copula"))  # 2 sizes, 2 degrees of sharpness, 4 correlations, 20 images
     320
     """
-    from segtrust import __version__
-
     settings = settings or Beyond()
-    store = PartStore(
-        None if folder is None else Path(folder), {"segtrust": __version__, **settings.parameters()}
-    )
+    store = store_of(folder, settings.parameters())
     return BeyondResults(settings, compute_parts(parts_of(settings), store, workers=workers, advance=advance))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.experiments.parts import Part, PartStore, compute_parts
+from segtrust.experiments.parts import Part, compute_parts, store_of
 from segtrust.experiments.synthetic.images import Images, Models, draw_images, draw_noise, perturb
 from segtrust.experiments.synthetic.ranking import (
     ESTIMATORS,
@@ -213,12 +213,8 @@ def run_synthetic(
     >>> [row["estimator"] for row in results.rows("ideal_model")[:5]]
     ['idc(x)', 'idc(p)', 'sdc', 'amsp', 'random']
     """
-    from segtrust import __version__
-
     settings = settings or Synthetic()
-    store = PartStore(
-        None if folder is None else Path(folder), {"segtrust": __version__, **settings.parameters()}
-    )
+    store = store_of(folder, settings.parameters())
     return SyntheticResults(
         settings, compute_parts(parts_of(settings), store, workers=workers, advance=advance)
     )
