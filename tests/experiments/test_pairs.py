@@ -1,5 +1,8 @@
 """Maps and truths in folders of images."""
 
+import os
+import shutil
+
 import numpy as np
 import pytest
 
@@ -38,8 +41,44 @@ def test_cases_with_a_truth_are_found_in_order(folder):
     assert case.truth.sum() == 4
 
 
-def test_several_folders_follow_each_other(folder):
-    assert len(labelled_pairs([folder, folder], "maps")) == 4
+def test_several_folders_follow_each_other(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "other")
+    assert len(labelled_pairs([folder, tmp_path / "other"], "maps")) == 4
+    with pytest.raises(ParameterError, match="set: expected each folder once, got it 2 times"):
+        labelled_pairs([folder, folder / "."], "maps")
+
+
+def test_a_mask_without_map_is_named(folder):
+    (folder / "maps/b.png").unlink()
+    with pytest.raises(ParameterError, match=r"maps/b\.png: expected a map for each of the masks"):
+        labelled_pairs([folder], "maps")
+
+
+def test_maps_of_16_bits_and_masks_of_one(folder):
+    levels = np.arange(30, dtype=np.uint16).reshape(5, 6) * 2000
+    write(folder / "maps/a.png", levels)
+    write(folder / "masks/a.png", np.eye(5, 6, dtype=bool))
+    write(folder / "masks/b.png", np.eye(5, 6, dtype=np.uint8))
+    first, second = (pair() for pair in labelled_pairs([folder], "maps"))
+    assert first.prediction.probabilities.dtype == np.uint16
+    assert (first.prediction.probabilities == levels).all()
+    assert first.truth.sum() == second.truth.sum() == 5
+
+
+def test_colours_and_damaged_files_are_named(folder):
+    write(folder / "masks/a.png", np.zeros((5, 6, 3), np.uint8))
+    with pytest.raises(ParameterError, match=r"masks/a\.png: expected a grey image .* mode 'RGB'"):
+        labelled_pairs([folder], "maps")
+    (folder / "masks/a.png").write_bytes((folder / "masks/b.png").read_bytes()[:40])
+    with pytest.raises(ParameterError, match=r"masks/a\.png: expected a PNG file, got one that cannot"):
+        labelled_pairs([folder], "maps")
+
+
+def test_a_changed_file_changes_the_fingerprint(folder):
+    (before, *_) = labelled_pairs([folder], "maps")
+    kept = before.fingerprint
+    os.utime(before.prediction, ns=(1, 1))
+    assert before.fingerprint != kept
 
 
 def test_a_map_without_truth_is_named(folder):
@@ -56,5 +95,6 @@ def test_a_folder_without_maps_is_named(folder):
 def test_empty_truths_alone_are_no_data(folder):
     for name in ("a", "b"):
         (folder / f"maps/{name}.png").unlink()
+        (folder / f"masks/{name}.png").unlink()
     with pytest.raises(EmptyArrayError, match="expected cases with a truth, got none"):
         labelled_pairs([folder], "maps")

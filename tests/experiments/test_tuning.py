@@ -180,7 +180,7 @@ class TestParts:
         assert sum(done) == 16 + 5
 
     @pytest.mark.parametrize(
-        ("change", "named"), [({"sizes": [4]}, "sizes"), ({"seed": 1}, "seed"), ({"cases": 1}, "ids")]
+        ("change", "named"), [({"sizes": [4]}, "sizes"), ({"seed": 1}, "seed"), ({"cases": 1}, "fingerprint")]
     )
     def test_parts_of_another_run_are_refused(self, cases, tmp_path, change, named):
         options = TuningOptions(folder=tmp_path)
@@ -253,3 +253,11 @@ class TestSummary:
     def test_one_repeat_has_no_deviation(self):
         rows = [{"estimator": "a", "set": "test", "size": 4, "repeat": 0, "aurc": 0.1, "coverage": None}]
         assert math.isnan(summarise_tuning(rows)[0]["aurc_std"])
+
+
+def test_parts_of_other_cases_are_refused(tmp_path):
+    options = TuningOptions(folder=tmp_path)
+    nameless = [Case(Prediction(blob(seed).prediction.probabilities), blob(seed).truth) for seed in range(8)]
+    tuning_curve(nameless, ["sdc"], [3], repeats=1, options=options)
+    with pytest.raises(ParameterError, match="expected a part made with the parameters of this run"):
+        tuning_curve(nameless[::-1], ["sdc"], [3], repeats=1, options=options)

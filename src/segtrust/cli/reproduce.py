@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from segtrust.cli.console import progress_bar
+from segtrust.errors import ParameterError
 
 __all__ = ["reproduce_app"]
 
@@ -145,7 +146,10 @@ def tuning(
     from segtrust.experiments.pairs import labelled_pairs
     from segtrust.report.tuning import TuningRun, reproduce_tuning, tables_of
 
-    others = labelled_pairs(elsewhere, predictions) if elsewhere else []
+    others = labelled_pairs([*elsewhere], predictions) if elsewhere else []
+    shared = {each.resolve() for each in data} & {each.resolve() for each in elsewhere or ()}
+    if shared:
+        raise ParameterError(f"{shared.pop()}: expected --elsewhere to be other folders than --data.")
     run = TuningRun(labelled_pairs(data, predictions), others, repeats)
     with progress_bar("cases and splits", run.steps) as advance:
         summary = reproduce_tuning(out, run, workers=workers or _cores(), advance=advance)

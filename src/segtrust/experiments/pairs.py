@@ -26,7 +26,7 @@ class ImagePair:
     Attributes
     ----------
     prediction, truth
-        Grey images of 8 bits: probability times 255, and black and white.
+        Grey images of 8 or 16 bits: probability times 255 or 65535, and black and white.
     id
         Name of the case.
     """
@@ -40,17 +40,39 @@ class ImagePair:
         return Case(Prediction(_grey(self.prediction), id=self.id), self.load_truth())
 
     def load_truth(self) -> Any:
-        """Load the truth alone."""
-        return _grey(self.truth) > _WHITE
+        """Load the truth alone: black and white, or 0 and 1."""
+        levels = _grey(self.truth)
+        return levels > (_WHITE if levels.max(initial=0) > 1 else 0)
+
+    @property
+    def fingerprint(self) -> list[Any]:
+        """Where both files are, how large, and when they were changed: what results depend on."""
+        return [_stamp(self.prediction), _stamp(self.truth)]
+
+
+def _stamp(path: Path) -> list[Any]:
+    about = path.stat()
+    return [str(path.resolve()), about.st_size, about.st_mtime_ns]
 
 
 def _grey(path: Path) -> Any:
-    with require("PIL.Image", extra="io").open(path) as image:
-        return np.array(image.convert("L"))
+    """Load a grey image in its own depth."""
+    try:
+        with require("PIL.Image", extra="io").open(path) as image:
+            mode, levels = image.mode, np.array(image)
+    except (OSError, ValueError, SyntaxError) as error:
+        raise ParameterError(f"{path}: expected a PNG file, got one that cannot be read ({error}).") from None
+    if mode == "1":
+        return levels * np.uint8(255)
+    if mode not in ("L", "I;16"):
+        raise ParameterError(
+            f"{path}: expected a grey image of 8 or 16 bits, got one of mode {mode!r}. Save one channel."
+        )
+    return levels
 
 
 def labelled_pairs(folders: Sequence[Path], predictions: str = "predictions") -> list[ImagePair]:
-    """Find the cases of folders whose truth is not empty.
+    """Find the cases of folders whose truth is not empty; a file without its twin is an error.
 
     Parameters
     ----------
@@ -59,11 +81,21 @@ def labelled_pairs(folders: Sequence[Path], predictions: str = "predictions") ->
     predictions
         Name of the other one.
     """
+    _refuse_repeated(folders)
     found = [pair for folder in folders for pair in _pairs_of(folder, predictions)]
     labelled = [pair for pair in found if pair.load_truth().any()]
     if not labelled:
         raise EmptyArrayError(f"{', '.join(map(str, folders))}: expected cases with a truth, got none.")
     return labelled
+
+
+def _refuse_repeated(folders: Sequence[Path]) -> None:
+    """Refuse a folder that comes twice: its cases would be tuned and tested on."""
+    places = [folder.resolve() for folder in folders]
+    twice = [folder for folder, place in zip(folders, places, strict=True) if places.count(place) > 1]
+    if twice:
+        times = places.count(twice[0].resolve())
+        raise ParameterError(f"{twice[0]}: expected each folder once, got it {times} times.")
 
 
 def _pairs_of(folder: Path, predictions: str) -> list[ImagePair]:
@@ -72,6 +104,12 @@ def _pairs_of(folder: Path, predictions: str) -> list[ImagePair]:
         raise ParameterError(
             f"{folder / predictions}: expected PNG files, got none. Give a folder that holds {predictions!r} "
             "and 'masks'."
+        )
+    alone = sorted({path.name for path in (folder / "masks").glob("*.png")} - {path.name for path in maps})
+    if alone:
+        raise ParameterError(
+            f"{folder / predictions / alone[0]}: expected a map for each of the masks, got no such file "
+            f"({len(alone)} masks have none)."
         )
     pairs = [ImagePair(path, folder / "masks" / path.name, f"{folder.name}/{path.stem}") for path in maps]
     for pair in pairs:

@@ -7,9 +7,10 @@ used in all splits.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
@@ -22,6 +23,7 @@ from segtrust.confidence.learning import loss_of
 from segtrust.confidence.registry import Estimators, get_estimators
 from segtrust.errors import ParameterError, TooFewCasesError
 from segtrust.experiments.parts import Arrays, Part, PartStore, compute_parts
+from segtrust.kernels.device import on_host
 from segtrust.maps import Case
 from segtrust.saved import checksum
 from segtrust.selective.curve import RiskCoverageCurve, risk_coverage_curve
@@ -94,7 +96,8 @@ class TuningOptions:
     elsewhere
         Cases of another distribution, on which the estimators that were fitted here are tested too.
     folder
-        Where finished parts are kept, so that a run that was stopped goes on; ``None`` keeps nothing.
+        Where finished parts are kept, so that a run that was stopped goes on; ``None`` keeps nothing. Parts
+        of other cases are told by the pixels, or by the ``fingerprint`` or ``repr`` of what loads a case.
     about
         What else the parts depend on, such as the files of the cases, as values that JSON can hold.
     workers
@@ -226,14 +229,24 @@ def _count(size: Any, n: int) -> int:
 def _made_with(
     cases: Sequence[Lazy], estimators: Sequence[ConfidenceEstimator], options: TuningOptions
 ) -> dict[str, Any]:
-    """Say what parts depend on, with the ids of the cases by their fingerprint."""
-    named = [[each.id for each in group if isinstance(each, Case)] for group in (cases, options.elsewhere)]
+    """Say what parts depend on, with the cases by their fingerprint; nothing where no part is kept."""
+    if options.folder is None:
+        return {}
+    prints = [[_fingerprint(each) for each in group] for group in (cases, options.elsewhere)]
     return {
         "estimators": [[each.name, repr(each)] for each in estimators],
         "cases": [len(cases), len(options.elsewhere)],
-        "ids": checksum(named),
+        "fingerprint": checksum(prints),
         **options.about,
     }
+
+
+def _fingerprint(case: Lazy) -> Any:
+    """Tell cases apart: by their pixels, or by what a function that loads one says of it."""
+    if isinstance(case, Case):
+        arrays = (np.ascontiguousarray(on_host(each)) for each in (case.prediction.probabilities, case.truth))
+        return [case.id, *(hashlib.sha256(each.tobytes()).hexdigest() for each in arrays)]
+    return getattr(case, "fingerprint", repr(case))
 
 
 def _store(options: TuningOptions, name: str, made_with: Mapping[str, Any]) -> PartStore:
@@ -248,7 +261,7 @@ def _observe(
         Part(f"{name}-{i:05d}", partial(_observe_case, case, list(observers.values())))
         for i, case in enumerate(cases)
     ]
-    made_with = _made_with(cases, list(observers.values()), TuningOptions(about=options.about))
+    made_with = _made_with(cases, list(observers.values()), replace(options, elsewhere=()))
     store = _store(options, "observations", made_with)
     found = compute_parts(parts, store, workers=options.workers, advance=options.advance)
     each_case = [found[part.name] for part in parts]

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,11 @@ class TuningRun:
     def parameters(self) -> Row:
         """Describe the run in plain values."""
         counts = {"cases": len(self.cases), "elsewhere": len(self.elsewhere), "repeats": self.repeats}
-        return {**counts, "estimators": list(TUNED)}
+        folders = {
+            f"folders {name}": sorted({str(pair.prediction.parent.resolve()) for pair in group})
+            for name, group in (("here", self.cases), ("elsewhere", self.elsewhere))
+        }
+        return {**counts, **folders, "estimators": list(TUNED), "scikit-learn": version("scikit-learn")}
 
     def full_risk(self) -> float:
         """Mean loss of all cases here: the risk at which coverage is read off elsewhere."""
@@ -95,10 +100,7 @@ def reproduce_tuning(
         target_risk=target,
         elsewhere=run.elsewhere,
         folder=out / "parts",
-        about={
-            "segtrust": __version__,
-            "ids": [[pair.id for pair in group] for group in (run.cases, run.elsewhere)],
-        },
+        about={"segtrust": __version__},
         workers=workers,
         advance=advance,
     )
