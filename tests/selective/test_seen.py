@@ -62,7 +62,7 @@ def test_what_are_no_ids(ids):
         names_of(ids, 2)
 
 
-@pytest.mark.parametrize("missing", [None, float("nan"), "", np.datetime64("NaT")])
+@pytest.mark.parametrize("missing", [None, float("nan"), "", np.datetime64("NaT", "D")])
 def test_a_case_without_a_name(missing):
     with pytest.raises(CaseValueError, match="ids: expected a name, got none for case 1"):
         names_of(["a", missing], 2)
