@@ -3,6 +3,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -78,27 +79,25 @@ def test_many_callers_share_the_helpers():
     assert results == {number: list(range(number, number + 30)) for number in range(8)}
 
 
-class Slow:
-    """A chunked map that takes its time to be read."""
+class Meeting:
+    """A chunked map that can be read only while three others like it are."""
 
     chunks, shape, dtype = ((8,),), (8,), np.dtype("float32")
 
+    def __init__(self, all_here):
+        self.all_here = all_here
+
     def __getitem__(self, index):
-        time.sleep(0.3)
+        self.all_here.wait()  # breaks unless the others come here meanwhile
         return np.full(8, 0.7, np.float32)[index]
 
 
 @pytest.mark.parametrize("confidence", [st.soft_dice_confidence, st.ideal_dice_confidence])
 def test_maps_are_read_side_by_side(confidence):
     """On Python 3.11 a cached property would let one thread read at a time."""
-    confidence(Slow())
-    callers = [threading.Thread(target=confidence, args=(Slow(),)) for _ in range(8)]
-    begin = time.monotonic()
-    for each in callers:
-        each.start()
-    for each in callers:
-        each.join()
-    assert time.monotonic() - begin < 4 * 0.3 * 2
+    maps = [Meeting(threading.Barrier(4, timeout=20))] * 4
+    with ThreadPoolExecutor(4) as callers:
+        assert len(set(callers.map(confidence, maps))) == 1
 
 
 def run_python(code):

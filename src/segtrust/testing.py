@@ -93,6 +93,7 @@ class EstimatorContract:
         p = _ordinary_map()
         p.flags.writeable = False
         self._score(p)
+        assert np.array_equal(p, _ordinary_map())
 
     def test_refuses_what_is_no_probability(self) -> None:
         """A bad value is an error, never a score."""

@@ -17,6 +17,11 @@ __all__ = ["reproduce_app"]
 
 reproduce_app = typer.Typer(no_args_is_help=True, help="Run an experiment anew, with tables and figures.")
 
+_Out = Annotated[
+    Path, typer.Option(help="Folder for tables, figures and run.json; finished parts are kept in it.")
+]
+_Workers = Annotated[int | None, typer.Option(min=1, help="Processes; one a core unless given.")]
+
 _VALIDITY_FORMATS = {"broken": ".4f", "certified": ".3f", "coverage": ".3f", "oracle_coverage": ".3f"}
 
 
@@ -64,12 +69,10 @@ _SYNTHETIC_EPILOG = (
 
 @reproduce_app.command("synthetic", epilog=_SYNTHETIC_EPILOG)
 def synthetic(
-    out: Annotated[
-        Path, typer.Option(help="Folder for tables, figures and run.json; finished parts are kept in it.")
-    ],
+    out: _Out,
     images: Annotated[int, typer.Option(min=2, help="Images of a repeat.")] = 5000,
     repeats: Annotated[int, typer.Option(min=1, help="Repeats, each with images of its own.")] = 10,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core unless given.")] = None,
+    workers: _Workers = None,
 ) -> None:
     """Run the paper's simulated experiments: section 6, with its four figures."""
     from segtrust.experiments.synthetic import Synthetic
@@ -91,15 +94,13 @@ def synthetic(
     "  segtrust reproduce synthetic-beyond --out quick --quick",
 )
 def synthetic_beyond(
-    out: Annotated[
-        Path, typer.Option(help="Folder for tables, figures and run.json; finished parts are kept in it.")
-    ],
+    out: _Out,
     quick: Annotated[bool, typer.Option("--quick", help="Few images of up to 10^4 pixels.")] = False,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core unless given.")] = None,
+    workers: _Workers = None,
 ) -> None:
     """Go past the paper's ten independent pixels: up to 10^6, and with correlated errors.
 
-    About 20 minutes on two cores; a minute with --quick.
+    Takes much longer than the paper's setting; --quick takes about a minute.
     """
     from segtrust.experiments.synthetic.beyond import parts_of
     from segtrust.experiments.synthetic.settings import Beyond
@@ -127,9 +128,7 @@ def tuning(
     data: Annotated[
         list[Path], typer.Option(help="Folder with maps and 'masks' (PNG); may be given several times.")
     ],
-    out: Annotated[
-        Path, typer.Option(help="Folder for tables, figures and run.json; finished parts are kept in it.")
-    ],
+    out: _Out,
     elsewhere: Annotated[
         list[Path] | None, typer.Option(help="Folder of another distribution, to test on as well.")
     ] = None,
@@ -137,7 +136,7 @@ def tuning(
         str, typer.Option(help="Name of the maps' folder beside 'masks'.")
     ] = "predictions",
     repeats: Annotated[int, typer.Option(min=1, help="Random splits for each size.")] = 50,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core unless given.")] = None,
+    workers: _Workers = None,
 ) -> None:
     """Compare estimators that learn, by the size of their tuning set: section 7.4.
 

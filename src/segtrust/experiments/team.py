@@ -44,12 +44,16 @@ def compute_side_by_side(
         Processes, at most one a task. They end when this generator does.
     """
     waiting = deque(tasks)
-    team = [_Worker(work) for _ in range(min(workers, len(tasks)))]
+    team: list[_Worker[_Task, _Result]] = []
+    busy: dict[Any, _Worker[_Task, _Result]] = {}
     try:
-        busy = {worker.connection: worker for worker in team if worker.begin(waiting.popleft())}
+        for _ in range(min(workers, len(tasks))):
+            team.append(_Worker(work))
+            team[-1].begin(waiting.popleft())
+            busy[team[-1].connection] = team[-1]
         while busy:
             for connection in wait(list(busy)):
-                worker = busy[connection]  # type: ignore[index]
+                worker = busy[connection]
                 task, result = worker.finish()
                 if waiting:
                     worker.begin(waiting.popleft())
@@ -73,11 +77,10 @@ class _Worker(Generic[_Task, _Result]):
         other_end.close()  # so that the pipe ends with the process
         self._task: Any = None
 
-    def begin(self, task: _Task) -> bool:
+    def begin(self, task: _Task) -> None:
         self._task = task
         with suppress(BrokenPipeError):  # it has died: `finish` will tell
             self.connection.send(task)
-        return True
 
     def finish(self) -> tuple[_Task, _Result]:
         try:

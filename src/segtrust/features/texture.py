@@ -124,22 +124,21 @@ def _run_features(runs: list[_Histogram]) -> dict[str, float]:
 
 
 def _features_of_runs(runs: _Histogram) -> dict[str, float]:
-    return {
-        **_grey_levels(runs, "Run", ("ShortRun", "LongRun")),
-        "GrayLevelNonUniformityNormalized": 1.0,
-        "RunLengthNonUniformity": runs.non_uniformity,
-        "RunLengthNonUniformityNormalized": runs.non_uniformity / runs.total,
-        "RunPercentage": runs.percentage,
-    }
+    return _sized_features(runs, "Run", ("ShortRun", "LongRun"), "RunLength")
 
 
 def _zone_features(zones: _Histogram) -> dict[str, float]:
+    return _sized_features(zones, "Zone", ("SmallArea", "LargeArea"), "SizeZone")
+
+
+def _sized_features(parts: _Histogram, what: str, ends: tuple[str, str], size: str) -> dict[str, float]:
+    """Give what runs and zones have in common, under the names of their class."""
     return {
-        **_grey_levels(zones, "Zone", ("SmallArea", "LargeArea")),
+        **_grey_levels(parts, what, ends),
         "GrayLevelNonUniformityNormalized": 1.0,
-        "SizeZoneNonUniformity": zones.non_uniformity,
-        "SizeZoneNonUniformityNormalized": zones.non_uniformity / zones.total,
-        "ZonePercentage": zones.percentage,
+        f"{size}NonUniformity": parts.non_uniformity,
+        f"{size}NonUniformityNormalized": parts.non_uniformity / parts.total,
+        f"{what}Percentage": parts.percentage,
     }
 
 

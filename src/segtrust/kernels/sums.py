@@ -223,7 +223,10 @@ def _masses_while_fetching(block: Any, mask: Any, pixels: Any, last: int) -> Any
 
 @plain
 def _moments_while_fetching(block: Any, mask: Any, pixels: Any, last: int, powers: Any) -> Any:
-    """Do the same, and add the powers of both sides to ``powers``."""
+    """Do the same, and add the powers of both sides to ``powers``.
+
+    Not one function that chooses: the choice in the loop would slow the SDC down.
+    """
     outside = inside = 0.0
     for first in range(0, block.size, FETCHED):
         fetch_ahead(pixels.values, last + first)
