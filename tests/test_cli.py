@@ -181,20 +181,25 @@ def test_bench_synthetic_gives_its_lines_as_json():
     assert [line["target"] for line in lines] == [">= 100", ">= 100"]
 
 
-def write_images(folder, count):
+def write_image(path, array):
     from PIL import Image
 
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(array).save(path)
+
+
+def write_images(folder, count):
     for seed in range(count):
         case = blob(seed, kind=np.uint8)
         for name, array in (("maps", case.prediction.probabilities), ("masks", np.uint8(255) * case.truth)):
-            (folder / name).mkdir(parents=True, exist_ok=True)
-            Image.fromarray(array).save(folder / name / f"{seed}.png")
+            write_image(folder / name / f"{seed}.png", array)
 
 
 @pytest.mark.needs("PIL", "sklearn", "matplotlib")
 def test_reproduce_tuning_writes_tables_figures_and_how_it_was_run(tmp_path):
     write_images(tmp_path / "here", 8)
     write_images(tmp_path / "there", 5)
+    write_image(tmp_path / "there/masks/0.png", np.zeros_like(blob(0).truth, np.uint8))
     folders = (
         "--data",
         str(tmp_path / "here"),
@@ -217,7 +222,9 @@ def test_reproduce_tuning_writes_tables_figures_and_how_it_was_run(tmp_path):
     }
     assert {name for name in written if not name.startswith("parts")} == wanted
     run = json.loads((tmp_path / "run/run.json").read_text())
-    assert (run["parameters"]["cases"], run["parameters"]["elsewhere"]) == (8, 5)
+    assert (run["parameters"]["cases"], run["parameters"]["elsewhere"]) == (8, 4)
+    assert run["parameters"]["left out, empty truth"] == 1
+    assert "1 of 13 cases were left out: empty truth." in done.stdout
     rows = (tmp_path / "run/tables/tuning.csv").read_text()
     assert rows.count("\n") == 1 + 8 * 2 * 3 * 2  # estimators, sets, sizes, repeats
     assert segtrust(*command, "2").returncode == 0

@@ -126,6 +126,25 @@ def test_a_generator_is_refused():
         FeatureAggregation(trees=2).fit(case for case in blobs(3))
 
 
+@pytest.mark.needs("sklearn")
+def test_trees_of_another_estimator_are_refused():
+    parameters = FeatureAggregation(trees=2).fit(blobs(3)).parameters
+    with pytest.raises(ParameterError, match="aef-sdc expected one that reads 98 features, got 97"):
+        SoftDiceFeatureAggregation(**parameters)
+    with pytest.raises(ParameterError, match="aef expected one that reads 102 features, got 97"):
+        FeatureAggregation(**parameters | {"ndim": 3})
+    with pytest.raises(ParameterError, match="ndim: expected 2 or 3"):
+        FeatureAggregation(**parameters | {"ndim": None})
+
+
+@pytest.mark.needs("sklearn")
+def test_a_threshold_off_the_grid_scores_maps_and_not_observations():
+    fitted = FeatureAggregation(**FeatureAggregation(trees=2).fit(blobs(3)).parameters | {"tau": 0.33})
+    assert 0 <= fitted.score(blob(7)) <= 1
+    with pytest.raises(ParameterError, match=r"tau: .* 0\.33"):
+        fitted.score_observation(fitted.observe(blob(7)))
+
+
 def test_observations_without_truth_teach_nothing():
     observation = FeatureAggregation().observe(blob(0).prediction)
     with pytest.raises(CaseLengthError, match="expected observations of cases with a truth"):
@@ -159,6 +178,8 @@ def test_other_bin_widths_see_grey_levels():
     [
         ({"trees": 0}, "trees: expected a whole number of at least 1, got 0"),
         ({"trees": 2.5}, "trees: expected a whole number"),
+        ({"seed": -1}, "seed: expected a whole number of at least 0, got -1"),
+        ({"seed": 2**32}, "seed: expected a whole number of at most 4294967295"),
         ({"bin_width": -1.0}, "bin_width: expected a finite number above 0"),
         ({"bin_width": 0}, "bin_width: expected a finite number above 0"),
         ({"tau": 1.5}, "tau: expected an entropy in bits"),

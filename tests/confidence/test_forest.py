@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from segtrust.confidence.forest import Forest, grow_forest
-from segtrust.errors import SavedStateError
+from segtrust.errors import CaseLengthError, SavedStateError
 
 STUMP = {
     "features": [1, -1, -1],
@@ -15,6 +15,7 @@ STUMP = {
     "right": [2, -1, -1],
     "values": [0.5, 0.2, 0.8],
     "roots": [0],
+    "width": 2,
 }
 
 
@@ -68,7 +69,8 @@ def test_plain_values_make_it_again():
         {"values": [0.5]},
         {"roots": []},
         {"roots": [3]},
-        {name: [] for name in STUMP},
+        {"roots": [-1]},
+        {name: [] for name in STUMP if name != "width"},
     ],
 )
 def test_nodes_that_lead_nowhere_are_refused(change):
@@ -76,6 +78,30 @@ def test_nodes_that_lead_nowhere_are_refused(change):
         SavedStateError, match="forest: expected trees whose nodes lead from the root to a leaf"
     ):
         Forest.from_dict(STUMP | change)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"features": [2, -1, -1]}, "features from 0 to 1, and -1 for a leaf"),
+        ({"features": [-2, -1, -1]}, "features from 0 to 1"),
+        ({"values": [0.5, float("nan"), 0.8]}, "finite limits and values"),
+        ({"limits": [float("inf"), 0.0, 0.0]}, "finite limits and values"),
+        ({"left": [1.5, -1, -1]}, "left: expected a list of whole numbers"),
+        ({"values": [0.5, "a", 0.8]}, "values: expected a list of numbers"),
+        ({"values": [[0.5], [0.1, 0.2]]}, "forest: "),
+        ({"left": [10**30, -1, -1]}, "left: expected a list of whole numbers"),
+        ({"width": "2"}, "forest: "),
+    ],
+)
+def test_damaged_values_are_refused(change, expected):
+    with pytest.raises(SavedStateError, match=expected):
+        Forest.from_dict(STUMP | change)
+
+
+def test_rows_of_another_width_are_refused():
+    with pytest.raises(CaseLengthError, match=r"rows: expected 2 features each, got shape \(1, 3\)"):
+        Forest.from_dict(STUMP).predict([[0.0, 0.0, 0.0]])
 
 
 def test_missing_arrays_are_named():

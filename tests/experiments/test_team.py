@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from segtrust.errors import WorkerError
-from segtrust.experiments.team import compute_side_by_side
+from segtrust.experiments.team import _leaving_interrupts, compute_side_by_side
 from tests.processes import interruptible
 
 
@@ -124,3 +124,14 @@ def test_interrupted_at_many_moments_it_always_ends(tmp_path):
                 assert running.wait(timeout=20) != 0
             finally:
                 running.kill()
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals cannot be held back here")
+def test_processes_begin_deaf_to_interrupts():
+    shows_its_mask = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
+    command = [sys.executable, "-c", shows_its_mask]
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    with _leaving_interrupts():
+        said = subprocess.check_output(command, text=True)
+    assert said.strip() == "True"
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before

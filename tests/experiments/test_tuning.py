@@ -120,6 +120,21 @@ class TestCurve:
                 assert row["aurc"] == pytest.approx(curve.aurc, rel=1e-10)
                 assert row["coverage"] == pytest.approx(curve.coverage_at_risk(0.3))
 
+    def test_losses_follow_the_policy_for_empty_masks(self, cases):
+        """A mask that is rightly empty is no error to estimators that say so."""
+        right = [Case(Prediction(np.full((5, 5), 0.1), id=str(i)), np.zeros((5, 5))) for i in range(4)]
+        full = {
+            policy: np.mean(
+                [
+                    row["aurc"]
+                    for row in tuning_curve([*cases, *right], [st.SoftDice(policy)], [3], repeats=5)
+                    if row["estimator"] == "random"
+                ]
+            )
+            for policy in ("paper", "agree")
+        }
+        assert full["paper"] - full["agree"] == pytest.approx(4 / 20, abs=0.05)
+
     def test_sizes_may_be_shares_and_repeat(self, cases):
         rows = tuning_curve(cases, ["sdc"], [0.25, 4, 0.5, 0.3], repeats=1)
         assert sorted({row["size"] for row in rows}) == [4, 8]
@@ -217,10 +232,40 @@ class TestRefusals:
         with pytest.raises(ParameterError, match=f"{name}: expected a whole number of at least"):
             tuning_curve(cases, ["sdc"], [3], **{name: value})
 
+    def test_seeds_that_run_out(self, cases):
+        with pytest.raises(ParameterError, match="seed: expected one from which 2 seeds stay below"):
+            tuning_curve(cases, ["sdc"], [3], repeats=2, seed=2**32 - 1)
+
+    def test_one_size_that_is_no_list(self, cases):
+        with pytest.raises(ParameterError, match=r"sizes: expected a list, got int 5\."):
+            tuning_curve(cases, ["sdc"], 5)
+
+    def test_no_estimator(self, cases):
+        with pytest.raises(ParameterError, match="estimators: expected at least one, got none"):
+            tuning_curve(cases, [], [3])
+
+    def test_predictions_and_loaders_of_something_else(self, cases):
+        with pytest.raises(
+            ParameterError, match=r"cases: expected Case\(prediction, truth\), .* got Prediction"
+        ):
+            tuning_curve([*cases, cases[0].prediction], ["sdc"], [3])
+        with pytest.raises(ParameterError, match="cases: expected functions that load a Case, got int 3"):
+            tuning_curve([*cases, lambda: 3], ["sdc"], [3])
+
+    def test_estimators_that_differ_over_empty_masks(self, cases):
+        both = [st.SoftDice("agree"), st.TunedSoftDice()]
+        with pytest.raises(
+            ParameterError, match="one policy for empty masks, got sdc agree, sdc-tuned paper"
+        ):
+            tuning_curve(cases, both, [3])
+
     def test_a_case_without_truth_is_named(self, cases):
         bare = Case(Prediction(np.full((4, 4), 0.5), id="case 9"), None)
         with pytest.raises(ParameterError, match="case 9: expected a case with a truth"):
             tuning_curve([*cases, bare], ["sdc"], [3])
+
+
+POINT = {"estimator": "a", "set": "test", "size": 4, "target_risk": 0.1}
 
 
 class TestSummary:
@@ -228,7 +273,7 @@ class TestSummary:
         rng = np.random.default_rng(0)
         values = rng.random((2, 5))
         rows = [
-            {"estimator": name, "set": "test", "size": 4, "repeat": i, "aurc": values[j, i], "coverage": 0.5}
+            {**POINT, "estimator": name, "repeat": i, "aurc": values[j, i], "coverage": 0.5}
             for i in range(5)
             for j, name in enumerate(("a", "b"))
         ]
@@ -243,16 +288,23 @@ class TestSummary:
             )
 
     def test_what_is_not_reached_counts_as_nothing(self):
-        point = {"estimator": "a", "set": "test", "size": 4, "aurc": 0.1}
-        rows = [{**point, "repeat": i, "coverage": each} for i, each in enumerate([0.6, None, None, 0.2])]
+        rows = [
+            {**POINT, "aurc": 0.1, "repeat": i, "coverage": each}
+            for i, each in enumerate([0.6, None, None, 0.2])
+        ]
         (found,) = summarise_tuning(rows)
         assert found["coverage"] == pytest.approx(0.2)
         assert found["coverage_std"] == pytest.approx(np.std([0.6, 0, 0, 0.2], ddof=1))
         assert found["not_reached"] == 0.5
 
     def test_one_repeat_has_no_deviation(self):
-        rows = [{"estimator": "a", "set": "test", "size": 4, "repeat": 0, "aurc": 0.1, "coverage": None}]
-        assert math.isnan(summarise_tuning(rows)[0]["aurc_std"])
+        (found,) = summarise_tuning([{**POINT, "repeat": 0, "aurc": 0.1, "coverage": None}])
+        assert (found["aurc_std"], found["coverage_std"]) == (None, None)
+
+    def test_without_a_target_there_is_no_coverage(self):
+        rows = [{**POINT, "target_risk": None, "repeat": i, "aurc": 0.1, "coverage": None} for i in (0, 1)]
+        (found,) = summarise_tuning(rows)
+        assert [found[name] for name in ("coverage", "coverage_std", "not_reached")] == [None] * 3
 
 
 def test_parts_of_other_cases_are_refused(tmp_path):

@@ -5,6 +5,7 @@ import logging
 import numpy as np
 import pytest
 
+from segtrust.errors import GreyLevelsError
 from segtrust.features import extract_features, feature_names
 from tests.masks import SHAPES, masks
 from tests.selective.polyps import INSIDE, OUTSIDE, read_png
@@ -133,6 +134,12 @@ def test_backend_gives_what_plain_calls_give(ndim, width):
     for group, name in (shape, *others):
         for feature, value in plainly(image, mask, group, name, width).items():
             assert found[f"{group}_{feature}"] == pytest.approx(float(value), rel=1e-12, abs=1e-15)
+
+
+def test_more_levels_than_there_is_room_for_are_refused():
+    image = np.random.default_rng(0).random((9, 9))
+    with pytest.raises(GreyLevelsError, match=r"at most 1000 grey levels, got more: a width of 1e-06"):
+        extract_features(image, image > 0.5, bin_width=1e-6)
 
 
 def test_its_log_is_left_as_it_was():

@@ -18,6 +18,7 @@ def rows(sets=("test", "elsewhere"), sizes=range(2, 18), repeats=3):
             "size": size,
             "repeat": i,
             "aurc": rng.random(),
+            "target_risk": 0.1,
             "coverage": None if (name, i) == ("aef-sdc", 0) else rng.random(),
         }
         for i in range(repeats)
@@ -40,6 +41,21 @@ def test_coverages_say_how_often_the_risk_is_not_reached():
     lines = tuning_table(summarise_tuning(rows()), "elsewhere", "coverage").splitlines()
     assert lines[3].count("(33% not reached)") == 6
     assert "not reached" not in lines[2]
+
+
+def test_a_single_repeat_has_no_deviation():
+    summary = summarise_tuning(rows(repeats=1))
+    for value in ("aurc", "coverage"):
+        assert "±" not in tuning_table(summary, "elsewhere", value)
+
+
+@pytest.mark.needs("matplotlib")
+def test_coverages_are_drawn_in_percent_as_in_the_table():
+    summary = summarise_tuning(rows())
+    (axes,) = draw_tuning(summary, "elsewhere", "coverage").axes
+    drawn = [row["coverage"] for row in summary if (row["estimator"], row["set"]) == ("sdc", "elsewhere")]
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), 100.0 * np.array(drawn))
+    assert "%" in axes.get_ylabel()
 
 
 def test_few_sizes_are_all_shown():

@@ -142,18 +142,22 @@ def tuning(
 
     Cases whose truth is empty are left out.
     """
-    from segtrust.experiments.pairs import labelled_pairs
+    from segtrust.experiments.pairs import labelled_pairs, pairs_in
     from segtrust.report.tuning import TuningRun, reproduce_tuning, tables_of
 
     others = labelled_pairs([*elsewhere], predictions) if elsewhere else []
     shared = {each.resolve() for each in data} & {each.resolve() for each in elsewhere or ()}
     if shared:
         raise ParameterError(f"{shared.pop()}: expected --elsewhere to be other folders than --data.")
-    run = TuningRun(labelled_pairs(data, predictions), others, repeats)
+    cases = labelled_pairs(data, predictions)
+    left_out = len(pairs_in([*data, *(elsewhere or ())], predictions)) - len(cases) - len(others)
+    run = TuningRun(cases, others, repeats, left_out=left_out)
     with progress_bar("cases and splits", run.steps) as advance:
         summary = reproduce_tuning(out, run, workers=workers or _cores(), advance=advance)
     for name, table in tables_of(summary).items():
         typer.echo(f"{name}\n\n{table}\n")
+    if left_out:
+        typer.echo(f"{left_out} of {len(cases) + len(others) + left_out} cases were left out: empty truth.")
     typer.echo(f"Tables and figures are in {out.resolve()}.")
 
 

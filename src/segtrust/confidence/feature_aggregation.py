@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -15,14 +14,16 @@ from segtrust.confidence.learning import LearningEstimator, loss_of, mask_and_tr
 from segtrust.confidence.soft_dice import SoftDice
 from segtrust.confidence.summary import Needs, Summary
 from segtrust.errors import CaseLengthError, EmptyArrayError, ParameterError
-from segtrust.features import extract_features
-from segtrust.kernels.inputs import check_number
+from segtrust.features import extract_features, feature_names
+from segtrust.kernels.inputs import check_number, check_whole
 from segtrust.maps import Case, Prediction, prediction_of
 
 __all__ = ["TAUS", "FeatureAggregation", "SoftDiceFeatureAggregation", "error_overlaps"]
 
 TAUS = tuple(step / 20 for step in range(1, 20))
 """Entropies, 0.05 to 0.95 bits, of which one is chosen to tell uncertain pixels from others."""
+
+_LARGEST_SEED = 2**32 - 1
 
 
 @dataclass(frozen=True)
@@ -74,12 +75,25 @@ class FeatureAggregation(LearningEstimator):
         check_number(self.bin_width, "bin_width", "a finite number above 0")
         if not self.bin_width:
             raise ParameterError("bin_width: expected a finite number above 0, got 0.")
-        if not isinstance(self.trees, Integral) or self.trees < 1:
-            raise ParameterError(f"trees: expected a whole number of at least 1, got {self.trees!r}.")
+        check_whole(self.trees, "trees", least=1)
+        check_whole(self.seed, "seed", most=_LARGEST_SEED)
         if self.tau is not None:
             check_number(self.tau, "tau", "an entropy in bits, in [0, 1]", most=1.0)
         if isinstance(self.forest, Mapping):
             object.__setattr__(self, "forest", Forest.from_dict(self.forest))
+        if self.forest is not None:
+            self._check_forest(self.forest)
+
+    def _check_forest(self, forest: Forest) -> None:
+        """Refuse trees that read other features than this estimator gives them."""
+        if self.ndim not in (2, 3):
+            raise ParameterError(f"ndim: expected 2 or 3, for the maps of a forest, got {self.ndim!r}.")
+        width = self._row(np.zeros(len(feature_names(self.ndim))), 0.0).size
+        if forest.width != width:
+            raise ParameterError(
+                f"forest: {self.name} expected one that reads {width} features, got {forest.width}. Take the "
+                "parameters of an estimator of the same name."
+            )
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -176,6 +190,10 @@ class FeatureAggregation(LearningEstimator):
 
     def _rows_at(self, tau: float, observations: Sequence[Observation]) -> tuple[list[Any], list[int]]:
         """Give rows for the forest, and the dimensions of the maps."""
+        if tau not in TAUS:
+            raise ParameterError(
+                f"tau: observations are made at 0.05, 0.10, … 0.95, not at {tau!r}. Use score."
+            )
         at = TAUS.index(tau)
         rows = [self._row(each["features"][at], float(each["sdc"])) for each in observations]
         return rows, [int(each["ndim"]) for each in observations]

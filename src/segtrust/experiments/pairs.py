@@ -13,7 +13,7 @@ from segtrust.errors import EmptyArrayError, ParameterError
 from segtrust.maps import Case, Prediction
 from segtrust.optional import require
 
-__all__ = ["ImagePair", "labelled_pairs"]
+__all__ = ["ImagePair", "labelled_pairs", "pairs_in"]
 
 _WHITE = 127
 """Grey level of 8 bits above which a pixel of a truth is foreground."""
@@ -71,6 +71,12 @@ def _grey(path: Path) -> Any:
     return levels
 
 
+def pairs_in(folders: Sequence[Path], predictions: str = "predictions") -> list[ImagePair]:
+    """Find all cases of folders, as `labelled_pairs` does, also those whose truth is empty."""
+    _refuse_repeated(folders)
+    return [pair for folder in folders for pair in _pairs_of(folder, predictions)]
+
+
 def labelled_pairs(folders: Sequence[Path], predictions: str = "predictions") -> list[ImagePair]:
     """Find the cases of folders whose truth is not empty; a file without its twin is an error.
 
@@ -81,9 +87,7 @@ def labelled_pairs(folders: Sequence[Path], predictions: str = "predictions") ->
     predictions
         Name of the other one.
     """
-    _refuse_repeated(folders)
-    found = [pair for folder in folders for pair in _pairs_of(folder, predictions)]
-    labelled = [pair for pair in found if pair.load_truth().any()]
+    labelled = [pair for pair in pairs_in(folders, predictions) if pair.load_truth().any()]
     if not labelled:
         raise EmptyArrayError(f"{', '.join(map(str, folders))}: expected cases with a truth, got none.")
     return labelled

@@ -27,6 +27,7 @@ __all__ = ["Part", "PartStore", "compute_parts", "store_of"]
 Arrays = dict[str, Any]
 
 _PARAMETERS, _SECONDS = "made with", "seconds"
+_LONGEST = 120
 _DAMAGED = (ValueError, KeyError, EOFError, OSError, RuntimeError, zipfile.BadZipFile)
 """What reading a damaged file may raise; `NotImplementedError` is among them."""
 
@@ -111,7 +112,9 @@ class PartStore:
         asked = json.loads(json.dumps(dict(self.parameters)))
         names = [name for name in {**asked, **made_with} if asked.get(name) != made_with.get(name)]
         if names:
-            listed = "; ".join(f"{name} {made_with.get(name)}, not {asked.get(name)}" for name in names)
+            listed = "; ".join(
+                f"{name} {_short(made_with.get(name))}, not {_short(asked.get(name))}" for name in names
+            )
             raise ParameterError(
                 f"{path}: expected a part made with the parameters of this run, got one with {listed}. "
                 f"Choose another folder, or delete {path.parent} to begin anew."
@@ -129,6 +132,11 @@ class PartStore:
 
     def _path(self, name: str) -> Path | None:
         return None if self.folder is None else self.folder / f"{name}.npz"
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def store_of(folder: str | Path | None, parameters: Mapping[str, Any]) -> PartStore:

@@ -13,9 +13,9 @@ import signal
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
-from contextlib import suppress
-from multiprocessing import get_context, parent_process
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
@@ -73,7 +73,8 @@ class _Worker(Generic[_Task, _Result]):
         context = get_context("spawn")
         self.connection, other_end = context.Pipe()
         self._process = context.Process(target=_serve, args=(work, other_end), daemon=True)
-        self._process.start()
+        with _leaving_interrupts():
+            self._process.start()
         other_end.close()  # so that the pipe ends with the process
         self._task: Any = None
 
@@ -101,6 +102,20 @@ class _Worker(Generic[_Task, _Result]):
         self._process.terminate()
         self._process.join(_GRACE_S)
         self.connection.close()
+
+
+@contextmanager
+def _leaving_interrupts() -> Iterator[None]:
+    """Let a process begin in which Ctrl-C does nothing, from its first moment on."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # which itself would let them through
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _serve(work: Callable[[Any], Any], connection: Connection) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral, Real
@@ -24,7 +24,8 @@ from segtrust.confidence.registry import Estimators, get_estimators
 from segtrust.errors import ParameterError, TooFewCasesError
 from segtrust.experiments.parts import Arrays, Part, PartStore, compute_parts
 from segtrust.kernels.device import on_host
-from segtrust.maps import Case
+from segtrust.kernels.inputs import check_whole, described
+from segtrust.maps import Case, EmptyPolicy
 from segtrust.saved import checksum
 from segtrust.selective.curve import RiskCoverageCurve, risk_coverage_curve
 
@@ -47,6 +48,7 @@ HERE, ELSEWHERE = "test", "elsewhere"
 REFERENCES = ("oracle", "random")
 _MOST_SIZES = 16
 _FEWEST_TESTED = 2
+_SEEDS = 2**32
 
 
 def tuning_sizes(n: int) -> list[int]:
@@ -151,6 +153,7 @@ def tuning_curve(
         Labelled cases, or functions that load one each, which can be sent to other processes.
     estimators
         Names, or estimators with settings of their own. Those that learn nothing are judged all the same.
+        All have the same policy for empty masks, which the losses follow too.
     sizes
         Cases of the tuning set: whole numbers, or shares of all cases between 0 and 1, rounded down; those of
         `tuning_sizes` where none are given. At least two cases must be left for the test.
@@ -165,9 +168,9 @@ def tuning_curve(
     -------
     list of dict
         A row for each estimator (and ``"oracle"`` and ``"random"``), set of test cases, size and repeat:
-        ``estimator``, ``set`` (``"test"`` or ``"elsewhere"``), ``size``, ``repeat``, ``aurc`` and
-        ``coverage``, which is ``None`` where the target risk is not reached or none is given. The same seed
-        gives the same rows, on any number of processes.
+        ``estimator``, ``set`` (``"test"`` or ``"elsewhere"``), ``size``, ``repeat``, ``aurc``,
+        ``target_risk`` and ``coverage``, which is ``None`` where the target risk is not reached or none is
+        given. The same seed gives the same rows, on any number of processes.
 
     Examples
     --------
@@ -177,7 +180,9 @@ def tuning_curve(
     [('sdc', 0), ('sdc-tuned', 0), ('oracle', 0)]
     """
     options = options or TuningOptions()
-    chosen = get_estimators(estimators)
+    chosen = _checked_estimators(estimators)
+    for each in (*cases, *options.elsewhere):
+        _check_case(each)
     counts = _counts(sizes, len(cases))
     _check_repeats(repeats, seed)
     here = _observe("here", cases, chosen, options)
@@ -195,16 +200,48 @@ def tuning_curve(
     return [row for i in range(repeats) for row in _rows(study, i, found[f"repeat-{i:04d}"])]
 
 
+def _checked_estimators(estimators: Estimators) -> list[ConfidenceEstimator]:
+    chosen = get_estimators(estimators)
+    if not chosen:
+        raise ParameterError("estimators: expected at least one, got none.")
+    _policy_of(chosen)
+    return chosen
+
+
+def _policy_of(estimators: Sequence[ConfidenceEstimator]) -> EmptyPolicy:
+    """Give what an empty mask is worth to all of them: they are judged by the same losses."""
+    policies = {each.name: each.empty for each in estimators if hasattr(each, "empty")}
+    if len(set(policies.values())) > 1:
+        listed = ", ".join(f"{name} {policy}" for name, policy in policies.items())
+        raise ParameterError(
+            f"estimators: expected one policy for empty masks, got {listed}. Give each the same `empty`."
+        )
+    return next(iter(policies.values()), EmptyPolicy.PAPER)
+
+
+def _check_case(case: Any) -> None:
+    if not (isinstance(case, Case) or callable(case)):
+        raise ParameterError(
+            f"cases: expected Case(prediction, truth), or functions that load one, got {described(case)}."
+        )
+
+
 def _check_repeats(repeats: Any, seed: Any) -> None:
-    for name, value, least in (("repeats", repeats, 1), ("seed", seed, 0)):
-        if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-            raise ParameterError(f"{name}: expected a whole number of at least {least}, got {value!r}.")
+    check_whole(repeats, "repeats", least=1)
+    check_whole(seed, "seed")
+    if seed + repeats > _SEEDS:
+        raise ParameterError(
+            f"seed: expected one from which {repeats} seeds stay below {_SEEDS}, which is what NumPy's "
+            f"RandomState takes, got {seed!r}."
+        )
 
 
 def _counts(sizes: Sequence[float] | None, n: int) -> list[int]:
     """Give the sizes as numbers of cases, each once, rising."""
     if sizes is None:
         return tuning_sizes(n)
+    if not isinstance(sizes, Iterable) or isinstance(sizes, str):
+        raise ParameterError(f"sizes: expected a list, got {described(sizes)}. Put a single one into a list.")
     counts = sorted({_count(size, n) for size in sizes})
     if not counts:
         raise ParameterError("sizes: expected at least one, got none.")
@@ -276,11 +313,13 @@ def _observe(
 
 def _observe_case(case: Lazy, observers: Sequence[ConfidenceEstimator]) -> Arrays:
     loaded = case if isinstance(case, Case) else case()
+    if not isinstance(loaded, Case):
+        raise ParameterError(f"cases: expected functions that load a Case, got {described(loaded)} from one.")
     if loaded.truth is None:
         raise ParameterError(
             f"{loaded.prediction.source}: expected a case with a truth to judge by, got none."
         )
-    arrays: Arrays = {"loss": np.float64(loss_of(loaded))}
+    arrays: Arrays = {"loss": np.float64(loss_of(loaded, _policy_of(observers)))}
     for index, each in enumerate(observers):
         arrays |= {f"{index}.{name}": np.asarray(value) for name, value in each.observe(loaded).items()}
     return arrays
@@ -340,6 +379,7 @@ def _rows(study: _Study, repeat: int, arrays: Arrays) -> list[Row]:
             "size": size,
             "repeat": repeat,
             "aurc": float(arrays["aurc"][i, j, k]),
+            "target_risk": study.target_risk,
             "coverage": _or_none(float(arrays["coverage"][i, j, k])),
         }
         for i, tested in enumerate(sets)
@@ -355,12 +395,12 @@ def _or_none(value: float) -> float | None:
 def summarise_tuning(rows: Sequence[Row]) -> list[Row]:
     """Bring the repeats together: mean and standard deviation (ddof 1) by estimator, set and size.
 
-    A coverage that is not reached counts as 0 in the mean, and ``not_reached`` is the share of such repeats.
-    The deviations of a single repeat are NaN.
+    A coverage that is not reached counts as 0 in the mean, and ``not_reached`` is the share of such repeats;
+    without a target risk there is neither. A single repeat has no deviation.
 
     Examples
     --------
-    >>> point = {"estimator": "sdc", "set": "test", "size": 5}
+    >>> point = {"estimator": "sdc", "set": "test", "size": 5, "target_risk": 0.2}
     >>> rows = [{**point, "repeat": i, "aurc": 0.1 + i / 10, "coverage": (0.5, None)[i]} for i in (0, 1)]
     >>> found = summarise_tuning(rows)[0]
     >>> round(found["aurc"], 3), round(found["aurc_std"], 4), found["coverage"], found["not_reached"]
@@ -375,6 +415,8 @@ def summarise_tuning(rows: Sequence[Row]) -> list[Row]:
 def _summary(key: tuple[Any, ...], group: Sequence[Row]) -> Row:
     aurc = np.array([row["aurc"] for row in group])
     coverage = np.array([row["coverage"] or 0.0 for row in group])
+    missed = sum(row["coverage"] is None for row in group) / len(group)
+    is_asked = group[0]["target_risk"] is not None
     return {
         "estimator": key[0],
         "set": key[1],
@@ -382,11 +424,12 @@ def _summary(key: tuple[Any, ...], group: Sequence[Row]) -> Row:
         "repeats": len(group),
         "aurc": float(aurc.mean()),
         "aurc_std": _deviation(aurc),
-        "coverage": float(coverage.mean()),
-        "coverage_std": _deviation(coverage),
-        "not_reached": sum(row["coverage"] is None for row in group) / len(group),
+        "target_risk": group[0]["target_risk"],
+        "coverage": float(coverage.mean()) if is_asked else None,
+        "coverage_std": _deviation(coverage) if is_asked else None,
+        "not_reached": missed if is_asked else None,
     }
 
 
-def _deviation(values: Any) -> float:
-    return float(values.std(ddof=1)) if values.size > 1 else math.nan
+def _deviation(values: Any) -> float | None:
+    return float(values.std(ddof=1)) if values.size > 1 else None

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from segtrust.errors import GreyLevelsError
 from segtrust.features.names import CLASSES, SHAPE_CLASSES, Features
 from segtrust.features.region import Region
 from segtrust.optional import require
@@ -26,6 +27,7 @@ _CALCULATORS = {
     "glszm": "RadiomicsGLSZM",
     "gldm": "RadiomicsGLDM",
 }
+_MOST_LEVELS = 1000
 _FAILURES = (ArithmeticError, AssertionError, IndexError, RuntimeError, ValueError)
 _ZERO_WHERE_CONSTANT = (
     "Kurtosis",
@@ -42,6 +44,7 @@ def pyradiomics_features(region: Region, bin_width: float) -> Features:
     From the mask's box, which is quicker than the whole array and gives the same as long as the box has a
     border: without one PyRadiomics fails where the box is a single pixel.
     """
+    _check_levels(region, bin_width)
     image = np.zeros(region.cells.shape)
     image[region.cells.astype(bool)] = region.values
     groups = [group for group in CLASSES[region.ndim] if group != SHAPE_CLASSES[region.ndim]]
@@ -49,6 +52,16 @@ def pyradiomics_features(region: Region, bin_width: float) -> Features:
     if region.is_constant:  # the mean of equal numbers may differ from them in the last digit
         found["firstorder"].update(dict.fromkeys(_ZERO_WHERE_CONSTANT, 0.0))
     return found
+
+
+def _check_levels(region: Region, bin_width: float) -> None:
+    """Refuse more grey levels than its matrices have room for, which grow with their square."""
+    low, high = float(region.values.min()), float(region.values.max())
+    if (high - low) / bin_width > _MOST_LEVELS:
+        raise GreyLevelsError(
+            f"bin_width: expected at most {_MOST_LEVELS} grey levels, got more: a width of {bin_width:g} for "
+            f"values from {low:g} to {high:g}. Use a wider bin, such as {(high - low) / 20.0:.2g}."
+        )
 
 
 def pyradiomics_shape(mask: Any) -> Features:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,7 +13,15 @@ from array_api_compat import is_torch_array
 from segtrust.errors import ParameterError
 from segtrust.kernels.refusals import refuse_empty
 
-__all__ = ["as_array", "check_array", "check_fraction", "check_number", "check_weight", "described"]
+__all__ = [
+    "as_array",
+    "check_array",
+    "check_fraction",
+    "check_number",
+    "check_weight",
+    "check_whole",
+    "described",
+]
 
 _LONGEST = 60
 _LARGEST = float(np.finfo(float).max)
@@ -74,6 +82,22 @@ def check_fraction(value: Any, name: str) -> None:
 def check_weight(value: Any, name: str) -> None:
     """Refuse what is not one number from 0 to 1e20, such as the weight of a false negative."""
     check_number(value, name, f"a finite number of at least 0 and at most {_HEAVIEST:g}", most=_HEAVIEST)
+
+
+def check_whole(value: Any, name: str, *, least: int = 0, most: int | None = None) -> None:
+    """Refuse what is not a whole number from ``least`` to ``most``.
+
+    Examples
+    --------
+    >>> check_whole(0, "trees", least=1)
+    Traceback (most recent call last):
+    ...
+    segtrust.errors.ParameterError: trees: expected a whole number of at least 1, got 0.
+    """
+    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
+        raise ParameterError(f"{name}: expected a whole number of at least {least}, got {value!r}.")
+    if most is not None and int(value) > most:
+        raise ParameterError(f"{name}: expected a whole number of at most {most}, got {value!r}.")
 
 
 def as_array(values: Any, name: str) -> Any:

@@ -48,12 +48,15 @@ class TuningRun:
         Cases to tune and test on, and cases of another distribution to test on as well.
     repeats, seed
         Splits for each size, and the seed of the first.
+    left_out
+        Cases that were left out because their truth is empty.
     """
 
     cases: Sequence[ImagePair]
     elsewhere: Sequence[ImagePair] = ()
     repeats: int = 50
     seed: int = 0
+    left_out: int = 0
 
     @property
     def steps(self) -> int:
@@ -62,7 +65,12 @@ class TuningRun:
 
     def parameters(self) -> Row:
         """Describe the run in plain values."""
-        counts = {"cases": len(self.cases), "elsewhere": len(self.elsewhere), "repeats": self.repeats}
+        counts = {
+            "cases": len(self.cases),
+            "elsewhere": len(self.elsewhere),
+            "left out, empty truth": self.left_out,
+            "repeats": self.repeats,
+        }
         folders = {
             f"folders {name}": sorted({str(pair.prediction.parent.resolve()) for pair in group})
             for name, group in (("here", self.cases), ("elsewhere", self.elsewhere))
@@ -165,11 +173,11 @@ def tuning_table(summary: Sequence[Row], tested: str, value: str) -> str:
 
 
 def _cell(row: Mapping[str, Any], value: str) -> str:
-    mean, deviation = row[value], row[f"{value}_std"]
+    shown = [row[value], row[f"{value}_std"]]
     if value == "aurc":
-        return f"{mean:.3f} ± {deviation:.3f}"
+        return " ± ".join(f"{each:.3f}" for each in shown if each is not None)
     missed = f" ({row['not_reached']:.0%} not reached)" if row["not_reached"] else ""
-    return f"{100.0 * mean:.1f} ± {100.0 * deviation:.1f}{missed}"
+    return " ± ".join(f"{100.0 * each:.1f}" for each in shown if each is not None) + missed
 
 
 def _write_figures(summary: Sequence[Row], folder: Path) -> None:
@@ -179,7 +187,8 @@ def _write_figures(summary: Sequence[Row], folder: Path) -> None:
         save_figure(draw_tuning(summary, ELSEWHERE, "coverage"), folder / "coverage_elsewhere")
 
 
-_LABELS = {"aurc": "AURC", "coverage": "coverage at the risk of all cases here"}
+_LABELS = {"aurc": "AURC", "coverage": "coverage at the risk of all cases here (%)"}
+_SCALES = {"aurc": 1.0, "coverage": 100.0}
 
 
 def draw_tuning(summary: Sequence[Row], tested: str, value: str) -> Any:
@@ -206,7 +215,8 @@ def draw_tuning(summary: Sequence[Row], tested: str, value: str) -> Any:
 def _draw_line(ax: Any, name: str, points: Sequence[Row], value: str) -> None:
     style = style_of(name)
     x = [row["size"] for row in points]
-    mean, deviation = (np.array([row[key] for row in points]) for key in (value, f"{value}_std"))
+    pair = (np.array([row[key] for row in points], np.float64) for key in (value, f"{value}_std"))
+    mean, deviation = (_SCALES[value] * each for each in pair)
     if name not in REFERENCES and not np.isnan(deviation).any():
         low, high = mean - deviation, mean + deviation
         ax.fill_between(x, low, high, color=style.colour, alpha=0.15, linewidth=0.0)
