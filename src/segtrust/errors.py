@@ -22,6 +22,12 @@ Each class also inherits the standard exception it specialises, so ``except Valu
     · SeenCasesError                    - cases that something has learned from already
   x PolicyError             ValueError  - a policy that cannot be read, or does not fit what it is used with
   x SavedStateError         ValueError  - other saved values that are incomplete, damaged or of another kind
+  x ReadError               ValueError  - a file that cannot be read as what it is taken for
+    · UnknownFormatError                - none of the readers knows it
+    · DamagedFileError                  - truncated, garbled, or not what its own header says
+    · UnsafeFileError                   - would run code when read, or take too much memory
+    · WrongContentError                 - read, but holds something else than was asked for
+  x PairingError            ValueError  - files of a data set that do not find together
   x UnknownNameError        KeyError    - an estimator, structure or policy that does not exist
   x NotFittedError          RuntimeError - asked for a score before fit()
   x MissingExtraError       ImportError - an optional package that is not installed; names the extra
@@ -34,6 +40,7 @@ __all__ = [
     "CaseLengthError",
     "CaseValueError",
     "CasesError",
+    "DamagedFileError",
     "EmptyArrayError",
     "GeometryError",
     "GreyLevelsError",
@@ -43,17 +50,22 @@ __all__ = [
     "NotBinaryError",
     "NotFittedError",
     "NotNormalisedError",
+    "PairingError",
     "ParameterError",
     "PolicyError",
     "ProbabilityError",
     "ProbabilityRangeError",
     "ProbabilityTypeError",
+    "ReadError",
     "SavedStateError",
     "SeenCasesError",
     "SegtrustError",
     "TooFewCasesError",
+    "UnknownFormatError",
     "UnknownNameError",
+    "UnsafeFileError",
     "WorkerError",
+    "WrongContentError",
 ]
 
 
@@ -131,6 +143,30 @@ class PolicyError(SegtrustError, ValueError):
 
 class SavedStateError(SegtrustError, ValueError):
     """What was saved cannot be made again: incomplete, damaged, or of another kind."""
+
+
+class ReadError(SegtrustError, ValueError):
+    """A file cannot be read as what it is taken for."""
+
+
+class UnknownFormatError(ReadError):
+    """No reader knows the file."""
+
+
+class DamagedFileError(ReadError):
+    """A file is truncated, garbled, or not what its own header says."""
+
+
+class UnsafeFileError(ReadError):
+    """To read a file would run code, leave its folder, or take more memory than allowed."""
+
+
+class WrongContentError(ReadError):
+    """A file was read, but holds something else than was asked for."""
+
+
+class PairingError(SegtrustError, ValueError):
+    """Files of a data set do not find together."""
 
 
 class UnknownNameError(SegtrustError, KeyError):

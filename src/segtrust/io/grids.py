@@ -1,0 +1,117 @@
+"""Where the pixels of an array lie in the world."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from segtrust.errors import GeometryError
+
+__all__ = ["Grid", "check_same_grid"]
+
+_TOLERANCE = 0.05
+"""Pixels by which two grids may be apart at a corner: headers keep single floats, and quaternions round."""
+
+_TO_RAS = np.diag([-1.0, -1.0, 1.0])
+"""From the axes of DICOM and ITK (left, posterior, superior) to those of NIfTI (right, anterior, superior).
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """A box of pixels in space.
+
+    Attributes
+    ----------
+    shape
+        Pixels along each axis of the array: (z, y, x) or (y, x).
+    affine
+        From the index (x, y, z) to millimetres, right, anterior and superior: 4 × 4, as in NIfTI.
+
+    Examples
+    --------
+    >>> Grid.of_itk((2, 3, 4), spacing=(0.5, 0.5, 3.0)).spacing_mm
+    (3.0, 0.5, 0.5)
+    """
+
+    shape: tuple[int, ...]
+    affine: Any
+
+    @classmethod
+    def of_itk(
+        cls,
+        shape: tuple[int, ...],
+        *,
+        spacing: Any,
+        origin: Any = (0.0, 0.0, 0.0),
+        direction: Any = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0),
+    ) -> Grid:
+        """Make a grid of what ITK says of an image: for (x, y, z), left, posterior and superior."""
+        steps = _TO_RAS @ np.reshape(direction, (3, 3)) @ np.diag(np.asarray(spacing, np.float64))
+        return cls(shape, _affine(steps, _TO_RAS @ np.asarray(origin, np.float64)))
+
+    @property
+    def spacing_mm(self) -> tuple[float, ...]:
+        """Distance of neighbouring pixels along each axis of the array, in millimetres."""
+        lengths = np.sqrt((self.affine[:3, :3] ** 2).sum(0))
+        return tuple(float(each) for each in lengths[: len(self.shape)][::-1])
+
+    def itk(self) -> dict[str, tuple[float, ...]]:
+        """Give spacing, origin and direction as ITK takes them, for (x, y, z)."""
+        spacing = np.sqrt((self.affine[:3, :3] ** 2).sum(0))
+        direction = _TO_RAS @ (self.affine[:3, :3] / spacing)
+        origin = _TO_RAS @ self.affine[:3, 3]
+        named = {"spacing": spacing, "origin": origin, "direction": direction.reshape(-1)}
+        return {name: tuple(map(float, values)) for name, values in named.items()}
+
+    def distance_to(self, other: Grid) -> float:
+        """Largest distance between corners of two grids of one shape, in steps of the first."""
+        corners = np.array(list(product(*([0.0, length - 1.0] for length in self._lengths))))
+        apart = corners @ (self.affine - other.affine)[:3, :3].T + (self.affine - other.affine)[:3, 3]
+        finest = np.sqrt((self.affine[:3, :3] ** 2).sum(0)).min()
+        return float(np.sqrt((apart**2).sum(1)).max() / finest)
+
+    @property
+    def _lengths(self) -> tuple[int, ...]:
+        """Pixels along x, y and z."""
+        return (*self.shape[::-1], 1, 1)[:3]
+
+    def __str__(self) -> str:
+        """Say where it lies, for an error."""
+        spacing = "×".join(f"{each:g}" for each in self.spacing_mm)
+        origin = ", ".join(f"{each:g}" for each in self.affine[:3, 3])
+        axes = "; ".join(" ".join(f"{each:.3g}" for each in row) for row in self.affine[:3, :3])
+        return f"spacing {spacing} mm, origin ({origin}), axes [{axes}]"
+
+
+def _affine(steps: Any, origin: Any) -> Any:
+    found = np.eye(4)
+    found[:3, :3], found[:3, 3] = steps, origin
+    return found
+
+
+def check_same_grid(grid: Grid | None, other: Grid | None, names: tuple[str, str]) -> None:
+    """Refuse two arrays that lie in different places; where one of the files does not say, nothing is known.
+
+    Examples
+    --------
+    >>> first = Grid.of_itk((2, 3, 4), spacing=(1.0, 1.0, 1.0))
+    >>> check_same_grid(first, Grid.of_itk((2, 3, 4), spacing=(1.0, 1.0, 2.0)), ("a.npz", "b.nii.gz"))
+    Traceback (most recent call last):
+    ...
+    segtrust.errors.GeometryError: b.nii.gz: expected the grid of a.npz, spacing 1×1×1 mm, ...
+    """
+    if grid is None or other is None:
+        return
+    if grid.shape == other.shape and grid.distance_to(other) <= _TOLERANCE:
+        return
+    first, second = (
+        f"shape {each.shape}" if grid.shape != other.shape else str(each) for each in (grid, other)
+    )
+    raise GeometryError(
+        f"{names[1]}: expected the grid of {names[0]}, {first}, got {second}. "
+        "Look whether they belong together, or let one be resampled (--resample)."
+    )
