@@ -11,6 +11,7 @@ import segtrust as st
 from segtrust.cli.bench import bench_app
 from segtrust.cli.demo import EPILOG, demo
 from segtrust.cli.reproduce import reproduce_app
+from segtrust.cli.scoring import MERGE_EPILOG, SCORE_EPILOG, merge, score
 from segtrust.errors import SegtrustError
 
 __all__ = ["app", "main"]
@@ -22,6 +23,8 @@ app = typer.Typer(
     help="Know which segmentations to trust.",
 )
 app.command(epilog=EPILOG)(demo)
+app.command(epilog=SCORE_EPILOG)(score)
+app.command(epilog=MERGE_EPILOG)(merge)
 app.add_typer(reproduce_app, name="reproduce")
 app.add_typer(bench_app, name="bench")
 

@@ -18,7 +18,8 @@ from segtrust.errors import (
     ParameterError,
 )
 from segtrust.kernels.device import on_host
-from segtrust.kernels.view import as_binary, view_map
+from segtrust.kernels.masks import thresholded
+from segtrust.kernels.view import as_binary
 from segtrust.maps import Case, EmptyPolicy, Prediction, prediction_of
 from segtrust.risks import dice
 
@@ -108,17 +109,13 @@ def refuse_unfitted(name: str, learned: str, example: str) -> NoReturn:
 def mask_and_truth(case: Case) -> tuple[Any, Any]:
     """Give the delivered mask and the truth of a case as NumPy arrays of truth values."""
     prediction = case.prediction
-    mask = _thresholded(prediction) if prediction.mask is None else prediction.mask
+    mask = prediction.mask
+    if mask is None:
+        p = np.asarray(on_host(prediction.probabilities))
+        mask = thresholded(p, threshold=prediction.threshold, source=prediction.source)
     pair = (mask, f"{prediction.source}: mask"), (case.truth, f"{prediction.source}: truth")
     found = [as_binary(np.asarray(on_host(values)), name).astype(bool) for values, name in pair]
     return found[0], found[1]
-
-
-def _thresholded(prediction: Prediction) -> Any:
-    p = np.asarray(on_host(prediction.probabilities))
-    view = view_map(p, threshold=prediction.threshold, source=prediction.source)
-    mask = view.probabilities(view.values) >= view.threshold
-    return (mask.T if view.reversed_axes else mask).reshape(prediction.shape)
 
 
 def loss_of(case: Case, empty: EmptyPolicy | str = EmptyPolicy.PAPER) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from segtrust.kernels.opening import MapSource, open_map
 from segtrust.kernels.refusals import check_type
 from segtrust.kernels.statistics import host_number
 
-__all__ = ["USUAL", "Assessment", "assess", "score", "score_batch"]
+__all__ = ["USUAL", "Assessment", "assess", "assess_map", "score", "score_batch"]
 
 USUAL: Estimators = ("sdc", "amsp")
 """What is scored where nothing is said."""
@@ -91,8 +91,11 @@ def assess(p: Any, mask: Any = None, estimators: Estimators = USUAL, *, threshol
     >>> round(found.scores["idc"], 4), found.bounds.k, found.foreground_ratio
     (0.8746, 2, 0.5)
     """
-    chosen = get_estimators(estimators)
-    source = open_map(p, mask, threshold=threshold)
+    return assess_map(open_map(p, mask, threshold=threshold), get_estimators(estimators))
+
+
+def assess_map(source: MapSource, chosen: Sequence[ConfidenceEstimator]) -> Assessment:
+    """Do as `assess` does with a map that is open already."""
     summary = summarise(source, [SoftDice().needs, *(each.needs for each in chosen)])
     counts = summary.counts
     return Assessment(

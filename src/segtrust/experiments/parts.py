@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from segtrust.engine.team import compute_side_by_side
 from segtrust.errors import ParameterError
-from segtrust.experiments.team import compute_side_by_side
 from segtrust.saved import replacing
 
 __all__ = ["Part", "PartStore", "compute_parts", "store_of"]

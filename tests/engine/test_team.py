@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from segtrust.errors import WorkerError
-from segtrust.experiments.team import _leaving_interrupts, compute_side_by_side
+from segtrust.engine.team import _leaving_interrupts, compute_side_by_side
 from tests.processes import interruptible
 
 
@@ -93,7 +93,7 @@ def test_broken_off_while_large_results_are_on_their_way():
 INTERRUPTED = """
     import sys, time
     import numpy as np
-    from segtrust.experiments.team import compute_side_by_side
+    from segtrust.engine.team import compute_side_by_side
 
     def large(number):
         return np.zeros(3_000_000)

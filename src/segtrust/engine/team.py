@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeVar
 
 from segtrust.errors import WorkerError
 
-__all__ = ["compute_side_by_side"]
+__all__ = ["Worker", "compute_side_by_side"]
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
@@ -44,11 +44,11 @@ def compute_side_by_side(
         Processes, at most one a task. They end when this generator does.
     """
     waiting = deque(tasks)
-    team: list[_Worker[_Task, _Result]] = []
-    busy: dict[Any, _Worker[_Task, _Result]] = {}
+    team: list[Worker[_Task, _Result]] = []
+    busy: dict[Any, Worker[_Task, _Result]] = {}
     try:
         for _ in range(min(workers, len(tasks))):
-            team.append(_Worker(work))
+            team.append(Worker(work))
             team[-1].begin(waiting.popleft())
             busy[team[-1].connection] = team[-1]
         while busy:
@@ -65,7 +65,7 @@ def compute_side_by_side(
             worker.end()
 
 
-class _Worker(Generic[_Task, _Result]):
+class Worker(Generic[_Task, _Result]):
     """A process, and the task that it has."""
 
     def __init__(self, work: Callable[[_Task], _Result]) -> None:
@@ -79,11 +79,13 @@ class _Worker(Generic[_Task, _Result]):
         self._task: Any = None
 
     def begin(self, task: _Task) -> None:
+        """Hand it a task."""
         self._task = task
         with suppress(BrokenPipeError):  # it has died: `finish` will tell
             self.connection.send(task)
 
     def finish(self) -> tuple[_Task, _Result]:
+        """Wait for the result, and give it with its task; `WorkerError` if the process died."""
         try:
             result, fault = self.connection.recv()
         except (EOFError, ConnectionResetError):
@@ -99,6 +101,7 @@ class _Worker(Generic[_Task, _Result]):
         return self._task, result
 
     def end(self) -> None:
+        """Stop the process, whatever it does."""
         self._process.terminate()
         self._process.join(_GRACE_S)
         self.connection.close()

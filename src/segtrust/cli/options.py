@@ -1,0 +1,209 @@
+"""Options that several commands share, declared once.
+
+A command takes a dataclass for each group of options; `with_options` shows Typer its fields as if the command
+had them as parameters of its own.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import StrEnum
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from segtrust.errors import ParameterError
+
+__all__ = ["CaseFlags", "DigestKind", "ReadFlags", "RunFlags", "with_options"]
+
+
+def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Spread parameters that are dataclasses into one option a field.
+
+    Examples
+    --------
+    >>> @dataclass
+    ... class Size:
+    ...     width: Annotated[int, typer.Option(help="Pixels.")] = 10
+    >>> @with_options
+    ... def draw(name: str, size: Size) -> str:
+    ...     return f"{name} {size.width}"
+    >>> list(inspect.signature(draw).parameters), draw(name="a", width=3)
+    (['name', 'width'], 'a 3')
+    """
+    hints = get_type_hints(command, include_extras=True)
+    parameters = inspect.signature(command).parameters
+    groups = {name: hints[name] for name in parameters if is_dataclass(hints[name])}
+    spread = [
+        each
+        for name, parameter in parameters.items()
+        for each in (
+            _parameters_of(groups[name]) if name in groups else [parameter.replace(annotation=hints[name])]
+        )
+    ]
+    spread.sort(key=lambda each: each.default is not inspect.Parameter.empty)
+
+    @wraps(command)
+    def run(**given: Any) -> Any:
+        return command(**_gathered(given, groups))
+
+    run.__signature__ = inspect.Signature(spread)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in spread}
+    return run
+
+
+def _parameters_of(group: type) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=_default_of(each),
+            annotation=hints[each.name],
+        )
+        for each in fields(group)
+    ]
+
+
+def _default_of(each: Any) -> Any:
+    if each.default_factory is not MISSING:
+        return each.default_factory()
+    return inspect.Parameter.empty if each.default is MISSING else each.default
+
+
+def _gathered(given: Mapping[str, Any], groups: Mapping[str, type]) -> dict[str, Any]:
+    """Put options together into the dataclasses that they come from."""
+    rest = dict(given)
+    made = {
+        name: group(**{each.name: rest.pop(each.name) for each in fields(group)})
+        for name, group in groups.items()
+    }
+    return {**rest, **made}
+
+
+class DigestKind(StrEnum):
+    """Fingerprints of files."""
+
+    QUICK = "quick"
+    SHA256 = "sha256"
+
+
+_FILES = "Which files"
+_READING = "What is read of them"
+_RUNNING = "How it is run"
+
+
+def _option(*names: str, panel: str, help: str, **more: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=panel, **more)
+
+
+@dataclass
+class CaseFlags:
+    """Which files belong to a case."""
+
+    pattern: Annotated[
+        str | None,
+        _option(panel=_FILES, help="Names of the maps where they are unusual: '{case}_prob.nii.gz'."),
+    ] = None
+    mask_dir: Annotated[
+        Path | None, _option(panel=_FILES, help="Folder of the delivered masks, named as the maps.")
+    ] = None
+    mask_pattern: Annotated[
+        str | None, _option(panel=_FILES, help="Names of the masks: '{case}_seg.nii.gz'.")
+    ] = None
+
+
+@dataclass
+class ReadFlags:
+    """What is read of each case."""
+
+    threshold: Annotated[
+        float, _option(panel=_READING, help="Where no mask was delivered: p >= threshold.")
+    ] = 0.5
+    region: Annotated[
+        list[str] | None,
+        _option(
+            panel=_READING,
+            help="Structure of dataset.json, several times if wanted; 'each' for all of them.",
+        ),
+    ] = None
+    channel: Annotated[
+        int | None, _option(panel=_READING, min=0, help="Number of the channel, instead of --region.")
+    ] = None
+    label: Annotated[
+        list[int] | None,
+        _option(
+            panel=_READING, help="Label of masks and truths that is foreground; several times if wanted."
+        ),
+    ] = None
+    mask: Annotated[
+        str, _option(panel=_READING, help="'delivered' masks, or the maps cut at the 'threshold'.")
+    ] = "delivered"
+    names: Annotated[
+        Path | None, _option(panel=_READING, help="A dataset.json that names the structures.")
+    ] = None
+    key: Annotated[
+        str | None, _option(panel=_READING, help="Name of the array, in files that hold several.")
+    ] = None
+    resample: Annotated[
+        bool,
+        _option("--resample", panel=_READING, help="Bring masks and truths to the grid of the map."),
+    ] = False
+
+
+@dataclass
+class RunFlags:
+    """How cases are run."""
+
+    workers: Annotated[int, _option(panel=_RUNNING, min=1, help="Processes side by side.")] = 1
+    dask: Annotated[
+        str,
+        _option(
+            panel=_RUNNING,
+            help="Run on a Dask cluster: 'local' for one of --workers processes, or tcp://scheduler:8786.",
+        ),
+    ] = ""
+    memory: Annotated[
+        str,
+        _option(panel=_RUNNING, help="For cases in flight, such as 8GiB; half of what is free unless given."),
+    ] = ""
+    num_parts: Annotated[
+        int, _option(panel=_RUNNING, min=1, help="Jobs of an array of jobs; see `segtrust merge`.")
+    ] = 1
+    part_id: Annotated[int, _option(panel=_RUNNING, min=0, help="Which of them this is, from 0 on.")] = 0
+    resume: Annotated[
+        bool, _option("--resume/--no-resume", panel=_RUNNING, help="Go on with a run that was stopped.")
+    ] = True
+    as_json: Annotated[
+        bool, _option("--json", panel=_RUNNING, help="Print one JSON object instead of a summary.")
+    ] = False
+
+    def memory_bytes(self) -> int | None:
+        """Bytes for cases in flight; ``None`` where nothing is said."""
+        return bytes_of(self.memory) if self.memory else None
+
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def bytes_of(text: str) -> int:
+    """Read a size, in powers of 1024.
+
+    Examples
+    --------
+    >>> bytes_of("8GiB"), bytes_of("500 MB")
+    (8589934592, 524288000)
+    """
+    plain = text.strip().upper().removesuffix("B").removesuffix("I").strip()
+    number, unit = (plain[:-1], plain[-1]) if plain[-1:] in ("K", "M", "G", "T") else (plain, "")
+    try:
+        found = int(float(number) * _UNITS[unit])
+    except ValueError:
+        found = 0
+    if found < 1:
+        raise ParameterError(f"memory: expected a size such as 8GiB or 500MB, got {text!r}.")
+    return found

@@ -1,0 +1,214 @@
+"""``segtrust score`` and ``segtrust merge``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from segtrust.cli.console import progress_bar
+from segtrust.cli.options import CaseFlags, DigestKind, ReadFlags, RunFlags, with_options
+from segtrust.errors import ParameterError
+
+if TYPE_CHECKING:
+    from segtrust.confidence.base import ConfidenceEstimator
+    from segtrust.engine.decisions import Policies
+    from segtrust.engine.score_table import Scored, ScoreRun
+    from segtrust.engine.scoring import ScoreJob
+    from segtrust.io.cases import DataSet
+
+__all__ = ["MERGE_EPILOG", "SCORE_EPILOG", "merge", "score"]
+
+SCORE_EPILOG = (
+    "Examples:\n\n  segtrust score predictions/ -o scores.parquet\n\n"
+    "  segtrust score predictions/ -o scores.csv --region each --estimators sdc,idc --workers 4\n\n"
+    "Exit codes: 0 all cases scored, 1 some failed (failures.csv tells why), 2 nothing could be done."
+)
+MERGE_EPILOG = (
+    "Examples:\n\n  segtrust merge part-0.parquet part-1.parquet -o scores.parquet\n\n"
+    "  segtrust score maps/ -o part-$K.csv --num-parts 8 --part-id $K   (then merge part-*.csv)"
+)
+USUAL = "sdc,idc,amsp"
+
+
+@dataclass
+class HowFlags:
+    """How cases are scored."""
+
+    estimators: Annotated[
+        str, typer.Option(help="Names, separated by commas; 'all' for all that need not learn.")
+    ] = USUAL
+    policy: Annotated[
+        Path | None, typer.Option(help="Add what this policy decides: accept, defer, no finding.")
+    ] = None
+    calibrate_maps: Annotated[
+        Path | None, typer.Option(help="Recalibrate the maps first: a saved scaling (JSON).")
+    ] = None
+    digest: Annotated[DigestKind, typer.Option(help="Fingerprint of the maps' files.")] = DigestKind.QUICK
+
+
+@with_options
+def score(
+    predictions: Annotated[
+        list[Path],
+        typer.Argument(help="Maps, folders of maps, nnU-Net's output, or manifests (CSV, Parquet)."),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The table: .parquet, .csv or .json.")],
+    how: HowFlags,
+    files: CaseFlags,
+    read: ReadFlags,
+    run: RunFlags,
+) -> None:
+    """Give each case its confidence: one row a case, with bounds, counts and fingerprint.
+
+    Reads nnU-Net's probabilities (v1, v2, TotalSegmentator), NumPy, NIfTI, MHA, NRRD, PNG, TIFF, HDF5, Zarr
+    and DICOM-SEG. A case that cannot be read never stops the others. A run that was stopped goes on with the
+    same command.
+    """
+    from segtrust.engine.score_table import score_cases
+
+    found = find_data(predictions, files)
+    job = job_of(how, read)
+    finish = list if how.policy is None else deciding(how.policy)
+    with progress_bar("cases", len(found.cases)) as advance:
+        table = table_run(output, run, advance)
+        scored = score_cases(found, job, table, finish=finish)
+    tell(scored, table, as_json=run.as_json)
+
+
+def find_data(paths: Sequence[Path], files: CaseFlags) -> DataSet:
+    """Find the cases, with the delivered masks."""
+    from segtrust.io.datasets import find_cases, with_masks
+
+    patterns = patterns_of(files)
+    found = find_cases(paths, patterns)
+    return found if files.mask_dir is None else with_masks(found, files.mask_dir, patterns)
+
+
+def patterns_of(files: CaseFlags) -> Any:
+    """Give the patterns of names that were asked for."""
+    from segtrust.io.datasets import Patterns
+    from segtrust.io.names import Pattern
+
+    maps, masks = (None if each is None else Pattern(each) for each in (files.pattern, files.mask_pattern))
+    return Patterns(maps, masks)
+
+
+def job_of(how: HowFlags, read: ReadFlags) -> ScoreJob:
+    """Say what is done with each case."""
+    from segtrust.engine.scoring import ScoreJob
+    from segtrust.io.loading import MaskKind, ReadOptions
+
+    if read.mask not in list(MaskKind):
+        raise ParameterError(f"mask: expected {' or '.join(MaskKind)}, got {read.mask!r}.")
+    options = ReadOptions(
+        regions=tuple(read.region or ()),
+        channel=read.channel,
+        labels=tuple(read.label) if read.label else None,
+        mask=MaskKind(read.mask),
+        threshold=read.threshold,
+        key=read.key,
+        resample=read.resample,
+        scheme=read.names,
+    )
+    policies = _policies(how)
+    estimators = _estimators(how.estimators, policies)
+    return ScoreJob(estimators, options, _scaling(how, policies), digest=how.digest.value)
+
+
+def _policies(how: HowFlags) -> Policies:
+    from segtrust.engine.decisions import load_policies
+
+    return {} if how.policy is None else load_policies(how.policy)
+
+
+def _estimators(text: str, policies: Policies) -> tuple[ConfidenceEstimator, ...]:
+    """Make the estimators that are asked for, and those of the policies, which win."""
+    from segtrust.confidence.registry import ESTIMATORS, get_estimators
+    from segtrust.engine.decisions import estimator_of
+
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if names == ["all"]:
+        names = [name for name in ESTIMATORS if name in _NOTHING_TO_LEARN]
+    asked = {each.name: each for each in get_estimators(names)}
+    needed = {each.scoring.estimator: estimator_of(each.scoring) for each in policies.values()}
+    unfitted = [name for name in asked if name not in {*_NOTHING_TO_LEARN, *needed}]
+    if unfitted:
+        raise ParameterError(
+            f"estimators: {unfitted[0]} learns from cases and has learned nothing here. Give a policy that "
+            f"holds it (--policy), or one of {', '.join(_NOTHING_TO_LEARN)}."
+        )
+    return tuple({**asked, **needed}.values())
+
+
+_NOTHING_TO_LEARN = ("sdc", "idc", "amsp", "apc", "ane", "mmmc", "pla")
+
+
+def _scaling(how: HowFlags, policies: Policies) -> Any:
+    """Give the recalibration of the maps: that of the file, or that of the policies."""
+    from segtrust.calibration.scaling import Scaling
+    from segtrust.engine.decisions import scaling_of
+    from segtrust.saved import read_json
+
+    of_policies = [scaling_of(policy.scoring) for policy in policies.values()]
+    if how.calibrate_maps is not None:
+        given = Scaling.from_dict(read_json(how.calibrate_maps), source=str(how.calibrate_maps))
+        if any(each != given for each in of_policies):
+            raise ParameterError(
+                f"{how.calibrate_maps}: expected the recalibration of the policy, got another."
+            )
+        return given
+    if any(each != of_policies[0] for each in of_policies):
+        raise ParameterError("policy: expected one recalibration of the maps for all structures.")
+    return of_policies[0] if of_policies else None
+
+
+def deciding(path: Path) -> Callable[..., Any]:
+    """Give what adds the decisions of a policy to rows."""
+    from segtrust.engine.decisions import decide_rows, load_policies
+
+    return decide_rows(load_policies(path))
+
+
+def table_run(output: Path, run: RunFlags, advance: Callable[[int], object]) -> ScoreRun:
+    """Say where results go, and how cases are run."""
+    from segtrust.engine.run import Engine
+    from segtrust.engine.score_table import ScoreRun
+
+    engine = Engine(run.workers, run.dask, run.memory_bytes())
+    return ScoreRun(output, engine, run.resume, run.part_id, run.num_parts, advance)
+
+
+def tell(scored: Scored, table: ScoreRun, *, as_json: bool) -> None:
+    """Print what came of a run; the exit code tells whether some or all cases failed."""
+    cases = len({row["case"] for row in scored.rows})
+    failed = len(scored.failures)
+    if as_json:
+        about = {"cases": cases, "failed": failed, "table": str(table.out), "seconds": scored.seconds}
+        typer.echo(json.dumps(about | {"failures": [each.row() for each in scored.failures]}))
+    else:
+        typer.echo(f"{cases} cases scored in {scored.seconds:.1f} s, {failed} failed. Table: {table.out}")
+        for failure in scored.failures[:_SHOWN]:
+            typer.secho(f"  {failure.case}: {failure.reason}", err=True)
+        if failed:
+            typer.secho(f"All failures, with their reasons: {table.failures_path}", err=True)
+    if failed:
+        raise typer.Exit(1 if cases else 2)
+
+
+_SHOWN = 5
+
+
+def merge(
+    tables: Annotated[list[Path], typer.Argument(help="Tables of the parts of one run.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The table: .parquet, .csv or .json.")],
+) -> None:
+    """Put the tables of an array of jobs together."""
+    from segtrust.engine.merging import merge_tables
+
+    merged = merge_tables(tables, output)
+    typer.echo(f"{len(merged.rows)} rows of {len(tables)} tables. Table: {output}")

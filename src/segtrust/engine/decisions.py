@@ -1,0 +1,80 @@
+"""Decisions of a policy on the rows of a score table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from segtrust.calibration.scaling import Scaling
+from segtrust.confidence.base import ConfidenceEstimator
+from segtrust.confidence.registry import get_estimator
+from segtrust.engine.outcomes import Row
+from segtrust.errors import PolicyError
+from segtrust.saved import read_json
+from segtrust.selective.policy import Policy
+from segtrust.selective.scoring import Scoring
+from segtrust.selective.structures import StructurePolicies
+
+__all__ = ["Policies", "decide_rows", "estimator_of", "load_policies", "parameters_of", "scaling_of"]
+
+Policies = Mapping[str, Policy]
+"""By structure; one for all of them has an empty name."""
+
+
+def load_policies(path: Path) -> Policies:
+    """Read a policy, or one of several structures."""
+    saved = read_json(path, error=PolicyError)
+    several = isinstance(saved, Mapping) and "policies" in saved
+    if several:
+        return StructurePolicies.from_dict(saved, source=str(path)).policies
+    policy = Policy.from_dict(saved, source=str(path))
+    return {policy.structure: policy}
+
+
+def estimator_of(scoring: Scoring) -> ConfidenceEstimator:
+    """Make the estimator that a policy was calibrated with.
+
+    Examples
+    --------
+    >>> estimator_of(Scoring("pla", {"size": 20}))
+    PatchLevel(size=20)
+    """
+    kind = type(get_estimator(scoring.estimator))
+    names = {each.name for each in fields(kind)}  # type: ignore[arg-type]
+    empty = {"empty": scoring.empty} if "empty" in names else {}
+    return kind(**scoring.parameters, **empty)
+
+
+def scaling_of(scoring: Scoring) -> Scaling | None:
+    """Make the recalibration of the maps that a policy was calibrated with."""
+    return None if scoring.recalibration is None else Scaling.from_dict(scoring.recalibration)
+
+
+def decide_rows(policies: Policies) -> Callable[[Sequence[Row]], list[Row]]:
+    """Give the function that adds to each row what its policy decides: accept, defer or no finding."""
+
+    def decided(row: Row) -> Row:
+        policy = _policy_for(policies, row["structure"])
+        confidence = row[policy.scoring.estimator]
+        decision = policy.decide(confidence, empty_mask=row["k"] == 0)
+        return row | {"decision": str(decision), "policy": policy.digest[:12]}
+
+    return lambda rows: [decided(row) for row in rows]
+
+
+def _policy_for(policies: Policies, structure: str) -> Policy:
+    if structure in policies:
+        return policies[structure]
+    if set(policies) == {""}:
+        return policies[""]
+    listed = ", ".join(policies)
+    raise PolicyError(
+        f"structure: expected one that the policy is for ({listed}), got {structure!r}. Choose by --region."
+    )
+
+
+def parameters_of(estimator: Any) -> dict[str, Any]:
+    """Give what an estimator was set to or has learned, without the ids of cases."""
+    return {name: value for name, value in estimator.parameters.items() if name != "used_ids"}

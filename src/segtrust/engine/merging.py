@@ -1,0 +1,71 @@
+"""Tables of the parts of one run, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from segtrust.engine.score_table import PART, failures_beside
+from segtrust.errors import ParameterError
+from segtrust.io.tables import Table, read_table, write_table
+
+__all__ = ["merge_tables"]
+
+
+def merge_tables(paths: Sequence[Path], output: Path) -> Table:
+    """Put the parts of a run together, in the order of an unbroken one; and the lists of what failed.
+
+    Raises
+    ------
+    ParameterError
+        If a part is missing, comes twice, or was made with other settings.
+    """
+    parts = sorted(
+        ((_part(path, table), path, table) for path, table in _read(paths)), key=lambda each: each[0]
+    )
+    _check_complete([number for number, _, _ in parts], parts[0][2].about[PART][1])
+    _check_settings([(path, table) for _, path, table in parts])
+    settings = _settings(parts[0][2].about)
+    merged = Table.of([row for _, _, table in parts for row in table.rows], settings)
+    write_table(output, merged)
+    failed = [failures_beside(path, number) for number, path, _ in parts]
+    rows = [row for path in failed if path.exists() for row in read_table(path).rows]
+    if rows:
+        write_table(failures_beside(output, None), Table.of(rows))
+    return merged
+
+
+def _read(paths: Sequence[Path]) -> list[tuple[Path, Table]]:
+    return [(path, read_table(path)) for path in paths]
+
+
+def _part(path: Path, table: Table) -> int:
+    if PART not in table.about:
+        raise ParameterError(
+            f"{path}: expected a table of `segtrust score --num-parts`, got one that does not say which part "
+            "it is."
+        )
+    return int(table.about[PART][0])
+
+
+def _check_complete(numbers: Sequence[int], count: int) -> None:
+    missing = sorted(set(range(count)) - set(numbers))
+    if missing:
+        raise ParameterError(f"parts: expected all {count}, got none for {', '.join(map(str, missing))}.")
+    if len(numbers) != count:
+        raise ParameterError(f"parts: expected each of {count} once, got {', '.join(map(str, numbers))}.")
+
+
+def _settings(about: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in about.items() if name != PART}
+
+
+def _check_settings(tables: Sequence[tuple[Path, Table]]) -> None:
+    first, usual = tables[0]
+    for path, table in tables:
+        if _settings(table.about) != _settings(usual.about) or table.about[PART][1] != usual.about[PART][1]:
+            raise ParameterError(
+                f"{path}: expected a part made with the settings of {first}, got one with others. Score "
+                "all parts with the same options and version."
+            )

@@ -1,0 +1,72 @@
+"""What becomes of a case: rows of a table, or the reason why there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from segtrust.io.cases import Unpaired
+
+__all__ = ["Failure", "Outcome", "Row"]
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A case that gave no result.
+
+    Attributes
+    ----------
+    case, file
+        Which.
+    kind
+        Name of the error, or ``"Unpaired"``, ``"Quarantined"``.
+    reason
+        What was expected, what came, and what to do.
+    """
+
+    case: str
+    file: str
+    kind: str
+    reason: str
+
+    @classmethod
+    def of_unpaired(cls, unpaired: Unpaired) -> Failure:
+        """Say the same of a file that found no partner."""
+        return cls(unpaired.case, unpaired.file, "Unpaired", unpaired.reason)
+
+    def row(self) -> Row:
+        """Give it as a row of a table."""
+        return {"case": self.case, "kind": self.kind, "reason": self.reason, "file": self.file}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a case.
+
+    Attributes
+    ----------
+    case
+        Its name.
+    rows
+        One a structure; none where it failed.
+    failure
+        Why it failed; ``None`` where it did not.
+    """
+
+    case: str
+    rows: tuple[Row, ...] = ()
+    failure: Failure | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give plain values, ready for JSON."""
+        failure = None if self.failure is None else self.failure.row()
+        return {"case": self.case, "rows": list(self.rows), "failure": failure}
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Outcome:
+        """Make again what `to_dict` gave."""
+        failure = None if saved["failure"] is None else Failure(**saved["failure"])
+        return cls(saved["case"], tuple(saved["rows"]), failure)

@@ -1,0 +1,108 @@
+"""Many cases in several processes, bounded in memory, none lost when a process dies."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from typing import Any
+
+from segtrust.engine.outcomes import Failure, Outcome
+from segtrust.engine.team import Worker
+from segtrust.errors import WorkerError
+from segtrust.io.cases import CaseFiles
+
+__all__ = ["Work", "run_here", "run_in_processes"]
+
+Work = Callable[[CaseFiles], Outcome]
+_CHANCES = 2
+"""Processes that a case may kill before it is left alone."""
+
+
+def run_here(work: Work, cases: Sequence[CaseFiles]) -> Generator[tuple[CaseFiles, Outcome], None, None]:
+    """Give the outcome of each case, one after the other, in this process."""
+    for case in cases:
+        yield case, work(case)
+
+
+@dataclass
+class _Crew:
+    """The processes at work: who does what, and how much memory that takes."""
+
+    work: Work
+    budget: int
+    idle: list[Worker[CaseFiles, Outcome]]
+    busy: dict[Any, tuple[Worker[CaseFiles, Outcome], CaseFiles, int]]
+
+    @property
+    def load(self) -> int:
+        """Bytes of the cases in flight."""
+        return sum(cost for _, _, cost in self.busy.values())
+
+    def fits(self, cost: int) -> bool:
+        """Whether one more case may begin; a case that is larger than the budget runs alone."""
+        return not self.busy or self.load + cost <= self.budget
+
+    def begin(self, case: CaseFiles, cost: int) -> None:
+        worker = self.idle.pop() if self.idle else Worker(self.work)
+        worker.begin(case)
+        self.busy[worker.connection] = worker, case, cost
+
+    def finish(self, connection: Any) -> tuple[CaseFiles, Outcome | WorkerError]:
+        """Give what became of a case; a process that died is not used again."""
+        worker, case, _ = self.busy.pop(connection)
+        try:
+            _, outcome = worker.finish()
+        except WorkerError as error:
+            worker.end()
+            return case, error
+        self.idle.append(worker)
+        return case, outcome
+
+    def end(self) -> None:
+        for worker in (*self.idle, *(worker for worker, _, _ in self.busy.values())):
+            worker.end()
+
+
+def run_in_processes(
+    work: Work, cases: Sequence[CaseFiles], *, workers: int, budget: int, cost: Callable[[CaseFiles], int]
+) -> Generator[tuple[CaseFiles, Outcome], None, None]:
+    """Give the outcome of each case as soon as it is there.
+
+    Parameters
+    ----------
+    work
+        Something that can be sent to another process, and that returns an outcome whatever happens.
+    cases
+        Begun in this order.
+    workers
+        Processes.
+    budget, cost
+        Bytes that the cases in flight may take together, and what each takes.
+    """
+    crew = _Crew(work, budget, [], {})
+    waiting, deaths = deque(cases), Counter[str]()
+    try:
+        while waiting or crew.busy:
+            while waiting and len(crew.busy) < workers and crew.fits(cost(waiting[0])):
+                case = waiting.popleft()
+                crew.begin(case, cost(case))
+            for connection in wait(list(crew.busy)):
+                case, found = crew.finish(connection)
+                if isinstance(found, Outcome):
+                    yield case, found
+                    continue
+                deaths[case.id] += 1
+                if deaths[case.id] < _CHANCES:
+                    waiting.append(case)
+                else:
+                    yield case, quarantined(case, found)
+    finally:
+        crew.end()
+
+
+def quarantined(case: CaseFiles, error: Exception) -> Outcome:
+    """Say of a case that it has killed every process that took it up."""
+    reason = f"the process that read it died {_CHANCES} times, and it was left alone: {error}"
+    return Outcome(case.id, failure=Failure(case.id, str(case.probabilities), "Quarantined", reason))

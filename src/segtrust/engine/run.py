@@ -1,0 +1,133 @@
+"""A whole run: what is done already is taken from the diary, the rest is shared out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from segtrust.engine.journal import Journal
+from segtrust.engine.outcomes import Outcome
+from segtrust.engine.pool import Work, run_here, run_in_processes
+from segtrust.errors import ParameterError
+from segtrust.io.cases import CaseFiles
+from segtrust.io.sizes import memory_of
+
+__all__ = ["Engine", "part_of", "run_cases"]
+
+_SHARE = 0.5
+"""Of the free memory that cases in flight may take."""
+_USUAL_MEMORY = 4 << 30
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Where and how cases are run.
+
+    Attributes
+    ----------
+    workers
+        Processes; 1 is this one.
+    dask
+        Address of a Dask scheduler, ``"local"`` for a cluster of one's own with so many workers, or nothing.
+    memory
+        Bytes that cases in flight may take together; half of what is free where it is not given.
+    """
+
+    workers: int = 1
+    dask: str = ""
+    memory: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work."""
+        if not isinstance(self.workers, int) or self.workers < 1:
+            raise ParameterError(f"workers: expected a whole number of at least 1, got {self.workers!r}.")
+
+    @property
+    def budget(self) -> int:
+        """Bytes for cases in flight."""
+        return self.memory or int(_SHARE * _free_memory())
+
+    def run(self, work: Work, cases: Sequence[CaseFiles]) -> Generator[tuple[CaseFiles, Outcome], None, None]:
+        """Give the outcome of each case as soon as it is there."""
+        if self.dask:
+            from segtrust.engine.cluster import run_on_dask
+
+            return run_on_dask(work, cases, self.dask, workers=self.workers, budget=self.budget)
+        if self.workers == 1:
+            return run_here(work, cases)
+        return run_in_processes(work, cases, workers=self.workers, budget=self.budget, cost=memory_of)
+
+
+def _free_memory() -> int:
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return _USUAL_MEMORY
+
+
+def run_cases(
+    work: Work,
+    cases: Sequence[CaseFiles],
+    *,
+    engine: Engine,
+    journal: Journal,
+    advance: Callable[[int], object] = lambda done: None,
+) -> dict[str, Outcome]:
+    """Give the outcome of each case by its name, in the order of the cases.
+
+    Parameters
+    ----------
+    work
+        Gives the outcome of a case.
+    cases
+        With different names.
+    engine
+        Where they are run; the outcomes do not depend on it.
+    journal
+        Holds what is done already, and takes the rest as it comes.
+    advance
+        Told of each case that is done.
+    """
+    with journal:
+        found = {case.id: journal.find(case.id, stamp_of(case)) for case in cases}
+        for outcome in found.values():
+            if outcome is not None:
+                advance(1)
+        missing = [case for case in cases if found[case.id] is None]
+        with closing(engine.run(work, missing)) as finished:
+            for case, outcome in finished:
+                journal.add(outcome, stamp_of(case))
+                found[case.id] = outcome
+                advance(1)
+    return {name: outcome for name, outcome in found.items() if outcome is not None}
+
+
+def stamp_of(case: CaseFiles) -> list[Any]:
+    """Tell when the files of a case have changed: where they are, how large, and of when."""
+    places = (case.probabilities, case.mask, case.truth)
+    return [None if place is None else [str(place), *_stamp(place.path)] for place in places]
+
+
+def _stamp(path: Path) -> tuple[int, int] | tuple[()]:
+    try:
+        about = path.stat()
+    except OSError:
+        return ()
+    return about.st_size, about.st_mtime_ns
+
+
+def part_of(cases: Sequence[CaseFiles], part: int, parts: int) -> list[CaseFiles]:
+    """Give the cases of one job of an array of jobs: a stretch, so that parts in their order are the whole.
+
+    Examples
+    --------
+    >>> part_of(["a", "b", "c", "d", "e"], 1, 2)
+    ['c', 'd', 'e']
+    """
+    if not (parts >= 1 and 0 <= part < parts):
+        raise ParameterError(f"part-id: expected a number from 0 to {parts - 1}, got {part}.")
+    return list(cases[len(cases) * part // parts : len(cases) * (part + 1) // parts])

@@ -1,0 +1,162 @@
+"""The score table of a data set: made, kept, and gone on with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from segtrust.engine.decisions import parameters_of
+from segtrust.engine.journal import Journal
+from segtrust.engine.outcomes import Failure, Row
+from segtrust.engine.run import Engine, part_of, run_cases
+from segtrust.engine.scoring import ScoreJob
+from segtrust.io.cases import DataSet
+from segtrust.io.tables import Table, check_ending, write_table
+from segtrust.saved import plain
+
+__all__ = [
+    "FORMAT",
+    "PART",
+    "ScoreRun",
+    "Scored",
+    "failures_beside",
+    "score_cases",
+    "settings_of",
+    "write_failures",
+]
+
+FORMAT = "segtrust-scores-1"
+PART = "part"
+"""Where a table says that it is a part of one: its number, and how many there are."""
+
+
+def failures_beside(table: Path, part: int | None) -> Path:
+    """Give the list of what failed in a run, or in one part of it."""
+    return table.with_name("failures.csv" if part is None else f"failures-{part}.csv")
+
+
+@dataclass(frozen=True)
+class ScoreRun:
+    """Where results go, and how the work is done.
+
+    Attributes
+    ----------
+    out
+        The table. Its diary lies beside it, and what failed in ``failures.csv``.
+    engine
+        Where cases are run.
+    resume
+        Whether to go on with the diary of an earlier run.
+    part, parts
+        Which of so many jobs this is.
+    advance
+        Told of each case that is done.
+    """
+
+    out: Path
+    engine: Engine
+    resume: bool = True
+    part: int = 0
+    parts: int = 1
+    advance: Callable[[int], object] = lambda done: None
+
+    @property
+    def journal_path(self) -> Path:
+        """Where the diary is."""
+        return self.out.with_name(f".{self.out.name}.journal")
+
+    @property
+    def failures_path(self) -> Path:
+        """Where the failures are listed."""
+        return failures_beside(self.out, None if self.parts == 1 else self.part)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What came of a run.
+
+    Attributes
+    ----------
+    rows
+        One a case and structure, in the order of the cases.
+    failures
+        Cases that gave none.
+    seconds
+        That the run took.
+    """
+
+    rows: tuple[Row, ...]
+    failures: tuple[Failure, ...]
+    seconds: float
+
+
+def score_cases(
+    found: DataSet,
+    job: ScoreJob,
+    run: ScoreRun,
+    *,
+    finish: Callable[[Sequence[Row]], Sequence[Row]] = lambda rows: rows,
+) -> Scored:
+    """Score cases and write their table, and beside it what failed and why.
+
+    Parameters
+    ----------
+    found
+        The cases, and the files that belong to none.
+    job
+        What is done with each.
+    run
+        Where results go, and how the work is done.
+    finish
+        Adds what depends on all rows, such as decisions, before they are written.
+    """
+    begin = time.perf_counter()
+    check_ending(run.out)
+    run.out.parent.mkdir(parents=True, exist_ok=True)
+    if not run.resume:
+        run.journal_path.unlink(missing_ok=True)
+    cases = part_of(found.cases, run.part, run.parts)
+    about = {"format": FORMAT, **settings_of(job)}
+    if run.parts > 1:
+        about[PART] = [run.part, run.parts]
+    outcomes = run_cases(
+        job, cases, engine=run.engine, journal=Journal(run.journal_path, about), advance=run.advance
+    )
+    rows = tuple(finish([row for outcome in outcomes.values() for row in outcome.rows]))
+    failures = _failures(outcomes.values(), found if run.part == 0 else DataSet())
+    write_table(run.out, Table.of(rows, about))
+    write_failures(run.failures_path, failures)
+    return Scored(rows, failures, time.perf_counter() - begin)
+
+
+def _failures(outcomes: Any, found: DataSet) -> tuple[Failure, ...]:
+    failed = [outcome.failure for outcome in outcomes if outcome.failure is not None]
+    return (*failed, *map(Failure.of_unpaired, found.unpaired))
+
+
+def write_failures(path: Path, failures: Sequence[Failure]) -> None:
+    """List what failed; a list of an earlier run is removed where nothing did."""
+    if failures:
+        write_table(path, Table.of([failure.row() for failure in failures]))
+    else:
+        path.unlink(missing_ok=True)
+
+
+def settings_of(job: ScoreJob) -> dict[str, Any]:
+    """Give all that rows depend on beside the files, as plain values."""
+    from segtrust import __version__
+
+    read = {**asdict(job.read), "scheme": None if job.read.scheme is None else str(job.read.scheme)}
+    settings: Mapping[str, Any] = {
+        "segtrust": __version__,
+        "estimators": {each.name: parameters_of(each) for each in job.estimators},
+        "read": read,
+        "scaling": None if job.scaling is None else job.scaling.to_dict(),
+        "with_truth": job.with_truth,
+        "digest": job.digest,
+        "empty": str(job.empty),
+    }
+    return dict(plain(settings, "settings"))

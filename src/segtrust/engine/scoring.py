@@ -1,0 +1,131 @@
+"""The work on one case: from its files to the rows of the score table."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from dataclasses import dataclass, field
+
+from segtrust.calibration.scaling import Scaling
+from segtrust.confidence.base import ConfidenceEstimator
+from segtrust.confidence.score import assess_map
+from segtrust.engine.outcomes import Failure, Outcome, Row
+from segtrust.errors import SegtrustError
+from segtrust.io.cases import CaseFiles
+from segtrust.io.digests import Digest, digest_of
+from segtrust.io.loading import LoadedCase, ReadOptions, load_case
+from segtrust.kernels.masks import count_differing, thresholded
+from segtrust.kernels.opening import open_map
+from segtrust.maps import EmptyPolicy, Prediction
+from segtrust.risks import overlap
+
+__all__ = ["ScoreJob"]
+
+
+@dataclass(frozen=True)
+class ScoreJob:
+    """What is done with each case; called with its files it gives the outcome, and never raises.
+
+    Attributes
+    ----------
+    estimators
+        With all that they have learned.
+    read
+        What is read of a case.
+    scaling
+        A recalibration of the maps, or ``None``; the mask is that of the map as it was.
+    with_truth
+        Whether the Dice and the other overlaps with the truth are wanted.
+    digest
+        Fingerprint of the map's file.
+    empty
+        What an empty mask is worth in the Dice.
+    """
+
+    estimators: tuple[ConfidenceEstimator, ...]
+    read: ReadOptions = field(default_factory=ReadOptions)
+    scaling: Scaling | None = None
+    with_truth: bool = False
+    digest: Digest = "quick"
+    empty: EmptyPolicy = EmptyPolicy.PAPER
+
+    def __call__(self, files: CaseFiles) -> Outcome:
+        """Score a case."""
+        begin = time.perf_counter()
+        try:
+            rows = [self._row(loaded, files) for loaded in load_case(files, self.read)]
+            about = {"digest": digest_of(files.probabilities.path, self.digest)}
+        except Exception as error:  # noqa: BLE001 - one bad case must not stop the others
+            return Outcome(files.id, failure=_failure(files, error))
+        seconds = {"seconds": time.perf_counter() - begin}
+        return Outcome(files.id, tuple(row | about | seconds for row in rows))
+
+    def _row(self, loaded: LoadedCase, files: CaseFiles) -> Row:
+        prediction = self._calibrated(loaded.prediction)
+        source = open_map(
+            prediction.probabilities,
+            prediction.mask,
+            threshold=prediction.threshold,
+            source=str(files.probabilities),
+        )
+        found = assess_map(source, self.estimators)
+        bounds = found.bounds
+        row = {
+            "case": files.id,
+            "structure": loaded.structure,
+            "group": files.group,
+            "split": files.split,
+            **{name: float(value) for name, value in found.scores.items()},
+            **{name: float(getattr(bounds, name)) for name in ("mu", "lam", "s", "lower", "upper")},
+            "k": int(bounds.k),
+            "relative_error": float(bounds.relative_error),
+            "foreground_ratio": float(found.foreground_ratio),
+            "mask_difference": _difference(loaded),
+            "shape": "×".join(map(str, prediction.shape)),
+            "spacing_mm": "×".join(f"{each:g}" for each in prediction.spacing_mm or ()),
+            "file": str(files.probabilities),
+        }
+        return row | (self._overlaps(loaded) if self.with_truth else {})
+
+    def _calibrated(self, prediction: Prediction) -> Prediction:
+        return prediction if self.scaling is None else self.scaling.calibrate(prediction)
+
+    def _overlaps(self, loaded: LoadedCase) -> Row:
+        """Compare the mask that was scored with the truth."""
+        prediction = loaded.prediction
+        mask = prediction.mask
+        if mask is None:
+            mask = thresholded(
+                prediction.probabilities, threshold=prediction.threshold, source=prediction.source
+            )
+        found = overlap(loaded.truth, mask)
+        truth_pixels = found.true_positives + found.false_negatives
+        return {
+            "dice": float(found.tversky(0.5, 0.5, self.empty)),
+            "iou": float(found.tversky(1.0, 1.0, self.empty)),
+            "truth_ratio": truth_pixels / loaded.truth.size,
+        }
+
+
+def _difference(loaded: LoadedCase) -> float | None:
+    """Share of the pixels in which the delivered mask is not the map cut at the threshold."""
+    prediction = loaded.prediction
+    if loaded.delivered is None:
+        return None
+    count = count_differing(
+        prediction.probabilities, loaded.delivered, threshold=prediction.threshold, source=prediction.source
+    )
+    return count / float(loaded.delivered.size)
+
+
+def _failure(files: CaseFiles, error: Exception) -> Failure:
+    """Say what went wrong; of what nobody foresaw, where."""
+    reason = str(error) or type(error).__name__
+    if isinstance(error, MemoryError):
+        reason = "not enough memory for this case. Use fewer workers, or a machine with more."
+    elif not isinstance(error, SegtrustError | OSError):
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        reason = f"unexpected: {reason} (in {place.name}, line {place.lineno})"
+    file = str(files.probabilities)
+    named = reason if str(files.probabilities.path.name) in reason else f"{file}: {reason}"
+    return Failure(files.id, file, type(error).__name__, named)

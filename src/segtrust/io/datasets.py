@@ -1,0 +1,192 @@
+"""Data sets: which files belong to which case. What finds no partner is told, not dropped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from segtrust.errors import PairingError
+from segtrust.io.cases import CaseFiles, DataSet, Unpaired
+from segtrust.io.manifests import is_manifest, read_manifest
+from segtrust.io.names import Pattern, case_of, is_data_file, is_mask_name, stem_of
+from segtrust.io.npz import open_npz, read_directory
+from segtrust.io.places import Place
+
+__all__ = ["Patterns", "find_cases", "with_masks", "with_truths"]
+
+_STACKED = "p_hat"
+"""Name of an array of many maps, beside their truths ``y`` and perhaps masks ``y_hat``."""
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """Names of the files of a data set, where they do not follow the usual rules; see `Pattern`."""
+
+    probabilities: Pattern | None = None
+    mask: Pattern | None = None
+    truth: Pattern | None = None
+
+
+def find_cases(paths: Sequence[Path], patterns: Patterns | None = None) -> DataSet:
+    """Find the cases in files and folders.
+
+    Parameters
+    ----------
+    paths
+        Maps, folders of maps (nnU-Net's with masks beside them, or its ``fold_0 …/validation``), archives of
+        many maps (``p_hat``), or manifests (CSV, Parquet).
+    patterns
+        Of the names, where they are unusual.
+
+    Raises
+    ------
+    PairingError
+        If there is not one case.
+    """
+    chosen = patterns or Patterns()
+    found = DataSet()
+    for path in paths:
+        found = found + _cases_at(path, chosen)
+    found = _without_doubles(found)
+    if not found.cases and not found.unpaired:
+        listed = ", ".join(map(str, paths))
+        raise PairingError(f"{listed}: expected probability maps, got none. Formats are told by `--help`.")
+    return found
+
+
+def _cases_at(path: Path, patterns: Patterns) -> DataSet:
+    if is_manifest(path):
+        return read_manifest(path)
+    if path.is_dir() and not is_data_file(path):
+        return _cases_in(path, patterns)
+    if not path.exists():
+        raise PairingError(f"{path}: expected a file or a folder, got none of this name.")
+    return DataSet(tuple(_cases_of_file(path, _case_of(path, patterns.probabilities) or stem_of(path))))
+
+
+def _cases_of_file(path: Path, case: str) -> list[CaseFiles]:
+    """Give the case of a file, or the many of one that holds a stack of maps."""
+    if path.suffix.lower() != ".npz":
+        return [CaseFiles(case, Place(path))]
+    try:
+        members = read_directory(path)
+    except (ValueError, OSError):
+        return [CaseFiles(case, Place(path))]  # told when it is read
+    if _STACKED not in members:
+        return [CaseFiles(case, Place(path))]
+    return _stacked_cases(path, case, set(members))
+
+
+def _stacked_cases(path: Path, case: str, names: set[str]) -> list[CaseFiles]:
+    count = open_npz(path, _STACKED).shape[0]
+
+    def place(key: str, index: int) -> Place | None:
+        return Place(path, key, index) if key in names else None
+
+    return [
+        CaseFiles(f"{case}[{i}]", Place(path, _STACKED, i), mask=place("y_hat", i), truth=place("y", i))
+        for i in range(count)
+    ]
+
+
+def _cases_in(folder: Path, patterns: Patterns) -> DataSet:
+    folds = sorted(folder.glob("fold_*/validation"))
+    if folds:
+        found = [_of_group(_cases_in(each, patterns), each.parent.name) for each in folds]
+        return sum(found, DataSet())
+    files = sorted(each for each in folder.iterdir() if is_data_file(each))
+    maps, masks = _told_apart(files, patterns)
+    cases = [
+        case for path in maps for case in _cases_of_file(path, _case_of(path, patterns.probabilities) or "")
+    ]
+    return _with(DataSet(tuple(cases)), masks, "mask", _case_names(masks, patterns.mask))
+
+
+def _of_group(found: DataSet, group: str) -> DataSet:
+    return replace(found, cases=tuple(replace(case, group=group) for case in found.cases))
+
+
+def _told_apart(files: Sequence[Path], patterns: Patterns) -> tuple[list[Path], list[Path]]:
+    """Tell maps from the masks beside them: by patterns, by archives, or by their names."""
+    if patterns.probabilities is not None:
+        maps = [path for path in files if patterns.probabilities.case_of(path)]
+        return maps, [path for path in files if patterns.mask and patterns.mask.case_of(path)]
+    archives = [path for path in files if path.suffix.lower() == ".npz"]
+    if archives:
+        return archives, [path for path in files if path not in archives]
+    masks = [path for path in files if is_mask_name(path)]
+    maps = [path for path in files if path not in masks]
+    return (maps, masks) if maps else (masks, [])
+
+
+def _case_of(path: Path, pattern: Pattern | None) -> str | None:
+    return case_of(path) if pattern is None else pattern.case_of(path)
+
+
+def _case_names(files: Iterable[Path], pattern: Pattern | None) -> dict[str, list[Path]]:
+    """Give the files of each case."""
+    found: dict[str, list[Path]] = {}
+    for path in files:
+        case = _case_of(path, pattern)
+        if case is not None:
+            found.setdefault(case, []).append(path)
+    return found
+
+
+def with_masks(found: DataSet, folder: Path, patterns: Patterns | None = None) -> DataSet:
+    """Give each case the delivered mask of its name in a folder."""
+    return _with_folder(found, folder, "mask", (patterns or Patterns()).mask)
+
+
+def with_truths(found: DataSet, folder: Path, patterns: Patterns | None = None) -> DataSet:
+    """Give each case the truth of its name in a folder; cases without one are told."""
+    complete = _with_folder(found, folder, "truth", (patterns or Patterns()).truth)
+    missing = [
+        Unpaired(
+            case.id, str(case.probabilities), f"expected its truth in {folder}, got no file of that name"
+        )
+        for case in complete.cases
+        if case.truth is None
+    ]
+    cases = tuple(case for case in complete.cases if case.truth is not None)
+    return DataSet(cases, complete.unpaired + tuple(missing))
+
+
+def _with_folder(found: DataSet, folder: Path, role: str, pattern: Pattern | None) -> DataSet:
+    if not folder.is_dir():
+        raise PairingError(f"{folder}: expected a folder of masks, got none.")
+    files = sorted(each for each in folder.iterdir() if is_data_file(each))
+    return _with(found, files, role, _case_names(files, pattern))
+
+
+def _with(found: DataSet, files: Sequence[Path], role: str, of_case: Mapping[str, list[Path]]) -> DataSet:
+    """Give the cases their masks or truths; a case with two is told, and so is a file without a case."""
+    cases, told = [], []
+    for case in found.cases:
+        partners = of_case.get(case.id, [])
+        if len(partners) > 1:
+            listed = ", ".join(path.name for path in partners)
+            told.append(Unpaired(case.id, str(case.probabilities), f"expected one {role}, got {listed}"))
+        else:
+            cases.append(case.having(role, Place(partners[0])) if partners else case)
+    names = {case.id for case in found.cases}
+    lonely = [path for case, paths in of_case.items() if case not in names for path in paths]
+    told += [Unpaired(case_of(path), str(path), f"a {role} without a probability map") for path in lonely]
+    return DataSet(tuple(cases), found.unpaired + tuple(told))
+
+
+def _without_doubles(found: DataSet) -> DataSet:
+    """Leave out cases whose name comes twice: which is which could not be told in any table."""
+    times = Counter(case.id for case in found.cases)
+    files: dict[str, list[str]] = {}
+    for case in found.cases:
+        files.setdefault(case.id, []).append(str(case.probabilities))
+    told = [
+        Unpaired(case, paths[0], f"expected one map of the case {case!r}, got {', '.join(paths)}")
+        for case, paths in files.items()
+        if len(paths) > 1
+    ]
+    cases = tuple(case for case in found.cases if times[case.id] == 1)
+    return DataSet(cases, found.unpaired + tuple(told))

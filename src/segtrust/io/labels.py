@@ -1,0 +1,112 @@
+"""Masks of one structure, from the labels that a file holds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+from segtrust.errors import NotBinaryError
+
+__all__ = ["mask_of_values"]
+
+_WHITE = (1, 255, 65535)
+"""What stands for foreground in a mask of two values."""
+_MOST_LISTED = 8
+_TABLE = 1 << 16
+
+
+def mask_of_values(
+    labels: Any, values: Collection[int] | None, source: str, *, known: Collection[int] = ()
+) -> Any:
+    """Give where labels are those of a structure, as an array of truth values.
+
+    Parameters
+    ----------
+    labels
+        Whole numbers, also as floats; a binary mask may hold 0 and 1, 0 and 255, or 0 and 65535.
+    values
+        Labels of the structure; ``None`` for a binary mask.
+    source
+        Names the file in errors.
+    known
+        All labels that may occur; nothing where that is not known.
+
+    Examples
+    --------
+    >>> mask_of_values(np.array([0, 1, 2, 3]), (2, 3), "labels.nii.gz").tolist()
+    [False, False, True, True]
+    >>> mask_of_values(np.array([0, 2], np.uint8), None, "mask.png")
+    Traceback (most recent call last):
+    ...
+    segtrust.errors.NotBinaryError: mask.png: expected a mask of 0 and 1, or 0 and 255, got labels 0, 2. ...
+    """
+    found = np.asarray(labels)
+    if found.dtype == bool:
+        return found if values is None or 1 in values else np.zeros_like(found)
+    found = _whole_numbers(found, source)
+    if values is None:
+        return _binary(found, source)
+    if known:
+        _check_known(found, {0, *known, *values}, source)
+    (first, *others) = tuple(values) or (-1,)
+    mask = found == first
+    for value in others:
+        mask |= found == value
+    return mask
+
+
+def _binary(labels: Any, source: str) -> Any:
+    highest = int(labels.max(initial=0))
+    mask = labels != 0
+    if highest and (highest not in _WHITE or not np.array_equal(labels == highest, mask)):
+        raise NotBinaryError(
+            f"{source}: expected a mask of 0 and 1, or 0 and 255, got labels {_listed(labels)}. Say which of "
+            "them are meant: --label."
+        )
+    return mask
+
+
+def _whole_numbers(labels: Any, source: str) -> Any:
+    """Give integers as they are, and floats that are whole numbers as integers."""
+    if labels.dtype.kind in "iu":
+        return labels
+    if labels.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):
+            rounded = labels.astype(np.int32)
+        if np.array_equal(rounded, labels):
+            return rounded
+    raise NotBinaryError(
+        f"{source}: expected labels, which are whole numbers, got {labels.dtype} from {labels.min():.3g} to "
+        f"{labels.max():.3g}. If these are probabilities, they are no mask: threshold them."
+    )
+
+
+def _check_known(labels: Any, known: set[int], source: str) -> None:
+    lowest, highest = int(labels.min(initial=0)), int(labels.max(initial=0))
+    if lowest >= 0 and highest <= max(known) and len(known) == max(known) + 1:
+        return  # all from 0 on are known
+    strange = sorted(set(_values(labels)) - known)
+    if strange:
+        raise NotBinaryError(
+            f"{source}: expected the labels {_shown(sorted(known))}, got {_shown(strange)} as well. Is it of "
+            "another data set? A dataset.json beside the predictions says which labels there are."
+        )
+
+
+def _values(labels: Any) -> list[int]:
+    if labels.dtype.kind == "u" and labels.dtype.itemsize <= 2:
+        seen = np.zeros(_TABLE, bool)
+        seen[labels.reshape(-1)] = True
+        return [int(value) for value in np.flatnonzero(seen)]
+    return [int(value) for value in np.unique(labels)]
+
+
+def _listed(labels: Any) -> str:
+    return _shown(_values(labels))
+
+
+def _shown(values: list[int]) -> str:
+    shown = ", ".join(map(str, values[:_MOST_LISTED]))
+    return f"{shown}, …" if len(values) > _MOST_LISTED else shown

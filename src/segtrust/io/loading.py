@@ -1,0 +1,194 @@
+"""From the files of a case to a prediction, its mask and its truth, on one grid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from segtrust.errors import GeometryError, ParameterError, WrongContentError
+from segtrust.io.cases import CaseFiles
+from segtrust.io.grids import check_same_grid
+from segtrust.io.nnunet import check_channels, read_scheme, scheme_beside
+from segtrust.io.places import Place
+from segtrust.io.readers import open_volume
+from segtrust.io.structures import LabelScheme, Structure
+from segtrust.io.volumes import Volume
+from segtrust.maps import Prediction
+
+__all__ = ["LoadedCase", "MaskKind", "ReadOptions", "load_case"]
+
+
+class MaskKind(StrEnum):
+    """Which mask is scored."""
+
+    DELIVERED = "delivered"
+    THRESHOLD = "threshold"
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What is read of each case.
+
+    Attributes
+    ----------
+    regions
+        Names of the structures that are scored, ``("each",)`` for all; the usual one where none are given.
+    channel
+        Number of the channel that is scored instead.
+    labels
+        Values of masks and truths that are foreground, where they hold labels and no ``dataset.json`` tells.
+    mask
+        The mask that was delivered where there is one, or always the map cut at the threshold.
+    threshold
+        At which a map is cut.
+    key
+        Name of the array in files that hold several.
+    resample
+        Whether masks and truths on another grid are brought to that of the map.
+    scheme
+        A ``dataset.json`` that names the structures; one is looked for beside the maps where none is given.
+    """
+
+    regions: tuple[str, ...] = ()
+    channel: int | None = None
+    labels: tuple[int, ...] | None = None
+    mask: MaskKind = MaskKind.DELIVERED
+    threshold: float = 0.5
+    key: str | None = None
+    resample: bool = False
+    scheme: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a choice that is made twice."""
+        if self.regions and self.channel is not None:
+            raise ParameterError("channel: expected --channel or --region, got both.")
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedCase:
+    """One structure of a case.
+
+    Attributes
+    ----------
+    structure
+        Its name.
+    prediction
+        The map, and the mask to be scored.
+    delivered
+        The mask that was delivered, whether it is scored or not; ``None`` where there is none.
+    truth
+        ``None`` where there is none.
+    """
+
+    structure: str
+    prediction: Prediction
+    delivered: Any
+    truth: Any
+
+
+def load_case(files: CaseFiles, options: ReadOptions) -> Iterator[LoadedCase]:
+    """Give the structures of a case one after the other, so that one map is in memory at a time."""
+    place = files.probabilities
+    volume = open_volume(place if place.key else Place(place.path, options.key, place.index))
+    structures = _structures(volume, place.path, options)
+    labels = [_labels(each, volume, options) for each in (files.mask, files.truth)]
+    for structure in structures:
+        p = _without_unit_axes(structure.probabilities(volume), volume.has_channels)
+        masks = [None if each is None else each.mask_of(structure, tuple(p.shape)) for each in labels]
+        scored = masks[0] if options.mask is MaskKind.DELIVERED else None
+        prediction = Prediction(p, scored, options.threshold, files.id, _spacing(volume, len(p.shape)))
+        yield LoadedCase(structure.name, prediction, masks[0], masks[1])
+
+
+def _spacing(volume: Volume, ndim: int) -> tuple[float, ...] | None:
+    if volume.grid is None or len(volume.grid.spacing_mm) != ndim:
+        return None
+    return volume.grid.spacing_mm
+
+
+def _structures(volume: Volume, path: Path, options: ReadOptions) -> Sequence[Structure]:
+    """Find out what is scored: what was asked for, or what the file and its neighbours say."""
+    scheme = _scheme(volume, path, options)
+    if scheme is not None:
+        check_channels(volume, scheme)
+        if options.channel is None:
+            return [_labelled(each, options) for each in scheme.chosen(options.regions)]
+        volume.check_channel(options.channel)
+        named = {each.channel: each for each in scheme.structures}
+        background = Structure("background", 0, values=(0,), known=scheme.known)
+        return [_labelled(named.get(options.channel, background), options)]
+    if options.regions:
+        raise WrongContentError(
+            f"{path}: expected a dataset.json that names the regions {', '.join(options.regions)}, got none "
+            "beside the file or above it. Give one (--names), or choose by number (--channel)."
+        )
+    if options.channel is not None:
+        return [Structure(f"channel {options.channel}", options.channel, values=options.labels)]
+    return [Structure(values=options.labels)]
+
+
+def _scheme(volume: Volume, path: Path, options: ReadOptions) -> LabelScheme | None:
+    if not volume.has_channels or volume.shape[0] < 2:
+        return None
+    if options.scheme is not None:
+        return read_scheme(options.scheme)
+    if volume.channel_names:
+        names = tuple((name, (i + 1,)) for i, name in enumerate(volume.channel_names))
+        return LabelScheme(names, is_regions=True)
+    return scheme_beside(path) or _numbered(volume, path)
+
+
+def _numbered(volume: Volume, path: Path) -> LabelScheme | None:
+    """Give numbers to the classes of nnU-Net where no names are to be had, as with TotalSegmentator."""
+    if path.suffix.lower() != ".npz" or volume.has_channels is not True:
+        return None
+    names = tuple((f"class {i}", (i,)) for i in range(1, volume.shape[0]))
+    return LabelScheme(names, is_regions=False)
+
+
+def _labelled(structure: Structure, options: ReadOptions) -> Structure:
+    if options.labels is None:
+        return structure
+    return Structure(structure.name, structure.channel, structure.is_complement, options.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class _Labels:
+    """Labels of a whole case, of which each structure takes its own."""
+
+    values: Any
+    source: str
+
+    def mask_of(self, structure: Structure, shape: tuple[int, ...]) -> Any:
+        mask = _without_unit_axes(structure.mask(self.values, self.source), None, ndim=len(shape))
+        if tuple(mask.shape) != shape:
+            raise GeometryError(
+                f"{self.source}: expected the shape of the map, {shape}, got {tuple(mask.shape)}. Look "
+                "whether they belong together, or let it be resampled (--resample)."
+            )
+        return mask
+
+
+def _labels(place: Place | None, volume: Volume, options: ReadOptions) -> _Labels | None:
+    """Read a mask or a truth, on the grid of the map."""
+    if place is None:
+        return None
+    found = open_volume(place)
+    if options.resample and found.grid is not None and volume.grid is not None:
+        from segtrust.io.resampling import resampled_labels
+
+        return _Labels(resampled_labels(found, volume.grid), str(place))
+    check_same_grid(volume.grid, found.grid, (str(volume.path), str(place)))
+    return _Labels(np.asarray(found.read()), str(place))
+
+
+def _without_unit_axes(values: Any, has_channels: bool | None, ndim: int = 0) -> Any:
+    """Drop leading axes of length 1, such as the only slice of an image or the only channel of a stack."""
+    while len(values.shape) > max(2, ndim) and values.shape[0] == 1:
+        values = values[0]
+    return values

@@ -1,0 +1,74 @@
+"""Manifests: a table with a row for each case and the paths of its files."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from segtrust.errors import PairingError
+from segtrust.io.cases import CaseFiles, DataSet
+from segtrust.io.names import case_of
+from segtrust.io.places import Place
+from segtrust.optional import require
+
+__all__ = ["COLUMNS", "is_manifest", "read_manifest"]
+
+COLUMNS = ("case", "probabilities", "mask", "truth", "image", "group", "split")
+"""What a manifest may say; only ``probabilities`` must be there. Other columns are not looked at."""
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+
+
+def is_manifest(path: Path) -> bool:
+    """Tell by its ending."""
+    return path.suffix.lower() in (*_SEPARATORS, ".parquet")
+
+
+def read_manifest(path: Path) -> DataSet:
+    r"""Read the cases of a manifest; paths are taken from its own folder on.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "cases.csv"
+    >>> _ = path.write_text("case,probabilities,truth\na,maps/a.npy,truths/a.png\n")
+    >>> read_manifest(path).cases[0].truth.path.name
+    'a.png'
+    """
+    rows = _rows(path)
+    if not rows:
+        raise PairingError(f"{path}: expected a row for each case, got none.")
+    if "probabilities" not in rows[0]:
+        raise PairingError(
+            f"{path}: expected a column 'probabilities', and perhaps {', '.join(COLUMNS)}; got "
+            f"{', '.join(map(str, rows[0]))}."
+        )
+    return DataSet(tuple(_case(row, number, path) for number, row in enumerate(rows, 1)))
+
+
+def _rows(path: Path) -> Sequence[Mapping[str, Any]]:
+    if path.suffix.lower() == ".parquet":
+        parquet = require("pyarrow.parquet", extra="tables")
+        return list(parquet.read_table(path).to_pylist())
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            return list(csv.DictReader(file, delimiter=_SEPARATORS[path.suffix.lower()]))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise PairingError(
+            f"{path}: expected a table as text (UTF-8), got something else ({error})."
+        ) from None
+
+
+def _case(row: Mapping[str, Any], number: int, path: Path) -> CaseFiles:
+    places = {name: _place(row.get(name), path) for name in ("probabilities", "mask", "truth", "image")}
+    if places["probabilities"] is None:
+        raise PairingError(f"{path}: expected probabilities in row {number}, got none.")
+    texts = {name: str(row.get(name) or "").strip() for name in ("case", "group", "split")}
+    name = texts.pop("case") or case_of(places["probabilities"].path)
+    return CaseFiles(name, **places, **texts)  # type: ignore[arg-type]
+
+
+def _place(value: Any, path: Path) -> Place | None:
+    text = "" if value is None else str(value).strip()
+    return None if not text else Place.of(text).below(path.parent)

@@ -1,0 +1,90 @@
+"""Names of files: which case a file belongs to, and what it holds of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from segtrust.errors import ParameterError
+
+__all__ = ["Pattern", "case_of", "is_data_file", "is_mask_name", "stem_of"]
+
+_ENDINGS = (
+    ".nii.gz",
+    ".ome.zarr",
+    ".zarr.zip",
+    ".ome.tiff",
+    ".ome.tif",
+    *(".nii", ".npz", ".npy", ".mha", ".mhd", ".nrrd", ".nhdr", ".h5", ".hdf5", ".zarr", ".dcm"),
+    *(".png", ".tif", ".tiff", ".bmp", ".webp", ".jpg", ".jpeg"),
+)
+_MAP_WORDS = "probabilities|probability|probs|prob|softmax|sigmoid|predictions|prediction|preds|pred|output"
+_MASK_WORDS = "segmentation|seg|masks|mask|labels|label|groundtruth|ground_truth|truth|gt"
+_MASK = re.compile(rf"(?<=.)[_\-. ](?:{_MASK_WORDS})(?:_\d+)?$", re.IGNORECASE)
+_ROLE = re.compile(rf"(?<=.)[_\-. ](?:{_MAP_WORDS}|{_MASK_WORDS}|0000)(?:_\d+)?$", re.IGNORECASE)
+
+
+def _ending_of(name: str) -> str:
+    lower = name.lower()
+    return next((ending for ending in _ENDINGS if lower.endswith(ending)), "")
+
+
+def is_data_file(path: Path) -> bool:
+    """Tell by its ending whether a file may hold a map or a mask."""
+    return bool(_ending_of(path.name)) and not path.name.startswith(".")
+
+
+def stem_of(path: Path) -> str:
+    """Give the name without its ending.
+
+    Examples
+    --------
+    >>> stem_of(Path("maps/case_07.nii.gz")), stem_of(Path("v1.2.npz"))
+    ('case_07', 'v1.2')
+    """
+    ending = _ending_of(path.name)
+    return path.name[: -len(ending)] if ending else path.stem
+
+
+def case_of(path: Path) -> str:
+    """Give the case of a file: its stem without what common tools add to say what it holds.
+
+    Examples
+    --------
+    >>> [
+    ...     case_of(Path(name))
+    ...     for name in ("a_prob.nii.gz", "benign (1)_mask.png", "b_seg.nii.gz", "c_0000.png")
+    ... ]
+    ['a', 'benign (1)', 'b', 'c']
+    """
+    return _ROLE.sub("", stem_of(path))
+
+
+def is_mask_name(path: Path) -> bool:
+    """Tell whether a name says that the file holds a mask, as ``case_seg.nii.gz`` does."""
+    return _MASK.search(stem_of(path)) is not None
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """The names of files, with ``{case}`` in the place of the case.
+
+    Examples
+    --------
+    >>> Pattern("{case}_lesion_prob.nii.gz").case_of(Path("p07_lesion_prob.nii.gz"))
+    'p07'
+    """
+
+    text: str
+
+    def __post_init__(self) -> None:
+        """Refuse a pattern that would not tell cases apart."""
+        if self.text.count("{case}") != 1:
+            raise ParameterError(f"pattern: expected {{case}} in it once, got {self.text!r}.")
+
+    def case_of(self, path: Path) -> str | None:
+        """Give the case of a file; ``None`` where its name is of another kind."""
+        before, after = map(re.escape, self.text.split("{case}"))
+        found = re.fullmatch(rf"{before}(?P<case>.+){after}".replace(r"\*", ".*"), path.name)
+        return None if found is None else found["case"]

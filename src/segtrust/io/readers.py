@@ -1,0 +1,126 @@
+"""All readers: a file finds its own by what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from segtrust.errors import DamagedFileError, UnknownFormatError, WrongContentError
+from segtrust.io.dicomseg import open_dicomseg, recognises_dicomseg
+from segtrust.io.hdf5 import open_hdf5, recognises_hdf5
+from segtrust.io.images import open_image, open_tiff, recognises_image, recognises_tiff
+from segtrust.io.itk import open_itk, recognises_itk
+from segtrust.io.nifti import open_nifti, recognises_nifti
+from segtrust.io.nnunet import open_nnunet, recognises_nnunet
+from segtrust.io.npy import open_npy, recognises_npy
+from segtrust.io.npz import open_npz, recognises_npz
+from segtrust.io.places import Place
+from segtrust.io.volumes import Volume
+from segtrust.io.zarrs import open_zarr, recognises_zarr
+
+__all__ = ["READERS", "Reader", "open_volume"]
+
+_HEAD = 512
+_PICKLES = (".pkl", ".pickle", ".pt", ".pth")
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A format.
+
+    Attributes
+    ----------
+    name
+        In errors.
+    recognises
+        Tells from a path and the first bytes whether a file is of this format.
+    open
+        Gives its array, of the name that is given or the usual one.
+    """
+
+    name: str
+    recognises: Callable[[Path, bytes], bool]
+    open: Callable[[Path, str | None], Volume]
+
+
+READERS = (
+    Reader("nnU-Net probabilities", recognises_nnunet, open_nnunet),
+    Reader("NumPy archive", recognises_npz, open_npz),
+    Reader("NumPy array", recognises_npy, open_npy),
+    Reader("NIfTI", recognises_nifti, open_nifti),
+    Reader("DICOM segmentation", recognises_dicomseg, open_dicomseg),
+    Reader("HDF5", recognises_hdf5, open_hdf5),
+    Reader("Zarr", recognises_zarr, open_zarr),
+    Reader("TIFF", recognises_tiff, open_tiff),
+    Reader("PNG", recognises_image, open_image),
+    Reader("MetaImage or NRRD", recognises_itk, open_itk),
+)
+"""Most specific first."""
+
+
+def open_volume(place: Place) -> Volume:
+    """Open what lies at a place; no pixel is read yet.
+
+    Raises
+    ------
+    UnknownFormatError
+        If no reader knows the file.
+    ReadError
+        If it is damaged, unsafe to read, or holds something else.
+    """
+    volume = _reader_of(place.path).open(place.path, place.key)
+    return volume if place.index is None else _one_of(volume, place)
+
+
+def _reader_of(path: Path) -> Reader:
+    head = _first_bytes(path)
+    for reader in READERS:
+        if reader.recognises(path, head):
+            return reader
+    listed = ", ".join(reader.name for reader in READERS)
+    if path.suffix.lower() in _PICKLES:
+        raise UnknownFormatError(
+            f"{path}: expected one of {listed}; got a pickle, which can run code when it is loaded and so is "
+            "not. Save the probabilities by numpy.savez_compressed."
+        )
+    raise UnknownFormatError(f"{path}: expected one of {listed}; got a file that is none of them.")
+
+
+def _first_bytes(path: Path) -> bytes:
+    """Read the beginning of a file once, for all readers; nothing of a folder."""
+    if path.is_dir():
+        return b""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    except FileNotFoundError:
+        raise UnknownFormatError(f"{path}: expected a file, got none of this name.") from None
+    except OSError as error:
+        raise DamagedFileError(
+            f"{path}: expected a file that can be read, got: {error.strerror}. Look at its permissions and "
+            "at where it is a link to."
+        ) from None
+    if not head:
+        raise DamagedFileError(f"{path}: expected data, got an empty file. Was it still being written?")
+    return head
+
+
+def _one_of(volume: Volume, place: Place) -> Volume:
+    """Give one of the cases that are stacked in an array; the array is read once, not once a case."""
+    index = place.index
+    if index is None or not 0 <= index < volume.shape[0]:
+        raise WrongContentError(f"{place}: expected a number from 0 to {volume.shape[0] - 1}.")
+
+    def load(channel: int | None) -> Any:
+        part = _stack(place.path, place.key, place.path.stat().st_mtime_ns)[index]
+        return part if channel is None else part[channel]
+
+    return replace(volume, path=str(place), shape=volume.shape[1:], load=load, has_channels=None)
+
+
+@lru_cache(maxsize=2)
+def _stack(path: Path, key: str | None, changed: int) -> Any:
+    return _reader_of(path).open(path, key).read()
