@@ -52,6 +52,17 @@ def test_a_stump():
     assert forest.predict([[9.0, 0.4], [0.0, 0.5], [0.0, 0.6]]).tolist() == [0.2, 0.2, 0.8]
 
 
+def test_the_order_of_the_trees_makes_no_difference():
+    """Rows that fall into equal leaves must tie, whichever tree has which."""
+    leaves = [0.1, 0.2, 0.7, 0.3, 0.6]
+    nodes = {"features": [0] * 5 + [-1] * 10, "limits": [0.5] * 5 + [0.0] * 10}
+    ways = {"left": [5, 6, 7, 8, 9] + [-1] * 10, "right": [10, 11, 12, 13, 14] + [-1] * 10}
+    values = [0.0] * 5 + leaves + leaves[::-1]
+    forest = Forest.from_dict({**nodes, **ways, "values": values, "roots": [*range(5)], "width": 1})
+    left, right = forest.predict([[0.0], [1.0]])
+    assert left == right
+
+
 @pytest.mark.needs("sklearn")
 def test_plain_values_make_it_again():
     rng = np.random.default_rng(0)

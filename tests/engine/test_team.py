@@ -10,8 +10,8 @@ import time
 import numpy as np
 import pytest
 
-from segtrust.errors import WorkerError
 from segtrust.engine.team import _leaving_interrupts, compute_side_by_side
+from segtrust.errors import WorkerError
 from tests.processes import interruptible
 
 

@@ -1,6 +1,7 @@
 """The tuning protocol: its sizes, its splits, and that each step is what it says."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import segtrust as st
 from segtrust.errors import ParameterError, TooFewCasesError
 from segtrust.experiments.tuning import (
     TuningOptions,
+    _fingerprint,
     split_cases,
     summarise_tuning,
     tuning_curve,
@@ -158,7 +160,7 @@ class Loader:
     """Loads a case when it is called; tells by a file how often."""
 
     def __init__(self, seed, log):
-        self.seed, self.log = seed, log
+        self.seed, self.log, self.fingerprint = seed, log, [seed]
 
     def __call__(self):
         with self.log.open("a") as file:
@@ -249,6 +251,12 @@ class TestRefusals:
             ParameterError, match=r"cases: expected Case\(prediction, truth\), .* got Prediction"
         ):
             tuning_curve([*cases, cases[0].prediction], ["sdc"], [3])
+        with pytest.raises(ParameterError, match="cases: expected a list of cases, got None"):
+            tuning_curve(None, ["sdc"], [3])
+        with pytest.raises(ParameterError, match=r"options: expected TuningOptions\(...\), got dict"):
+            tuning_curve(cases, ["sdc"], [3], options={})
+        with pytest.raises(TooFewCasesError, match="elsewhere: expected none or at least 2 cases, got 1"):
+            tuning_curve(cases, ["sdc"], [3], options=TuningOptions(elsewhere=cases[:1]))
         with pytest.raises(ParameterError, match="cases: expected functions that load a Case, got int 3"):
             tuning_curve([*cases, lambda: 3], ["sdc"], [3])
 
@@ -313,3 +321,32 @@ def test_parts_of_other_cases_are_refused(tmp_path):
     tuning_curve(nameless, ["sdc"], [3], repeats=1, options=options)
     with pytest.raises(ParameterError, match="expected a part made with the parameters of this run"):
         tuning_curve(nameless[::-1], ["sdc"], [3], repeats=1, options=options)
+
+
+@pytest.mark.parametrize("change", [{"threshold": 0.2}, {"mask": True}, {"shape": (48, 15)}])
+def test_parts_of_other_masks_thresholds_and_shapes_are_refused(tmp_path, change):
+    def made(seed, mask=False, shape=None, **options):
+        case = blob(seed)
+        p = case.prediction.probabilities.reshape(shape or (24, 30))
+        return Case(Prediction(p, p >= 0.7 if mask else None, **options), case.truth.reshape(p.shape))
+
+    options = TuningOptions(folder=str(tmp_path))
+    tuning_curve([made(seed) for seed in range(8)], ["sdc"], [3], repeats=1, options=options)
+    with pytest.raises(ParameterError, match="expected a part made with the parameters of this run"):
+        tuning_curve([made(seed, **change) for seed in range(8)], ["sdc"], [3], repeats=1, options=options)
+
+
+def test_loaders_are_told_apart_by_what_they_are_given(tmp_path):
+    def prints(first):
+        return [_fingerprint(partial(blob, first + seed)) for seed in range(3)]
+
+    assert prints(0) == prints(0) != prints(1)
+
+
+def test_loaders_without_a_name_are_refused_before_anything_is_kept(tmp_path):
+    loaders = [(lambda seed=seed: blob(seed)) for seed in range(8)]
+    with pytest.raises(
+        ParameterError, match=r"can be told apart in a later run, got <function .* Give functools"
+    ):
+        tuning_curve(loaders, ["sdc"], [3], options=TuningOptions(folder=tmp_path))
+    assert tuning_curve(loaders, ["sdc"], [3], repeats=1)

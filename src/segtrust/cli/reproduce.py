@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from segtrust.cli.console import progress_bar
+from segtrust.cli.options import with_options
 from segtrust.errors import ParameterError
 
 __all__ = ["reproduce_app"]
@@ -123,7 +124,16 @@ _TUNING_EPILOG = (
 )
 
 
+@dataclass
+class SplitFlags:
+    """How cases are split."""
+
+    repeats: Annotated[int, typer.Option(min=1, help="Random splits for each size.")] = 50
+    seed: Annotated[int, typer.Option(min=0, help="Of the first split.")] = 0
+
+
 @reproduce_app.command("tuning", epilog=_TUNING_EPILOG)
+@with_options
 def tuning(
     data: Annotated[
         list[Path], typer.Option(help="Folder with maps and 'masks' (PNG); may be given several times.")
@@ -135,7 +145,8 @@ def tuning(
     predictions: Annotated[
         str, typer.Option(help="Name of the maps' folder beside 'masks'.")
     ] = "predictions",
-    repeats: Annotated[int, typer.Option(min=1, help="Random splits for each size.")] = 50,
+    *,
+    splits: SplitFlags,
     workers: _Workers = None,
 ) -> None:
     """Compare estimators that learn, by the size of their tuning set: section 7.4.
@@ -151,7 +162,7 @@ def tuning(
         raise ParameterError(f"{shared.pop()}: expected --elsewhere to be other folders than --data.")
     cases = labelled_pairs(data, predictions)
     left_out = len(pairs_in([*data, *(elsewhere or ())], predictions)) - len(cases) - len(others)
-    run = TuningRun(cases, others, repeats, left_out=left_out)
+    run = TuningRun(cases, others, splits.repeats, splits.seed, left_out)
     with progress_bar("cases and splits", run.steps) as advance:
         summary = reproduce_tuning(out, run, workers=workers or _cores(), advance=advance)
     for name, table in tables_of(summary).items():

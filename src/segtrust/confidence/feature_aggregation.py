@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -79,7 +79,7 @@ class FeatureAggregation(LearningEstimator):
         check_whole(self.seed, "seed", most=_LARGEST_SEED)
         if self.tau is not None:
             check_number(self.tau, "tau", "an entropy in bits, in [0, 1]", most=1.0)
-        if isinstance(self.forest, Mapping):
+        if not isinstance(self.forest, Forest | None):
             object.__setattr__(self, "forest", Forest.from_dict(self.forest))
         if self.forest is not None:
             self._check_forest(self.forest)

@@ -72,7 +72,8 @@ class Forest:
         while (inner := self.features[at] >= 0).any():
             goes_left = rows[lines, self.features[at]] <= self.limits[at]
             at = np.where(inner, np.where(goes_left, self.left[at], self.right[at]), at)
-        return self.values[at].mean(1)
+        # Sorted, so that equal leaves in another order of the trees have the same mean, to the last digit.
+        return np.sort(self.values[at], axis=1).mean(1)
 
     def to_dict(self) -> dict[str, Any]:
         """Give plain values, ready for JSON."""

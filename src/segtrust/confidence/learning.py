@@ -18,12 +18,13 @@ from segtrust.errors import (
     ParameterError,
 )
 from segtrust.kernels.device import on_host
+from segtrust.kernels.inputs import described
 from segtrust.kernels.masks import thresholded
 from segtrust.kernels.view import as_binary
 from segtrust.maps import Case, EmptyPolicy, Prediction, prediction_of
 from segtrust.risks import dice
 
-__all__ = ["LearningEstimator", "loss_of", "mask_and_truth", "refuse_unfitted"]
+__all__ = ["LearningEstimator", "checked_ids", "loss_of", "mask_and_truth", "refuse_unfitted"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class LearningEstimator(ConfidenceEstimator):
     def __post_init__(self) -> None:
         """Take plain values, as a policy keeps them."""
         object.__setattr__(self, "empty", EmptyPolicy(self.empty))
-        object.__setattr__(self, "used_ids", frozenset(self.used_ids))
+        object.__setattr__(self, "used_ids", checked_ids(self.used_ids))
 
     @abstractmethod
     def observe(self, case: Case | Prediction) -> Observation:
@@ -71,7 +72,7 @@ class LearningEstimator(ConfidenceEstimator):
         return replace(self.fit_observations(observations, losses), used_ids=frozenset(ids) - {""})
 
     def _each(self, cases: Iterable[Any]) -> Iterable[Case]:
-        if isinstance(cases, Case | Prediction):
+        if isinstance(cases, Case | Prediction) or not isinstance(cases, Iterable):
             raise ParameterError(
                 f"cases: expected several, got one {type(cases).__name__}. Put it in a list."
             )
@@ -87,7 +88,10 @@ class LearningEstimator(ConfidenceEstimator):
 
     def _checked(self, observations: Sequence[Observation], losses: Any) -> Any:
         """Give the losses as an array, one for each observation."""
-        found = np.asarray(losses, np.float64)
+        try:
+            found = np.asarray(losses, np.float64)
+        except (TypeError, ValueError):
+            raise CaseValueError(f"losses: expected numbers, got {described(losses)}.") from None
         if not len(observations):
             raise EmptyArrayError(f"{self.name}: expected at least one case to learn from, got none.")
         if found.shape != (len(observations),):
@@ -97,6 +101,13 @@ class LearningEstimator(ConfidenceEstimator):
         if not ((found >= 0.0) & (found <= 1.0)).all():
             raise CaseValueError("losses: expected numbers in [0, 1], one minus the Dice of each case.")
         return found
+
+
+def checked_ids(used_ids: Any) -> frozenset[str]:
+    """Give ids as a set; a text would be taken for its letters."""
+    if isinstance(used_ids, str) or not isinstance(used_ids, Iterable):
+        raise ParameterError(f"used_ids: expected a collection of ids, got {described(used_ids)}.")
+    return frozenset(used_ids)
 
 
 def refuse_unfitted(name: str, learned: str, example: str) -> NoReturn:

@@ -120,6 +120,8 @@ class ThresholdLevel(ConfidenceEstimator):
 
     def fit_observations(self, observations: Sequence[Observation], losses: Any = None) -> Self:
         """Learn ``tau`` from what was seen of some cases; the losses are not looked at."""
+        if not len(observations):
+            raise EmptyArrayError("tla: expected at least one case to learn from, got none.")
         doubts = [each["doubts"] for each in observations]
         ranks = [each["ranks"] for each in observations]
         fraction = 1.0 - math.fsum(each["foreground"] for each in observations) / len(observations)

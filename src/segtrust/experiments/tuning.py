@@ -27,7 +27,7 @@ from segtrust.kernels.device import on_host
 from segtrust.kernels.inputs import check_whole, described
 from segtrust.maps import Case, EmptyPolicy
 from segtrust.saved import checksum
-from segtrust.selective.curve import RiskCoverageCurve, risk_coverage_curve
+from segtrust.selective.curve import RiskCoverageCurve, check_target, risk_coverage_curve
 
 __all__ = [
     "ELSEWHERE",
@@ -49,6 +49,8 @@ REFERENCES = ("oracle", "random")
 _MOST_SIZES = 16
 _FEWEST_TESTED = 2
 _SEEDS = 2**32
+_ADDRESS = " at 0x"
+"""In the ``repr`` of what has no other name than its place in memory."""
 
 
 def tuning_sizes(n: int) -> list[int]:
@@ -82,6 +84,8 @@ def split_cases(n: int, size: int, seed: int) -> tuple[Any, Any]:
     >>> tuning.tolist(), test.tolist()
     ([3, 4], [2, 0, 1])
     """
+    if not 0 <= size <= n:
+        raise TooFewCasesError(f"size: expected from 0 to {n} of {n} cases, got {size!r}.")
     # The old generator, because the published splits are made with it.
     order = np.random.RandomState(seed).permutation(n)
     return order[n - size :], order[: n - size]
@@ -99,7 +103,8 @@ class TuningOptions:
         Cases of another distribution, on which the estimators that were fitted here are tested too.
     folder
         Where finished parts are kept, so that a run that was stopped goes on; ``None`` keeps nothing. Parts
-        of other cases are told by the pixels, or by the ``fingerprint`` or ``repr`` of what loads a case.
+        of other cases are told by their arrays and thresholds, or by the ``fingerprint``, the arguments (of
+        ``functools.partial``) or the ``repr`` of what loads a case.
     about
         What else the parts depend on, such as the files of the cases, as values that JSON can hold.
     workers
@@ -179,10 +184,9 @@ def tuning_curve(
     >>> [(row["estimator"], row["repeat"]) for row in rows][:3]
     [('sdc', 0), ('sdc-tuned', 0), ('oracle', 0)]
     """
-    options = options or TuningOptions()
+    options = _checked_options(options)
+    cases = _checked_cases(cases, "cases")
     chosen = _checked_estimators(estimators)
-    for each in (*cases, *options.elsewhere):
-        _check_case(each)
     counts = _counts(sizes, len(cases))
     _check_repeats(repeats, seed)
     here = _observe("here", cases, chosen, options)
@@ -219,11 +223,29 @@ def _policy_of(estimators: Sequence[ConfidenceEstimator]) -> EmptyPolicy:
     return next(iter(policies.values()), EmptyPolicy.PAPER)
 
 
-def _check_case(case: Any) -> None:
-    if not (isinstance(case, Case) or callable(case)):
-        raise ParameterError(
-            f"cases: expected Case(prediction, truth), or functions that load one, got {described(case)}."
-        )
+def _checked_options(options: TuningOptions | None) -> TuningOptions:
+    """Refuse what cannot be judged before hours are spent."""
+    if not isinstance(options, TuningOptions | None):
+        raise ParameterError(f"options: expected TuningOptions(...), got {described(options)}.")
+    found = TuningOptions() if options is None else options
+    if found.target_risk is not None:
+        check_target(found.target_risk)
+    elsewhere = _checked_cases(found.elsewhere, "elsewhere")
+    if 0 < len(elsewhere) < _FEWEST_TESTED:
+        raise TooFewCasesError(f"elsewhere: expected none or at least {_FEWEST_TESTED} cases, got 1.")
+    return replace(found, elsewhere=elsewhere)
+
+
+def _checked_cases(cases: Any, name: str) -> list[Lazy]:
+    if not isinstance(cases, Iterable):
+        raise ParameterError(f"{name}: expected a list of cases, got {described(cases)}.")
+    listed = list(cases)
+    for case in listed:
+        if not (isinstance(case, Case) or callable(case)):
+            raise ParameterError(
+                f"{name}: expected Case(prediction, truth), or functions that load it, got {described(case)}."
+            )
+    return listed
 
 
 def _check_repeats(repeats: Any, seed: Any) -> None:
@@ -278,16 +300,33 @@ def _made_with(
     }
 
 
-def _fingerprint(case: Lazy) -> Any:
-    """Tell cases apart: by their pixels, or by what a function that loads one says of it."""
+def _fingerprint(case: Any) -> Any:
+    """Tell cases apart: by all that scores depend on, or by what a function that loads one says of it."""
     if isinstance(case, Case):
-        arrays = (np.ascontiguousarray(on_host(each)) for each in (case.prediction.probabilities, case.truth))
-        return [case.id, *(hashlib.sha256(each.tobytes()).hexdigest() for each in arrays)]
-    return getattr(case, "fingerprint", repr(case))
+        prediction = case.prediction
+        arrays = (prediction.probabilities, prediction.mask, case.truth)
+        return [case.id, prediction.threshold, *map(_digest, arrays)]
+    if isinstance(case, partial):
+        named = [getattr(case.func, name, "") for name in ("__module__", "__qualname__")]
+        return [*named, list(map(repr, case.args)), sorted(map(repr, case.keywords.items()))]
+    found = getattr(case, "fingerprint", None) or repr(case)
+    if _ADDRESS in str(found):
+        raise ParameterError(
+            f"cases: expected functions that can be told apart in a later run, got {found}. Give functools."
+            "partial(load, path), or objects with an attribute `fingerprint`; or no folder."
+        )
+    return found
+
+
+def _digest(values: Any) -> list[str] | None:
+    if values is None:
+        return None
+    array = np.ascontiguousarray(on_host(values))
+    return [str(array.shape), array.dtype.str, hashlib.sha256(array.tobytes()).hexdigest()]
 
 
 def _store(options: TuningOptions, name: str, made_with: Mapping[str, Any]) -> PartStore:
-    return PartStore(None if options.folder is None else options.folder / name, made_with)
+    return PartStore(None if options.folder is None else Path(options.folder) / name, made_with)
 
 
 def _observe(

@@ -16,6 +16,9 @@ from segtrust.features.texture import texture_features
 __all__ = ["compiled_features", "has_one_level"]
 
 
+_VAST = 1e300
+
+
 def has_one_level(values: Any, bin_width: float) -> bool:
     """Tell whether PyRadiomics would give these values the grey level 1 and no other.
 
@@ -30,6 +33,8 @@ def has_one_level(values: Any, bin_width: float) -> bool:
     """
     low, high = values.min(), values.max()
     first = low - low % bin_width
+    if bin_width > _VAST:  # its multiples may be infinite; no image has values as large
+        return bool(low >= 0.0 or high < 0.0)
     if high > first + 2.0 * bin_width:
         return False
     edges = np.arange(first, high + 2.0 * bin_width, bin_width)

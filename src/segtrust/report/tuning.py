@@ -108,7 +108,7 @@ def reproduce_tuning(
         target_risk=target,
         elsewhere=run.elsewhere,
         folder=out / "parts",
-        about={"segtrust": __version__},
+        about={"segtrust": __version__, "scikit-learn": version("scikit-learn")},
         workers=workers,
         advance=advance,
     )
