@@ -9,7 +9,9 @@ import typer
 
 import segtrust as st
 from segtrust.cli.bench import bench_app
+from segtrust.cli.deciding import CALIBRATE_EPILOG, TRIAGE_EPILOG, calibrate, triage
 from segtrust.cli.demo import EPILOG, demo
+from segtrust.cli.evaluating import EVALUATE_EPILOG, evaluate
 from segtrust.cli.reproduce import reproduce_app
 from segtrust.cli.scoring import MERGE_EPILOG, SCORE_EPILOG, merge, score
 from segtrust.errors import SegtrustError
@@ -24,6 +26,9 @@ app = typer.Typer(
 )
 app.command(epilog=EPILOG)(demo)
 app.command(epilog=SCORE_EPILOG)(score)
+app.command(epilog=EVALUATE_EPILOG)(evaluate)
+app.command(epilog=CALIBRATE_EPILOG)(calibrate)
+app.command(epilog=TRIAGE_EPILOG)(triage)
 app.command(epilog=MERGE_EPILOG)(merge)
 app.add_typer(reproduce_app, name="reproduce")
 app.add_typer(bench_app, name="bench")

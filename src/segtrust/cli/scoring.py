@@ -17,6 +17,7 @@ from segtrust.errors import ParameterError
 if TYPE_CHECKING:
     from segtrust.confidence.base import ConfidenceEstimator
     from segtrust.engine.decisions import Policies
+    from segtrust.engine.outcomes import Failure
     from segtrust.engine.score_table import Scored, ScoreRun
     from segtrust.engine.scoring import ScoreJob
     from segtrust.io.cases import DataSet
@@ -192,15 +193,23 @@ def tell(scored: Scored, table: ScoreRun, *, as_json: bool) -> None:
         typer.echo(json.dumps(about | {"failures": [each.row() for each in scored.failures]}))
     else:
         typer.echo(f"{cases} cases scored in {scored.seconds:.1f} s, {failed} failed. Table: {table.out}")
-        for failure in scored.failures[:_SHOWN]:
-            typer.secho(f"  {failure.case}: {failure.reason}", err=True)
-        if failed:
-            typer.secho(f"All failures, with their reasons: {table.failures_path}", err=True)
-    if failed:
-        raise typer.Exit(1 if cases else 2)
+    tell_failures(scored.failures, table.failures_path, quiet=as_json, nothing=not cases)
 
 
 _SHOWN = 5
+
+
+def tell_failures(
+    failures: Sequence[Failure], path: Path, *, quiet: bool = False, nothing: bool = False
+) -> None:
+    """Say which cases failed, and why; leave with exit code 1 for some and 2 for all."""
+    if not failures:
+        return
+    if not quiet:
+        for failure in failures[:_SHOWN]:
+            typer.secho(f"  {failure.case}: {failure.reason}", err=True)
+        typer.secho(f"All {len(failures)} failures, with their reasons: {path}", err=True)
+    raise typer.Exit(2 if nothing else 1)
 
 
 def merge(

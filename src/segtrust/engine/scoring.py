@@ -73,6 +73,7 @@ class ScoreJob:
         row = {
             "case": files.id,
             "structure": loaded.structure,
+            "set": files.set,
             "group": files.group,
             "split": files.split,
             **{name: float(value) for name, value in found.scores.items()},

@@ -27,6 +27,8 @@ class CaseFiles:
         Patient, site or fold.
     split
         Part of the data set, such as ``"test"``.
+    set
+        Name of the data set, where several are judged together.
     """
 
     id: str
@@ -36,6 +38,7 @@ class CaseFiles:
     image: Place | None = None
     group: str = ""
     split: str = ""
+    set: str = ""
 
     def having(self, role: str, place: Place) -> CaseFiles:
         """Give the case with a mask or a truth."""

@@ -14,7 +14,15 @@ from segtrust.io.names import Pattern, case_of, is_data_file, is_mask_name, stem
 from segtrust.io.npz import open_npz, read_directory
 from segtrust.io.places import Place
 
-__all__ = ["Patterns", "find_cases", "with_masks", "with_truths"]
+__all__ = [
+    "Patterns",
+    "different_names",
+    "find_cases",
+    "with_layout",
+    "with_masks",
+    "with_prefix",
+    "with_truths",
+]
 
 _STACKED = "p_hat"
 """Name of an array of many maps, beside their truths ``y`` and perhaps masks ``y_hat``."""
@@ -190,3 +198,45 @@ def _without_doubles(found: DataSet) -> DataSet:
     ]
     cases = tuple(case for case in found.cases if times[case.id] == 1)
     return DataSet(cases, found.unpaired + tuple(told))
+
+
+_TRUTHS = ("masks", "labels", "labelsTs", "truths", "truth", "gt")
+
+
+def with_layout(path: Path) -> tuple[Path, Path | None]:
+    """Tell the maps of a folder from the truths in it, where both are folders in it with usual names.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for name in ("predictions", "masks"):
+    ...     (folder / name).mkdir()
+    >>> [each.name for each in with_layout(folder)]
+    ['predictions', 'masks']
+    """
+    maps = path / "predictions"
+    truths = [path / name for name in _TRUTHS if (path / name).is_dir()]
+    return (maps, truths[0]) if maps.is_dir() and truths else (path, None)
+
+
+def with_prefix(found: DataSet, prefix: str) -> DataSet:
+    """Give the same cases under names that tell of their folder."""
+    cases = tuple(replace(case, id=f"{prefix}/{case.id}") for case in found.cases)
+    return DataSet(cases, tuple(replace(each, case=f"{prefix}/{each.case}") for each in found.unpaired))
+
+
+def different_names(paths: Sequence[Path]) -> list[str]:
+    """Give short names of folders, from as few of their last parts as tell them apart.
+
+    Examples
+    --------
+    >>> different_names([Path("a/maps"), Path("b/maps")]), different_names([Path("a/x"), Path("b/y")])
+    (['a/maps', 'b/maps'], ['x', 'y'])
+    """
+    absolute = [path.resolve() for path in paths]
+    for count in range(1, max(len(path.parts) for path in absolute) + 1):
+        names = ["/".join(path.parts[-count:]) for path in absolute]
+        if len(set(names)) == len(names):
+            break
+    return names

@@ -1,0 +1,197 @@
+"""``segtrust calibrate`` and ``segtrust triage``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from segtrust.cli.console import progress_bar
+from segtrust.cli.options import CaseFlags, ReadFlags, RunFlags, with_options
+from segtrust.cli.scoring import HowFlags, find_data, job_of, table_run, tell_failures
+from segtrust.errors import ParameterError
+
+if TYPE_CHECKING:
+    from segtrust.engine.decisions import Policies
+    from segtrust.engine.triage import Triage
+    from segtrust.io.tables import Table
+
+__all__ = ["CALIBRATE_EPILOG", "TRIAGE_EPILOG", "calibrate", "triage"]
+
+CALIBRATE_EPILOG = (
+    "Examples:\n\n  segtrust calibrate evaluation/scores.parquet -o policy.json --target-risk 0.1\n\n"
+    "  segtrust calibrate scores.csv -o policy.json --target-risk 0.05 --below-dice 0.8 --patients\n\n"
+    "Exit codes: 0 certified, 1 not certifiable with these cases (it says how many are needed), 2 an error."
+)
+TRIAGE_EPILOG = (
+    "Examples:\n\n  segtrust triage tonight/ --policy policy.json -o triage\n\n"
+    "  segtrust triage tonight/ --policy policy.json -o triage --link --predictor 'fold 0'\n\n"
+    "Exit codes: 0 all well, 1 some cases failed (they are deferred) or the drift alarm rings, 2 an error."
+)
+
+
+@dataclass
+class PromiseFlags:
+    """What is promised."""
+
+    target_risk: Annotated[float, typer.Option(help="Limit on the mean loss of the accepted cases.")]
+    below_dice: Annotated[
+        float | None,
+        typer.Option(help="Limit instead the share of accepted cases whose Dice is below this."),
+    ] = None
+    delta: Annotated[float, typer.Option(help="Probability that the promise is broken.")] = 0.05
+    estimator: Annotated[str, typer.Option(help="Column of the confidence.")] = "sdc"
+    loss_column: Annotated[str, typer.Option(help="Column of the loss; else one minus 'dice'.")] = "loss"
+    patients: Annotated[
+        bool, typer.Option("--patients", help="The column 'group' is the patient, who is the unit.")
+    ] = False
+    predictor: Annotated[str, typer.Option(help="Which model made the maps, in words.")] = ""
+
+
+@with_options
+def calibrate(
+    scores: Annotated[Path, typer.Argument(help="A table with losses, as `segtrust evaluate` writes it.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The policy, a JSON file.")],
+    promise: PromiseFlags,
+    chosen_set: Annotated[
+        str | None, typer.Option("--set", help="Rows of this set; those in distribution unless given.")
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Rows of this split only.")] = None,
+    reference: Annotated[
+        Path | None, typer.Option(help="Scores of other, unlabelled cases, for candidate thresholds.")
+    ] = None,
+) -> None:
+    """Certify an acceptance threshold on cases with known loss, and write the policy."""
+    from segtrust.engine.calibration import calibrate_table, save_policies
+
+    table = _chosen_rows(scores, chosen_set, split)
+    how = _calibration(promise, reference)
+    found = calibrate_table(table, how)
+    failed = {name: each for name, (each, _) in found.items() if not each.certified}
+    for name, certificate in failed.items():
+        typer.secho(f"{name}: {certificate}", err=True)
+    if failed:
+        raise typer.Exit(1)
+    typer.echo(f"{save_policies(output, found, table)}\n\nThe policy is in {output}.")
+
+
+def _chosen_rows(path: Path, chosen: str | None, split: str | None) -> Table:
+    from segtrust.io.tables import read_table
+
+    table = read_table(path)
+    wanted = {"set": chosen if chosen is not None else _first_set(table), "split": split}
+    rows = table.rows
+    for column, value in wanted.items():
+        if value is not None:
+            rows = tuple(row for row in rows if row.get(column, "") == value)
+    if not rows:
+        raise ParameterError(f"{path}: expected rows with {wanted}, got none.")
+    return replace(table, rows=rows)
+
+
+def _first_set(table: Table) -> str | None:
+    """Give the set in distribution where a table holds several."""
+    sets = list(dict.fromkeys(row.get("set", "") for row in table.rows))
+    return sets[0] if len(sets) > 1 else None
+
+
+def _calibration(promise: PromiseFlags, reference: Path | None) -> Any:
+    from segtrust.engine.calibration import Calibration
+    from segtrust.io.tables import read_table
+    from segtrust.selective.targets import Target
+
+    confidences: dict[str, list[float]] = {}
+    for row in () if reference is None else read_table(reference).rows:
+        confidences.setdefault(row["structure"], []).append(row[promise.estimator])
+    return Calibration(
+        promise.estimator,
+        (Target(promise.target_risk, promise.below_dice),),
+        promise.delta,
+        promise.loss_column,
+        promise.patients,
+        promise.predictor,
+        confidences,
+    )
+
+
+@dataclass
+class TriageFlags:
+    """How decisions are made."""
+
+    policy: Annotated[Path, typer.Option(help="The policy, as `segtrust calibrate` writes it.")]
+    predictor: Annotated[
+        str, typer.Option(help="Which model made the maps; the promise holds for the policy's own.")
+    ] = ""
+    link: Annotated[
+        bool, typer.Option("--link", help="Fill folders accept/ and defer/ with links to the maps.")
+    ] = False
+    alpha: Annotated[float, typer.Option(help="Chance of a false drift alarm.")] = 0.05
+
+
+@with_options
+def triage(
+    predictions: Annotated[list[Path], typer.Argument(help="New maps, as for `segtrust score`.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the lists.")],
+    how: TriageFlags,
+    files: CaseFlags,
+    read: ReadFlags,
+    run: RunFlags,
+) -> None:
+    """Decide on new cases by a policy: lists of accepted and deferred ones, and whether they still fit it.
+
+    A case that cannot be read is deferred, and listed in failures.csv.
+    """
+    from segtrust.engine.decisions import decide_rows, load_policies
+    from segtrust.engine.score_table import score_cases
+    from segtrust.engine.triage import write_lists
+
+    policies = {name: each.for_predictor(how.predictor) for name, each in load_policies(how.policy).items()}
+    found = find_data(predictions, files)
+    read = _of_policies(read, policies)
+    job = job_of(HowFlags(",".join({each.scoring.estimator for each in policies.values()}), how.policy), read)
+    with progress_bar("cases", len(found.cases)) as advance:
+        table = table_run(output / "scores.csv", run, advance)
+        scored = score_cases(found, job, table, finish=decide_rows(policies))
+    decided = _triage(scored, policies, how)
+    write_lists(output, scored.rows, decided.decisions, link=how.link)
+    _tell(decided, policies, output, as_json=run.as_json)
+    tell_failures(scored.failures, table.failures_path, quiet=run.as_json, nothing=not scored.rows)
+    if decided.alarm:
+        raise typer.Exit(1)
+
+
+def _of_policies(read: ReadFlags, policies: Policies) -> ReadFlags:
+    """Read the structures that the policies are for, unless something else is said."""
+    names = [name for name in policies if name]
+    return replace(read, region=names) if names and not read.region and read.channel is None else read
+
+
+def _triage(scored: Any, policies: Policies, how: TriageFlags) -> Triage:
+    from segtrust.engine.calibration import read_reference, reference_beside
+    from segtrust.engine.triage import Triage, check_drift, decisions_of_cases
+
+    reference = read_reference(reference_beside(how.policy), policies)
+    failed = [failure.case for failure in scored.failures]
+    drift = check_drift(scored.rows, policies, reference, alpha=how.alpha)
+    return Triage(decisions_of_cases(scored.rows, failed), drift)
+
+
+def _tell(decided: Triage, policies: Policies, output: Path, *, as_json: bool) -> None:
+    from segtrust.selective.policy import Decision
+
+    counts = {str(decision): decided.count(decision) for decision in Decision}
+    if as_json:
+        drift = {name: test.to_dict() for name, test in decided.drift.items()}
+        typer.echo(json.dumps({"counts": counts, "drift": drift, "output": str(output)}))
+        return
+    for policy in policies.values():
+        typer.echo(str(policy))
+    typer.echo(", ".join(f"{count} {name}" for name, count in counts.items()) + f". Lists: {output}")
+    for name, test in decided.drift.items():
+        alarm = " DRIFT ALARM: the promise no longer holds for such cases." if test.alarm else ""
+        typer.echo(f"{f'{name}: ' if name else ''}{test.explain()}{alarm}")
+    if not decided.drift:
+        typer.echo("No drift check: the file of the calibration confidences is not beside the policy.")

@@ -1,0 +1,254 @@
+"""``segtrust evaluate``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from segtrust.cli.console import progress_bar
+from segtrust.cli.options import CaseFlags, ReadFlags, RunFlags, with_options
+from segtrust.cli.scoring import HowFlags, deciding, job_of, patterns_of, table_run, tell_failures
+from segtrust.errors import ParameterError
+
+if TYPE_CHECKING:
+    from segtrust.engine.score_table import Scored
+    from segtrust.io.cases import DataSet
+
+__all__ = ["EVALUATE_EPILOG", "evaluate"]
+
+EVALUATE_EPILOG = (
+    "Examples:\n\n  segtrust evaluate predictions/ --truth labelsTs/ -o evaluation\n\n"
+    "  segtrust evaluate kvasir/ clinicdb/ -o polyp --ood etis=etis/ --drop-empty-truth --estimators all\n\n"
+    "Exit codes: 0 all cases judged, 1 some failed (failures.csv tells why), 2 nothing could be done."
+)
+_FIRST = "ID"
+_FILES = "Which files"
+_JUDGING = "How it is judged"
+
+
+@dataclass
+class TruthFlags(CaseFlags):
+    """Which files belong to a case, the truth among them."""
+
+    truth: Annotated[
+        Path | None, typer.Option(help="Folder of the truths, named as the maps.", rich_help_panel=_FILES)
+    ] = None
+    truth_pattern: Annotated[
+        str | None, typer.Option(help="Names of the truths: '{case}_gt.png'.", rich_help_panel=_FILES)
+    ] = None
+    ood: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=DIR, another set to judge as well; several times if wanted.", rich_help_panel=_FILES
+        ),
+    ] = None
+    ood_truth: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=DIR, the truths of that set.", rich_help_panel=_FILES),
+    ] = None
+
+
+@dataclass
+class JudgeFlags(HowFlags):
+    """How cases are scored and judged."""
+
+    loss: Annotated[str, typer.Option(help="'dice' or 'iou': one minus it.", rich_help_panel=_JUDGING)] = (
+        "dice"
+    )
+    losses: Annotated[
+        Path | None,
+        typer.Option(
+            help="Losses from elsewhere: a table with 'case', or nnU-Net's summary.json.",
+            rich_help_panel=_JUDGING,
+        ),
+    ] = None
+    loss_column: Annotated[
+        str | None, typer.Option(help="Its column, or the metric of summary.json.", rich_help_panel=_JUDGING)
+    ] = None
+    empty: Annotated[
+        str,
+        typer.Option(
+            help="What two empty masks are worth: 'paper' a Dice of 0, 'agree' of 1.",
+            rich_help_panel=_JUDGING,
+        ),
+    ] = "paper"
+    drop_empty_truth: Annotated[
+        bool,
+        typer.Option(
+            "--drop-empty-truth",
+            help="Leave out cases whose truth is empty, as the paper does.",
+            rich_help_panel=_JUDGING,
+        ),
+    ] = False
+    patients: Annotated[
+        bool,
+        typer.Option(
+            "--patients",
+            help="The manifest's 'group' is the patient: draw patients.",
+            rich_help_panel=_JUDGING,
+        ),
+    ] = False
+    resamples: Annotated[int, typer.Option(min=100, help="Of the bootstrap.", rich_help_panel=_JUDGING)] = (
+        2000
+    )
+
+
+@with_options
+def evaluate(
+    predictions: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Maps as for `score`; or folders that hold 'predictions' and 'masks' (or 'labels')."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for tables, figures and report.")],
+    how: JudgeFlags,
+    files: TruthFlags,
+    read: ReadFlags,
+    run: RunFlags,
+) -> None:
+    """Score cases with known truth and show how well each confidence ranks the errors.
+
+    Writes the score table, risk-coverage curves, AURC with intervals, coverage at the risk of all cases,
+    paired tests and bound statistics, for other sets (--ood) beside them.
+    """
+    from segtrust.engine.score_table import score_cases
+    from segtrust.report.evaluation import tables_for_people, write_evaluation
+    from segtrust.report.runs import mark_running, open_run, write_run
+
+    open_run(output, command="evaluate")
+    mark_running(output, command="evaluate")
+    found = _all_sets(predictions, files, with_truth=how.losses is None)
+    job = replace(job_of(how, read), with_truth=how.losses is None, empty=_policy(how.empty))
+    with progress_bar("cases", len(found.cases)) as advance:
+        table = table_run(output / "scores.parquet", run, advance)
+        scored = score_cases(found, job, table, finish=_finishing(how))
+    sets = _by_set([row for row in scored.rows if row["loss"] is not None])
+    if not sets:
+        tell_failures(scored.failures, table.failures_path)
+        raise typer.Exit(2)
+    judged = _evaluation(how, [each.name for each in job.estimators])
+    tables = write_evaluation(output, sets, judged)
+    parameters = {"sets": {name: len(rows) for name, rows in sets.items()}, "failed": len(scored.failures)}
+    write_run(output, command="evaluate", parameters=parameters, seconds=scored.seconds)
+    _tell(scored, tables, tables_for_people(tables), output, as_json=run.as_json)
+    tell_failures(scored.failures, table.failures_path, quiet=run.as_json)
+
+
+def _policy(text: str) -> Any:
+    from segtrust.maps import EmptyPolicy
+
+    return EmptyPolicy(text)
+
+
+def _all_sets(paths: Sequence[Path], files: TruthFlags, *, with_truth: bool) -> DataSet:
+    """Find the cases of all sets, each under a name that tells its set."""
+    others = _named(files.ood, "ood")
+    truths = dict(_named(files.ood_truth, "ood-truth"))
+    first = _one_set([*paths], files, files.truth, with_truth=with_truth)
+    found = _of_set(first, _FIRST)
+    for name in dict.fromkeys(name for name, _ in others):
+        folders = [path for each, path in others if each == name]
+        truth = truths.get(name)
+        found = found + _of_set(_one_set(folders, files, truth, with_truth=with_truth), name, prefix=True)
+    return found
+
+
+def _named(texts: Sequence[str] | None, option: str) -> list[tuple[str, Path]]:
+    pairs = [text.partition("=") for text in texts or ()]
+    for name, sign, path in pairs:
+        if not (name and sign and path) or name == _FIRST:
+            raise ParameterError(
+                f"{option}: expected NAME=DIR, with a name other than {_FIRST}, got {name!r}."
+            )
+    return [(name, Path(path)) for name, _, path in pairs]
+
+
+def _one_set(paths: Sequence[Path], files: TruthFlags, truth: Path | None, *, with_truth: bool) -> DataSet:
+    from segtrust.io.cases import DataSet
+    from segtrust.io.datasets import different_names, with_prefix
+
+    found = DataSet()
+    names = different_names(paths)
+    for path, name in zip(paths, names, strict=True):
+        part = _cases_of(path, files, truth, with_truth=with_truth)
+        found = found + (with_prefix(part, name) if len(paths) > 1 else part)
+    return found
+
+
+def _cases_of(path: Path, files: TruthFlags, truth: Path | None, *, with_truth: bool) -> DataSet:
+    from segtrust.io.datasets import find_cases, with_layout, with_masks, with_truths
+    from segtrust.io.names import Pattern
+
+    maps, beside = with_layout(path)
+    patterns = patterns_of(files)
+    if files.truth_pattern is not None:
+        patterns = replace(patterns, truth=Pattern(files.truth_pattern))
+    found = find_cases([maps], patterns)
+    if files.mask_dir is not None:
+        found = with_masks(found, files.mask_dir, patterns)
+    folder = truth or beside
+    if folder is not None:
+        return with_truths(found, folder, patterns)
+    if with_truth and not any(case.truth for case in found.cases):
+        raise ParameterError(f"{path}: expected the truths of its cases. Give their folder: --truth.")
+    return found
+
+
+def _of_set(found: DataSet, name: str, *, prefix: bool = False) -> DataSet:
+    from segtrust.io.datasets import with_prefix
+
+    named = with_prefix(found, name) if prefix else found
+    return replace(named, cases=tuple(replace(case, set=name) for case in named.cases))
+
+
+def _finishing(how: JudgeFlags) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """Add the loss to rows, and decisions where a policy is given."""
+    from segtrust.io.losses import read_losses
+
+    given = None if how.losses is None else read_losses(how.losses, how.loss_column)
+    if how.loss not in ("dice", "iou"):
+        raise ParameterError(f"loss: expected 'dice' or 'iou', got {how.loss!r}.")
+    decide = list if how.policy is None else deciding(how.policy)
+
+    def loss_of(row: Mapping[str, Any]) -> float | None:
+        if given is None:
+            return 1.0 - float(row[how.loss])
+        return given.get((row["case"], row["structure"]), given.get((row["case"], "")))
+
+    return lambda rows: decide([{**row, "loss": loss_of(row)} for row in rows])
+
+
+def _by_set(rows: Sequence[Any]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for row in rows:
+        found.setdefault(row["set"], []).append(row)
+    return found
+
+
+def _evaluation(how: JudgeFlags, estimators: Sequence[str]) -> Any:
+    from segtrust.experiments.evaluation import Evaluation
+    from segtrust.selective.resample import Bootstrap
+
+    return Evaluation(
+        tuple(estimators),
+        drop_empty=how.drop_empty_truth,
+        by_patient=how.patients,
+        bootstrap=Bootstrap(resamples=how.resamples),
+    )
+
+
+def _tell(scored: Scored, tables: Any, shown: Mapping[str, str], output: Path, *, as_json: bool) -> None:
+    if as_json:
+        about = {"failed": [each.row() for each in scored.failures], "output": str(output)}
+        typer.echo(json.dumps({**tables, **about}))
+        return
+    for name in ("sets", "areas", "coverages"):
+        if name in shown:
+            typer.echo(f"{shown[name]}\n")
+    typer.echo(f"Tables, figures and report are in {output.resolve()}.")

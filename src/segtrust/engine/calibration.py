@@ -1,0 +1,165 @@
+"""From a score table with losses to a policy, and the confidences that later ones are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from segtrust.errors import ParameterError, WrongContentError
+from segtrust.io.tables import Table
+from segtrust.saved import check_format, read_json, write_json
+from segtrust.selective.cases import CalibrationCases
+from segtrust.selective.certificate import Certificate
+from segtrust.selective.policy import Policy
+from segtrust.selective.scoring import Scoring
+from segtrust.selective.structures import StructurePolicies, certify_structures
+from segtrust.selective.targets import Target
+
+__all__ = ["Calibration", "calibrate_table", "read_reference", "reference_beside", "save_policies"]
+
+_REFERENCE = "segtrust-reference-1"
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What is promised, and of which rows it is learned.
+
+    Attributes
+    ----------
+    estimator
+        Column of the confidence.
+    targets
+        What the accepted cases shall keep.
+    delta
+        Probability that a promise is broken.
+    loss
+        Column of the loss; one minus the column ``dice`` where there is none.
+    by_patient
+        Whether the column ``group`` names patients, who are the units.
+    predictor
+        Which model made the maps, in words.
+    reference
+        Confidences of unlabelled cases by structure, for candidate thresholds.
+    """
+
+    estimator: str
+    targets: tuple[Target, ...]
+    delta: float = 0.05
+    loss: str = "loss"
+    by_patient: bool = False
+    predictor: str = ""
+    reference: Mapping[str, Sequence[float]] = field(default_factory=dict)
+
+
+def calibrate_table(table: Table, how: Calibration) -> dict[str, tuple[Certificate, Scoring]]:
+    """Certify a threshold for each structure of a table, with what their confidences were made by.
+
+    Examples
+    --------
+    >>> rows = [
+    ...     {"case": str(i), "structure": "organ", "group": "", "sdc": i / 400, "dice": 0.5 + i / 800}
+    ...     for i in range(400)
+    ... ]
+    >>> how = Calibration("sdc", (Target(0.2),))
+    >>> certificate, scoring = calibrate_table(Table.of(rows), how)["organ"]
+    >>> certificate.certified, scoring.estimator
+    (True, 'sdc')
+    """
+    scoring = scoring_of(table, how)
+    structures = list(dict.fromkeys(table.column("structure")))
+    cases = {name: _cases(table, name, how) for name in structures}
+    found = certify_structures(cases, how.targets, delta=how.delta, used_ids=scoring.seen_ids)
+    return {name: (certificate, scoring) for name, certificate in found.items()}
+
+
+def scoring_of(table: Table, how: Calibration) -> Scoring:
+    """Say how the confidences of a table were made; of a table from elsewhere only the estimator is known."""
+    estimators = table.about.get("estimators", {})
+    if estimators and how.estimator not in estimators:
+        raise ParameterError(
+            f"estimator: expected one that was scored ({', '.join(estimators)}), got {how.estimator!r}."
+        )
+    parameters = dict(estimators.get(how.estimator, {}))
+    return Scoring(
+        how.estimator,
+        parameters,
+        empty=parameters.get("empty", table.about.get("empty", "paper")),
+        recalibration=table.about.get("scaling"),
+        predictor=how.predictor,
+    )
+
+
+def _cases(table: Table, structure: str, how: Calibration) -> CalibrationCases:
+    rows = [row for row in table.rows if row["structure"] == structure]
+    groups = [row.get("group") or "" for row in rows] if how.by_patient else None
+    if groups is not None and not all(groups):
+        raise WrongContentError("group: expected the patient of each case in this column, got none.")
+    return CalibrationCases(
+        [_number(row, how.estimator) for row in rows],
+        [_loss(row, how.loss) for row in rows],
+        patients=groups,
+        ids=[row["case"] for row in rows],
+        reference=how.reference.get(structure),
+    )
+
+
+def _loss(row: Mapping[str, Any], column: str) -> float:
+    if row.get(column) is None and row.get("dice") is not None and column == "loss":
+        return 1.0 - float(row["dice"])
+    return _number(row, column)
+
+
+def _number(row: Mapping[str, Any], column: str) -> float:
+    if row.get(column) is None:
+        raise WrongContentError(
+            f"{row['case']}: expected a number in the column {column!r}, got none. Losses come from "
+            "`segtrust evaluate`, or from a column of your own (--loss-column)."
+        )
+    return float(row[column])
+
+
+def save_policies(path: Path, found: Mapping[str, tuple[Certificate, Scoring]], table: Table) -> str:
+    """Write the policy of a structure, or of several, and beside it the confidences it was made with.
+
+    Returns
+    -------
+    str
+        What it promises, in words.
+    """
+    policies = {
+        name: Policy.from_certificate(certificate, scoring, structure=name if len(found) > 1 else "")
+        for name, (certificate, scoring) in found.items()
+    }
+    whole = StructurePolicies(policies) if len(policies) > 1 else next(iter(policies.values()))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    whole.save(path)
+    confidences = {
+        name: sorted(row[scoring.estimator] for row in table.rows if row["structure"] == name)
+        for name, (_, scoring) in found.items()
+    }
+    if len(policies) == 1:
+        confidences = {"": next(iter(confidences.values()))}
+    digests = {policy.structure: policy.digest for policy in policies.values()}
+    write_json(reference_beside(path), {"format": _REFERENCE, "digests": digests, "confidences": confidences})
+    return str(whole)
+
+
+def reference_beside(policy: Path) -> Path:
+    """Where the confidences of the calibration cases are: numbers alone, without names."""
+    return policy.with_name(f"{policy.stem}.reference.json")
+
+
+def read_reference(path: Path, policies: Mapping[str, Policy]) -> dict[str, list[float]]:
+    """Read the confidences that policies were made with; nothing where the file is not there."""
+    if not path.exists():
+        return {}
+    saved = read_json(path)
+    check_format(saved, _REFERENCE, str(path))
+    if any(saved["digests"].get(name) != policy.digest for name, policy in policies.items()):
+        raise ParameterError(
+            f"{path}: expected the confidences that the policy was made with, got those of another. Keep "
+            "both files together, or calibrate anew."
+        )
+    return {name: [float(value) for value in values] for name, values in saved["confidences"].items()}

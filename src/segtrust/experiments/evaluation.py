@@ -1,0 +1,284 @@
+"""How well confidences rank the errors of a data set, and of others: the numbers of the paper's tables.
+
+Rows of score tables in, tidy rows out; whatever made the confidences and the losses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from segtrust.errors import CaseValueError, TooFewCasesError, WrongContentError
+from segtrust.selective.compare import compare_estimators
+from segtrust.selective.curve import RiskCoverageCurve, risk_coverage_curve
+from segtrust.selective.resample import Bootstrap, bootstrap_interval
+from segtrust.selective.statistic import coverage_at_risk
+
+__all__ = [
+    "ALL_STRUCTURES",
+    "EvaluatedSet",
+    "Evaluation",
+    "evaluate_rows",
+    "evaluated_sets",
+    "over_structures",
+]
+
+Row = dict[str, Any]
+REFERENCES = {"oracle": 0.0, "random": 1.0}
+"""What every confidence lies between, with their normalised AURC."""
+ALL_STRUCTURES = "all structures"
+"""Name of the mean over the structures of a case."""
+_FEWEST = 2
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedSet:
+    """One structure of one set of cases.
+
+    Attributes
+    ----------
+    name, structure
+        Which.
+    rows
+        Of the cases that count.
+    left_out
+        Cases that do not, because their truth is empty.
+    confidences, losses
+        One a case; confidences by estimator.
+    patients
+        Of each case, where they are units; else ``None``.
+    """
+
+    name: str
+    structure: str
+    rows: tuple[Row, ...]
+    left_out: int
+    confidences: Mapping[str, Any]
+    losses: Any
+    patients: Any = None
+
+    @property
+    def curves(self) -> dict[str, RiskCoverageCurve]:
+        """Risk-coverage curve by estimator, with the oracle's and that of knowing nothing."""
+        found = {name: risk_coverage_curve(each, self.losses) for name, each in self.confidences.items()}
+        first = next(iter(found.values()))
+        return {**found, "oracle": first.oracle, "random": first.random}
+
+    @property
+    def full_risk(self) -> float:
+        """Mean loss of all cases."""
+        return float(np.mean(self.losses))
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How rows are judged.
+
+    Attributes
+    ----------
+    estimators
+        Columns that hold confidences.
+    loss
+        Column that holds the loss of each case.
+    drop_empty
+        Whether cases with an empty truth are left out, as in the paper's tables.
+    by_patient
+        Whether the column ``group`` names patients, who are drawn as wholes.
+    bootstrap
+        Of the intervals.
+    against
+        The estimator that others are compared with; the first where it is not among them.
+    """
+
+    estimators: tuple[str, ...]
+    loss: str = "loss"
+    drop_empty: bool = False
+    by_patient: bool = False
+    bootstrap: Bootstrap = field(default_factory=lambda: Bootstrap(resamples=2000))
+    against: str = "sdc"
+
+    @property
+    def reference(self) -> str:
+        """The estimator that the others are compared with."""
+        return self.against if self.against in self.estimators else self.estimators[0]
+
+
+def evaluate_rows(sets: Mapping[str, Sequence[Row]], how: Evaluation) -> dict[str, list[Row]]:
+    """Give the tables of an evaluation by name.
+
+    Parameters
+    ----------
+    sets
+        Rows of each set by its name, that of the known distribution first: its mean loss is the risk at which
+        the coverage of all is read off.
+    how
+        What is judged.
+
+    Returns
+    -------
+    dict
+        ``"sets"`` (cases, sizes, mean loss), ``"areas"`` (AURC with its interval, AUGRC, normalised AURC),
+        ``"coverages"`` (the largest coverage at the risk of the first set), ``"comparisons"`` (paired) and
+        ``"bounds"`` (how far SDC and IDC can be apart).
+    """
+    found = evaluated_sets(sets, how)
+    first = {each.structure: each.full_risk for each in found if each.name == next(iter(sets))}
+    return {
+        "sets": [_about(each) for each in found],
+        "areas": [row for each in found for row in _areas(each, how)],
+        "coverages": [
+            row for each in found if each.structure in first for row in _coverages(each, first, how)
+        ],
+        "comparisons": [row for each in found for row in _comparisons(each, how)],
+        "bounds": [_bounds(each) for each in found if each.structure != ALL_STRUCTURES],
+    }
+
+
+def evaluated_sets(sets: Mapping[str, Sequence[Row]], how: Evaluation) -> list[EvaluatedSet]:
+    """Sort the rows of each set by structure; several structures also give their mean."""
+    found = []
+    for name, rows in sets.items():
+        structures = list(dict.fromkeys(row["structure"] for row in rows))
+        for structure in structures:
+            chosen = [row for row in rows if row["structure"] == structure]
+            found.append(_evaluated(name, structure, chosen, how))
+        if len(structures) > 1:
+            found.append(_evaluated(name, ALL_STRUCTURES, over_structures(rows, how), how))
+    return found
+
+
+def _evaluated(name: str, structure: str, rows: Sequence[Row], how: Evaluation) -> EvaluatedSet:
+    kept = [row for row in rows if not (how.drop_empty and row.get("truth_ratio") == 0.0)]
+    if len(kept) < _FEWEST:
+        raise TooFewCasesError(
+            f"{name}, {structure}: expected at least {_FEWEST} cases to rank, got {len(kept)}"
+            f"{f' after {len(rows) - len(kept)} with an empty truth were left out' if kept != rows else ''}."
+        )
+    patients = [row["group"] for row in kept] if how.by_patient else None
+    if patients is not None and not all(patients):
+        raise CaseValueError(f"{name}: expected the patient of each case in the column 'group', got none.")
+    return EvaluatedSet(
+        name,
+        structure,
+        tuple(kept),
+        len(rows) - len(kept),
+        {each: _numbers(kept, each) for each in how.estimators},
+        _numbers(kept, how.loss),
+        patients,
+    )
+
+
+def _numbers(rows: Sequence[Row], column: str) -> Any:
+    missing = next((row["case"] for row in rows if row.get(column) is None), None)
+    if missing is not None:
+        raise WrongContentError(f"{missing}: expected a number in the column {column!r}, got none.")
+    return np.array([row[column] for row in rows], np.float64)
+
+
+def over_structures(rows: Sequence[Row], how: Evaluation) -> list[Row]:
+    """Give one row a case: the mean confidence of the structures in its mask, the mean loss of those there.
+
+    A structure is there if the mask or the truth has it. Where none is, all of them count.
+    """
+    cases: dict[str, list[Row]] = {}
+    for row in rows:
+        cases.setdefault(row["case"], []).append(row)
+    return [_over(group, how) for group in cases.values()]
+
+
+def _over(group: Sequence[Row], how: Evaluation) -> Row:
+    predicted = [row for row in group if row["k"] > 0] or group
+    there = [row for row in group if row["k"] > 0 or (row.get("truth_ratio") or 0.0) > 0] or group
+    ratios = [row["truth_ratio"] for row in group if row.get("truth_ratio") is not None]
+    return {
+        "case": group[0]["case"],
+        "structure": ALL_STRUCTURES,
+        "group": group[0]["group"],
+        "k": sum(row["k"] for row in group),
+        **{name: float(np.mean(_numbers(predicted, name))) for name in how.estimators},
+        how.loss: float(np.mean(_numbers(there, how.loss))),
+        "truth_ratio": max(ratios) if ratios else None,
+    }
+
+
+def _key(found: EvaluatedSet) -> Row:
+    return {"set": found.name, "structure": found.structure}
+
+
+def _about(found: EvaluatedSet) -> Row:
+    shapes = sorted({row["shape"] for row in found.rows if row.get("shape")})
+    ratios = [row["truth_ratio"] for row in found.rows if row.get("truth_ratio") is not None]
+    return {
+        **_key(found),
+        "cases": len(found.rows),
+        "left_out_empty_truth": found.left_out,
+        "shape": shapes[0] if len(shapes) == 1 else f"{len(shapes)} shapes" if shapes else "",
+        "foreground_ratio": float(np.mean(ratios)) if ratios else None,
+        "empty_masks": sum(row["k"] == 0 for row in found.rows),
+        "mean_loss": found.full_risk,
+    }
+
+
+def _areas(found: EvaluatedSet, how: Evaluation) -> Iterator[Row]:
+    for name, curve in found.curves.items():
+        row = {**_key(found), "estimator": name, "aurc": curve.aurc, "low": None, "high": None}
+        if name in found.confidences:
+            interval = bootstrap_interval(
+                found.confidences[name], found.losses, patients=found.patients, bootstrap=how.bootstrap
+            )
+            row |= {"low": interval.low, "high": interval.high}
+        yield row | {"augrc": curve.augrc, "normalised_aurc": _normalised(curve, name)}
+
+
+def _normalised(curve: RiskCoverageCurve, name: str) -> float | None:
+    if name in REFERENCES:
+        return REFERENCES[name]
+    return curve.normalised_aurc
+
+
+def _coverages(found: EvaluatedSet, risks: Mapping[str, float], how: Evaluation) -> Iterator[Row]:
+    target = risks[found.structure]
+    for name, curve in found.curves.items():
+        row = {**_key(found), "estimator": name, "target_risk": target}
+        row |= {"coverage": curve.coverage_at_risk(target), "low": None, "high": None}
+        if name in found.confidences:
+            interval = bootstrap_interval(
+                found.confidences[name],
+                found.losses,
+                coverage_at_risk(target),
+                patients=found.patients,
+                bootstrap=how.bootstrap,
+            )
+            row |= {"low": interval.low, "high": interval.high}
+        yield row
+
+
+def _comparisons(found: EvaluatedSet, how: Evaluation) -> Iterator[Row]:
+    for name in how.estimators:
+        if name == how.reference:
+            continue
+        ours, other = (found.confidences[each] for each in (how.reference, name))
+        made = compare_estimators(ours, other, found.losses, patients=found.patients, bootstrap=how.bootstrap)
+        yield {
+            **_key(found),
+            "estimator": how.reference,
+            "against": name,
+            "difference": made.difference,
+            "low": made.low,
+            "high": made.high,
+            "p_value": made.p_value,
+        }
+
+
+def _bounds(found: EvaluatedSet) -> Row:
+    errors = [row["relative_error"] for row in found.rows if row.get("relative_error") is not None]
+    return {
+        **_key(found),
+        "cases": len(errors),
+        "empty_masks": len(found.rows) - len(errors),
+        "max_epsilon": max(errors, default=None),
+        "mean_epsilon": float(np.mean(errors)) if errors else None,
+    }

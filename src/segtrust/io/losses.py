@@ -1,0 +1,76 @@
+"""Losses that somebody else computed: a column of a table, or nnU-Net's ``summary.json``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from segtrust.errors import WrongContentError
+from segtrust.io.names import case_of
+from segtrust.io.structures import LabelScheme
+from segtrust.io.tables import read_table
+from segtrust.saved import read_json
+
+__all__ = ["Losses", "read_losses"]
+
+Losses = Mapping[tuple[str, str], float | None]
+"""By case and structure, which is empty where the file does not tell them apart. ``None`` for no loss."""
+_GOOD = ("Dice", "IoU", "dice", "iou")
+"""Metrics of which more is better: the loss is one minus them."""
+
+
+def read_losses(path: Path, column: str | None, scheme: LabelScheme | None = None) -> Losses:
+    """Read the loss of each case.
+
+    Parameters
+    ----------
+    path
+        A table with the columns ``case``, perhaps ``structure``, and the loss; or nnU-Net's ``summary.json``.
+    column
+        Of the loss, ``"loss"`` where none is given; in ``summary.json`` a metric, ``"Dice"`` where none is
+        given. Of metrics that are better the higher they are one minus the metric is taken.
+    scheme
+        Names of the structures, for the labels of ``summary.json``.
+    """
+    if path.suffix.lower() == ".json":
+        summary = read_json(path, error=WrongContentError)
+        if isinstance(summary, Mapping) and "metric_per_case" in summary:
+            return _of_summary(summary["metric_per_case"], column or "Dice", path, scheme)
+    return _of_table(path, column or "loss")
+
+
+def _of_table(path: Path, column: str) -> Losses:
+    table = read_table(path)
+    structures = table.column("structure") if "structure" in table.columns else [""] * len(table.rows)
+    named = zip(table.column("case"), structures, table.column(column), strict=True)
+    return {(str(case), str(each)): _loss(value, column) for case, each, value in named}
+
+
+def _of_summary(cases: Any, metric: str, path: Path, scheme: LabelScheme | None) -> Losses:
+    found: dict[tuple[str, str], float | None] = {}
+    try:
+        for each in cases:
+            case = case_of(Path(str(each["prediction_file"]).replace("\\", "/")))
+            for label, metrics in each["metrics"].items():
+                found[case, _structure(label, scheme)] = _loss(metrics[metric], metric)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise WrongContentError(
+            f"{path}: expected nnU-Net's metrics of each case with {metric!r}, got something else: {error!r}."
+        ) from None
+    return found
+
+
+def _structure(label: str, scheme: LabelScheme | None) -> str:
+    """Name the structure of a label such as ``1``, or of a region such as ``(1, 2, 3)``."""
+    values = tuple(int(part) for part in label.strip("()[] ").split(",") if part.strip())
+    named = {} if scheme is None else {of_name: name for name, of_name in scheme.labels}
+    return named.get(values, label)
+
+
+def _loss(value: Any, column: str) -> float | None:
+    """Give a loss; none for NaN, which nnU-Net writes where truth and mask are both empty."""
+    if value is None or math.isnan(float(value)):
+        return None
+    return 1.0 - float(value) if column in _GOOD else float(value)

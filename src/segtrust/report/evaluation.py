@@ -1,0 +1,130 @@
+"""Tables and figures of an evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from segtrust.experiments.evaluation import (
+    REFERENCES,
+    EvaluatedSet,
+    Evaluation,
+    evaluate_rows,
+    evaluated_sets,
+)
+from segtrust.report.figures import new_axes, save_figure
+from segtrust.report.styles import style_of
+from segtrust.report.tables import markdown_table, write_csv
+from segtrust.saved import replacing
+
+__all__ = ["draw_curves", "tables_for_people", "write_evaluation"]
+
+Row = dict[str, Any]
+Tables = Mapping[str, Sequence[Row]]
+
+
+def write_evaluation(out: Path, sets: Mapping[str, Sequence[Row]], how: Evaluation) -> Tables:
+    """Judge the rows of each set; write tables, figures and a short report into a folder; give the tables."""
+    tables = evaluate_rows(sets, how)
+    for name, rows in tables.items():
+        if rows:
+            write_csv(out / "tables" / f"{name}.csv", rows)
+    shown = tables_for_people(tables)
+    for name, text in shown.items():
+        _write_text(out / "tables" / f"{name}.md", text)
+    found = evaluated_sets(sets, how)
+    for structure in dict.fromkeys(each.structure for each in found):
+        chosen = [each for each in found if each.structure == structure]
+        save_figure(draw_curves(chosen), out / "figures" / f"risk_coverage{_suffix(structure, found)}")
+    _write_text(out / "report.md", _report(shown, how))
+    return tables
+
+
+def _suffix(structure: str, found: Sequence[EvaluatedSet]) -> str:
+    """Tell figures apart by structure, where there are several; names may hold anything."""
+    structures = list(dict.fromkeys(each.structure for each in found))
+    if len(structures) == 1:
+        return ""
+    plain = "".join(letter if letter.isalnum() else "-" for letter in structure)
+    return f"_{structures.index(structure)}_{plain}"
+
+
+def _write_text(path: Path, text: str) -> None:
+    with replacing(path) as draft:
+        draft.write_text(text + "\n", encoding="utf-8")
+
+
+def tables_for_people(tables: Tables) -> dict[str, str]:
+    """Give the tables rounded, in Markdown."""
+    shown = {"sets": tables["sets"], "areas": tables["areas"]}
+    shown |= {name: tables[name] for name in ("coverages", "comparisons", "bounds") if tables[name]}
+    return {name: markdown_table([_rounded(row) for row in rows]) for name, rows in shown.items()}
+
+
+_PERCENT = ("coverage",)
+_DECIMALS = {"aurc": 3, "augrc": 3, "normalised_aurc": 3, "mean_loss": 3, "target_risk": 3, "difference": 3}
+_DECIMALS |= {"low": 3, "high": 3, "foreground_ratio": 3}
+_SHORT = {"p_value": ".2g", "max_epsilon": ".1e", "mean_epsilon": ".1e"}
+
+
+def _rounded(row: Mapping[str, Any]) -> dict[str, str]:
+    return {name: _cell(name, value, row) for name, value in row.items()}
+
+
+def _cell(name: str, value: Any, row: Mapping[str, Any]) -> str:
+    if name in ("estimator", "against"):
+        return style_of(str(value)).label
+    if value is None:
+        return "not reached" if name == "coverage" else ""
+    if name == "coverage" or (name in ("low", "high") and "coverage" in row):
+        return f"{100.0 * value:.1f} %"
+    if name in _SHORT:
+        return format(value, _SHORT[name])
+    return f"{value:.{_DECIMALS[name]}f}" if name in _DECIMALS else str(value)
+
+
+_TITLES = {
+    "sets": "The sets",
+    "areas": "Area under the risk-coverage curve",
+    "coverages": "Largest coverage at the risk of the first set",
+    "comparisons": "Paired comparisons of the AURC; below 0 the first is better",
+    "bounds": "How far SDC and IDC can be apart",
+}
+
+
+def _report(shown: Mapping[str, str], how: Evaluation) -> str:
+    units = "patients" if how.by_patient else "cases"
+    dropped = "left out" if how.drop_empty else "kept"
+    notes = (
+        f"Intervals are {how.bootstrap.level:.0%} bootstrap intervals over {units} "
+        f"({how.bootstrap.resamples} resamples, seed {how.bootstrap.seed}). Cases with an empty truth are "
+        f"{dropped}. Full precision is in `tables/*.csv`."
+    )
+    parts = [f"## {_TITLES[name]}\n\n{text}" for name, text in shown.items()]
+    return "\n\n".join(["# Evaluation", notes, *parts])
+
+
+def draw_curves(found: Sequence[EvaluatedSet]) -> Any:
+    """Draw the risk-coverage curves of one structure, a panel for each set.
+
+    The risk of all cases of the first set is a line in every panel, and a circle shows how far each curve of
+    the others stays below it.
+    """
+    figure, axes = new_axes(1, len(found), width=2.9 * len(found) + 0.9, height=2.7)
+    target = found[0].full_risk
+    for ax, each in zip(axes[0], found, strict=True):
+        for name, curve in each.curves.items():
+            style = style_of(name)
+            ax.plot(curve.coverages, curve.risks, **style.line() | {"label": style.label})
+            met = curve.coverage_at_risk(target)
+            if each is not found[0] and met and name not in REFERENCES:
+                ax.plot(met, target, marker="o", markersize=5, mfc="none", color=style.colour)
+        ax.axhline(target, color="black", linewidth=0.7, linestyle=":")
+        ax.set(xlabel="coverage", title=f"{each.name} (n = {len(each.rows)})", xlim=(0.0, 1.0))
+        ax.title.set_size(9)
+        ax.set_ylim(bottom=0.0)
+    axes[0, 0].set_ylabel("selective risk")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=8, handlelength=2.6)
+    return figure
