@@ -1,0 +1,192 @@
+"""What files of many arrays have in common: which one is meant, and how it is read as it is needed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from segtrust.errors import DamagedFileError, SegtrustError, WrongContentError
+from segtrust.io.volumes import check_size, largest_case
+from segtrust.kernels.classes import channel_of
+
+__all__ = [
+    "NUMBERS",
+    "Stored",
+    "check_map",
+    "check_piece",
+    "chosen_name",
+    "inside",
+    "is_large",
+    "listed",
+    "pixels_of",
+    "reading",
+]
+
+NUMBERS = "biuf"
+"""Kinds of NumPy types that may be pixels."""
+
+_AT_ONCE = 256 << 20
+"""Bytes up to which an array is read whole, so that its file is closed at once: of thousands of cases none
+stays open."""
+
+_USUAL = ("probabilities", "probability", "softmax", "p_hat", "prediction", "predictions")
+_USUAL_MASKS = ("mask", "masks", "labels", "label", "segmentation", "seg")
+_LISTED = 20
+_LONGEST_REASON = 200
+
+
+@contextmanager
+def reading(path: Path | str, expected: str) -> Iterator[None]:
+    """Name the file in whatever a library says of it; libraries raise nearly everything."""
+    try:
+        yield
+    except (SegtrustError, FileNotFoundError, PermissionError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - see above
+        reason = " ".join(str(error).split())[:_LONGEST_REASON] or type(error).__name__
+        raise DamagedFileError(
+            f"{path}: expected {expected}, got one that cannot be read ({reason}). It may be truncated: copy "
+            "it again."
+        ) from None
+
+
+def inside(folder: Path, place: Path) -> bool:
+    """Tell whether a place lies in a folder, links followed."""
+    return place.resolve().is_relative_to(folder.resolve())
+
+
+def listed(names: Sequence[str]) -> str:
+    """Give names for an error, the first of them if they are many.
+
+    Examples
+    --------
+    >>> listed(["a", "b/c"]), listed([])
+    ("'a', 'b/c'", 'none')
+    """
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return (", ".join(map(repr, names[:_LISTED])) or "none") + more
+
+
+def chosen_name(path: Path, names: Sequence[str]) -> str:
+    """Give the only array, or the only one of a usual name; probabilities come before masks.
+
+    Examples
+    --------
+    >>> chosen_name(Path("case.h5"), ["image", "model/softmax", "mask"])
+    'model/softmax'
+    >>> chosen_name(Path("a.h5"), ["image", "other"])
+    Traceback (most recent call last):
+    ...
+    segtrust.errors.WrongContentError: a.h5: expected one array, or one called 'probabilities', got 'image',
+    'other'. Say which by --key.
+    """
+    if len(names) == 1:
+        return names[0]
+    for usual in (*_USUAL, *_USUAL_MASKS):
+        found = [name for name in names if PurePosixPath(name).name.lower() == usual]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            break
+    remedy = (
+        "Say which by --key." if names else "Arrays of numbers with at least 2 dimensions are looked for."
+    )
+    raise WrongContentError(
+        f"{path}: expected one array, or one called 'probabilities', got {listed(names)}. {remedy}"
+    )
+
+
+def check_map(path: Path, name: str, shape: Sequence[int] | None, dtype: Any) -> None:
+    """Refuse an array that cannot be a map: text, objects, records, or a row of numbers."""
+    if np.dtype(dtype).kind not in NUMBERS:
+        raise WrongContentError(
+            f"{path}: expected numbers in {name!r}, got the type {dtype}. Choose another array by --key."
+        )
+    if shape is None or len(shape) < 2:
+        raise WrongContentError(
+            f"{path}: expected at least 2 dimensions in {name!r}, got the shape {shape}. Choose another "
+            "array by --key."
+        )
+
+
+def is_large(count: int) -> bool:
+    """Tell whether so many bytes are to be read as they are needed."""
+    return count > min(_AT_ONCE, largest_case())
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """An array on a disk, its axes in another order if need be, of which a piece is read when asked for.
+
+    Attributes
+    ----------
+    path
+        Named when a piece cannot be read.
+    whole
+        The array of the library.
+    axes
+        Axis of ``whole`` for each axis of this; of the others the first element is taken.
+    """
+
+    path: Path
+    whole: Any
+    axes: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Pixels along each axis."""
+        return tuple(int(self.whole.shape[axis]) for axis in self.axes)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.axes)
+
+    @property
+    def dtype(self) -> Any:
+        """NumPy's."""
+        return np.dtype(self.whole.dtype)
+
+    @property
+    def chunks(self) -> tuple[int, ...] | None:
+        """Pixels of a chunk along each axis; ``None`` of an array that lies in one piece."""
+        chunks = self.whole.chunks
+        return None if chunks is None else tuple(int(chunks[axis]) for axis in self.axes)
+
+    def __getitem__(self, index: tuple[Any, ...]) -> Any:
+        """Read a piece, given by a slice or a number for each axis."""
+        where: list[Any] = [0] * len(self.whole.shape)
+        for axis, part in zip(self.axes, index, strict=True):
+            where[axis] = part
+        kept = [axis for axis, part in zip(self.axes, index, strict=True) if isinstance(part, slice)]
+        with reading(self.path, "a piece of an array"):
+            piece = np.asarray(self.whole[tuple(where)])
+        return piece.transpose(np.argsort(np.argsort(kept)))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """Read it all, for who needs it in memory."""
+        return np.asarray(self[(slice(None),) * self.ndim], dtype=dtype)
+
+
+def check_piece(stored: Stored) -> None:
+    """Refuse chunks larger than an array may be: to read a pixel, its chunk is unpacked whole."""
+    chunks = stored.whole.chunks
+    if chunks is not None:
+        check_size(stored.path, math.prod(chunks) * stored.dtype.itemsize)
+
+
+def pixels_of(stored: Stored, channel: int | None, close: Callable[[], None]) -> Any:
+    """Read an array, or a channel, and close its file; give a large one as it is, to be read in pieces."""
+    values = stored if channel is None else channel_of(stored, channel)
+    if is_large(math.prod(values.shape) * stored.dtype.itemsize):
+        return values
+    try:
+        return np.asarray(values)
+    finally:
+        close()

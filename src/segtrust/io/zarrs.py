@@ -1,0 +1,240 @@
+"""Zarr, versions 2 and 3, in a directory or a zip file: an array, one of a group, or an OME-Zarr image."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from segtrust.errors import UnsafeFileError, WrongContentError
+from segtrust.io.omezarr import Image, image_of
+from segtrust.io.stores import (
+    Stored,
+    check_map,
+    check_piece,
+    chosen_name,
+    inside,
+    is_large,
+    listed,
+    pixels_of,
+    reading,
+)
+from segtrust.io.volumes import Volume, check_size
+from segtrust.optional import require
+
+__all__ = ["open_zarr", "recognises_zarr"]
+
+_ZIP = ".zarr.zip"
+_DEEPEST = 16
+_LONGEST_DOCUMENT = 64 << 20
+_NUMBERS = re.compile(r"[<>|][biuf]\d+|bool|u?int\d+|float\d+")
+"""Types that may be pixels, as versions 2 and 3 write them."""
+
+
+@dataclass(frozen=True)
+class _Node:
+    """An array or a group, as the store describes it.
+
+    Attributes
+    ----------
+    name
+        Its path in the store; "" for the root.
+    place
+        Its folder, on the disk or in the zip file.
+    document
+        What describes it.
+    is_array
+        Whether it is no group.
+    attributes
+        Free notes on it, which OME-Zarr fills.
+    """
+
+    name: str
+    place: Any
+    document: Mapping[str, Any]
+    is_array: bool
+    attributes: Mapping[str, Any]
+
+    @property
+    def can_be_map(self) -> bool:
+        """Whether it is an array of numbers with at least 2 dimensions."""
+        kind = self.document.get("dtype", self.document.get("data_type"))
+        is_number = isinstance(kind, str) and _NUMBERS.fullmatch(kind)
+        return bool(self.is_array and is_number and len(self.document.get("shape", ())) > 1)
+
+
+def recognises_zarr(path: Path, head: bytes) -> bool:
+    """Tell a directory by what lies in it, or by its name; a zip file by its first bytes and its name."""
+    if path.is_dir():
+        documents = (".zarray", ".zgroup", "zarr.json")
+        return path.suffix.lower() == ".zarr" or any((path / each).is_file() for each in documents)
+    return head[:2] == b"PK" and path.name.lower().endswith(_ZIP)
+
+
+def open_zarr(path: Path, key: str | None = None) -> Volume:
+    """Open the array or image ``key``, or the only one; its pixels are read later.
+
+    Of an OME-Zarr image the finest level is taken. Chunks that are not there are filled, as Zarr means it.
+    """
+    with reading(path, "a Zarr store"), _root(path) as root:
+        node, image = _chosen(path, root, key)
+        _check_safe(path, node)
+        name = node.name
+    with reading(path, "a Zarr array"):
+        stored, store = _stored(path, name, image)
+        grid = image.grid(stored.whole.shape, path) if image else None
+        shape, dtype = stored.shape, stored.dtype
+        store.close()
+
+    def load(channel: int | None) -> Any:
+        with reading(path, "a Zarr array"):
+            stored, store = _stored(path, name, image)
+            return pixels_of(stored, channel, store.close)
+
+    lazy = is_large(math.prod(shape) * dtype.itemsize)
+    if image is None:
+        return Volume(path, shape, dtype, load, lazy=lazy)
+    return Volume(path, shape, dtype, load, image.has_channels, grid, image.names_of(shape[0]), lazy)
+
+
+@contextmanager
+def _root(path: Path) -> Iterator[Any]:
+    """Give the folder of a store, on the disk or in a zip file."""
+    if path.is_dir():
+        yield path
+        return
+    with zipfile.ZipFile(path) as archive:
+        check_size(path, max((info.file_size for info in archive.infolist()), default=0))
+        yield zipfile.Path(archive)
+
+
+def _chosen(path: Path, root: Any, key: str | None) -> tuple[_Node, Image | None]:
+    """Find the array that is meant, and the image that it is the finest level of."""
+    node = _asked_for(path, root, key or "")
+    if not node.is_array and image_of(node.attributes, path) is None:
+        names = list(_names_below(node, path))
+        node = _asked_for(path, root, chosen_name(path, names))
+    if node.is_array:
+        return node, None
+    image = image_of(node.attributes, path)
+    level = _asked_for(path, root, f"{node.name}/{image.level}" if image else node.name)
+    if not level.is_array:
+        raise WrongContentError(f"{path}: expected an array called {level.name!r}, got a group.")
+    return level, image
+
+
+def _asked_for(path: Path, root: Any, name: str) -> _Node:
+    """Give the node of this name."""
+    parts = PurePosixPath(name.strip("/")).parts
+    if ".." in parts:
+        raise UnsafeFileError(
+            f"{path}: expected a name inside the store, got {name!r}, which leads out of it."
+        )
+    node = _node("/".join(parts), root.joinpath(*parts)) if parts else _top(root)
+    if node is None:
+        names = listed(list(_names_below(_top(root), path)))
+        raise WrongContentError(
+            f"{path}: expected an array called {name!r}, got none. The store holds {names}."
+        )
+    return node
+
+
+def _top(root: Any) -> _Node:
+    """Give the root; where nothing describes it, as where a folder was packed as it is, it is a group."""
+    return _node("", root) or _Node("", root, {}, False, {})
+
+
+def _node(name: str, place: Any) -> _Node | None:
+    """Read what describes an array or a group; ``None`` where nothing does."""
+    if document := _document(place, "zarr.json"):
+        return _Node(name, place, document, document["node_type"] == "array", document.get("attributes", {}))
+    for file in (".zarray", ".zgroup"):
+        if document := _document(place, file):
+            return _Node(name, place, document, file == ".zarray", _document(place, ".zattrs"))
+    return None
+
+
+def _document(place: Any, name: str) -> Mapping[str, Any]:
+    """Read a file of JSON; empty where there is none."""
+    file = place.joinpath(name)
+    if not file.is_file():
+        return {}
+    with file.open("rb") as opened:
+        text = opened.read(_LONGEST_DOCUMENT)
+    document = json.loads(text)
+    if not isinstance(document, dict):
+        raise ValueError(f"{name} describes nothing")
+    return document
+
+
+def _names_below(group: _Node, path: Path, depth: int = 0) -> Iterator[str]:
+    """Give the arrays that can be maps, and the images; the levels of an image are not told apart."""
+    for place in sorted(group.place.iterdir(), key=lambda each: str(each.name)):
+        is_link = isinstance(place, Path) and place.is_symlink()
+        node = (
+            None if is_link or not place.is_dir() else _node(f"{group.name}/{place.name}".strip("/"), place)
+        )
+        if node is None:
+            continue
+        if node.can_be_map or image_of(node.attributes, path):
+            yield node.name
+        elif not node.is_array and depth < _DEEPEST:
+            yield from _names_below(node, path, depth + 1)
+
+
+def _check_safe(path: Path, node: _Node) -> None:
+    """Refuse an array that would run code when read, whose chunks lie elsewhere, or that holds no numbers."""
+    packing = json.dumps([node.document.get(each) for each in ("filters", "compressor", "codecs")])
+    if "pickle" in packing.lower():
+        raise UnsafeFileError(
+            f"{path}: expected an array of numbers in {node.name!r}, got pickles: to read them would run "
+            "whatever code their author put in. Save the numbers themselves (float32)."
+        )
+    if isinstance(node.place, Path):
+        _check_links(path, node.place)
+    if not node.can_be_map:
+        kind = node.document.get("dtype", node.document.get("data_type"))
+        raise WrongContentError(
+            f"{path}: expected numbers of at least 2 dimensions in {node.name!r}, got the type {kind!r} and "
+            f"the shape {node.document.get('shape')}. Choose another array by --key."
+        )
+
+
+def _check_links(path: Path, place: Path) -> None:
+    """Refuse links that lead out of the store, for the array's folder and all in it."""
+    found = [place, *_links_below(place)]
+    for link in found:
+        if not inside(path, link):
+            raise UnsafeFileError(
+                f"{path}: expected all of the store in its folder, got the link {link.name!r}, which leads "
+                "out of it. Copy the store with its links followed: cp -rL."
+            )
+
+
+def _links_below(place: Path) -> Iterator[Path]:
+    with os.scandir(place) as entries:
+        for entry in entries:
+            if entry.is_symlink():
+                yield Path(entry.path)
+            elif entry.is_dir(follow_symlinks=False):
+                yield from _links_below(Path(entry.path))
+
+
+def _stored(path: Path, name: str, image: Image | None) -> tuple[Stored, Any]:
+    """Open an array, and give the store that is to be closed after it."""
+    zarr = require("zarr", extra="io")
+    kind = zarr.storage.LocalStore if path.is_dir() else zarr.storage.ZipStore
+    store = kind(path, read_only=True)
+    array = zarr.open_array(store, path=name, mode="r")
+    axes = image.kept(array.shape, path) if image else tuple(range(array.ndim))
+    stored = Stored(path, array, axes)
+    check_map(path, name, stored.shape, stored.dtype)
+    check_piece(stored)
+    return stored, store
