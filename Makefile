@@ -14,6 +14,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 CONSTRAINTS := tools/constraints-test.txt
 DEMO_READY := $(VENV)/.demo-ready
 TEST_READY := $(VENV)/.test-ready
+# nnU-Net has an environment of its own: the torchvision that it brings along breaks other packages of the tests.
+NNUNET_VENV := .venv-nnunet
+NNUNET_READY := $(NNUNET_VENV)/.ready
+NNUNET_PYTHON := $(abspath $(NNUNET_VENV))/bin/python
+NNUNET_SITE := tools/nnunet_site/torchvision_operators
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow test-pythons lint format bench docs clean
@@ -27,8 +32,8 @@ demo: $(DEMO_READY)  ## score a few example maps and print a table
 test: lint  ## lint, types, doctests, tests and the code of the documentation
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-test-slow: $(TEST_READY)  ## the tests that take long
-	@$(BIN)/python -m pytest -m slow || [ $$? -eq 5 ]  # 5: there are none
+test-slow: $(TEST_READY) $(NNUNET_READY)  ## the tests that take long
+	@SEGTRUST_NNUNET_PYTHON=$(NNUNET_PYTHON) $(BIN)/python -m pytest -m slow || [ $$? -eq 5 ]  # 5: there are none
 
 test-pythons:  ## the tests on the other supported interpreters that are at hand
 	@tools/test-pythons
@@ -49,7 +54,7 @@ docs: $(TEST_READY)  ## build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 clean:  ## remove everything that can be made again
-	@rm -rf $(VENV) $(VENV)-* build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) $(VENV)-* $(NNUNET_VENV) build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find src tests tools -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -67,3 +72,11 @@ $(TEST_READY): pyproject.toml $(CONSTRAINTS) Makefile | $(BIN)/python
 	@$(PIP) install -c $(CONSTRAINTS) torch torchmetrics jax
 	@$(PIP) install -c $(CONSTRAINTS) -e '.[$(TEST_EXTRAS)]'
 	@touch $(DEMO_READY) $@
+
+$(NNUNET_READY): $(CONSTRAINTS) Makefile $(NNUNET_SITE).py $(NNUNET_SITE).pth | $(BIN)/python
+	@echo "Installing nnU-Net into $(NNUNET_VENV)"
+	@$(BIN)/python -m venv $(NNUNET_VENV)
+	@$(NNUNET_PYTHON) -m pip --disable-pip-version-check -qq install -c $(CONSTRAINTS) torch
+	@$(NNUNET_PYTHON) -m pip --disable-pip-version-check -qq install -c $(CONSTRAINTS) nnunetv2
+	@cp $(NNUNET_SITE).py $(NNUNET_SITE).pth "$$($(NNUNET_PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+	@touch $@

@@ -19,13 +19,16 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# The names under which a tool may be installed; all other needs are modules, or data.
+ROOT = Path(__file__).parents[1]
+# The names under which a tool may be installed; all other needs are modules, or data. That of nnU-Net is the
+# interpreter of its environment.
 TOOLS = {
     "chromium": ("chromium", "chromium-browser", "google-chrome"),
     "node": ("node", "nodejs"),
     "compiler": ("cc", "gcc", "clang"),
     "make": ("make",),
     "postgres": ("postgres",),
+    "nnunet": (os.environ.get("SEGTRUST_NNUNET_PYTHON") or str(ROOT / ".venv-nnunet/bin/python"),),
 }
 UNLISTED_DIRECTORIES = "/usr/lib/postgresql/*/bin"  # where Debian keeps a database server
 LACK = "for lack of "
@@ -86,7 +89,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.line(f"    {test}")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def tool() -> Callable[[str], str]:
     """The path of a tool that the test has marked as needed: ``tool("postgres")``."""
 

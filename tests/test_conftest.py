@@ -14,6 +14,7 @@ def run(pytester, monkeypatch):
     """Run one test with the given needs under the project's conftest."""
     monkeypatch.delenv("SEGTRUST_REQUIRE_ALL", raising=False)
     monkeypatch.delenv("SEGTRUST_TEST_DATA", raising=False)
+    monkeypatch.delenv("SEGTRUST_NNUNET_PYTHON", raising=False)
     monkeypatch.setenv("PATH", str(pytester.path))
     pytester.makeconftest(CONFTEST.read_text().replace("/usr/lib/postgresql", str(pytester.path)))
     pytester.makeini("[pytest]\nmarkers = needs")
@@ -32,14 +33,14 @@ def make_executable(path):
     path.touch(mode=0o755)
 
 
-@pytest.mark.parametrize("need", ["chromium", "node", "compiler", "postgres", "no_such_module"])
+@pytest.mark.parametrize("need", ["chromium", "node", "compiler", "postgres", "nnunet", "no_such_module"])
 def test_absent_is_skipped_and_listed(run, need):
     result = run(need)
     result.assert_outcomes(skipped=1)
     result.stdout.fnmatch_lines(["*= skipped =*", f"for lack of {need}:", "    test_*.py::test_it"])
 
 
-@pytest.mark.parametrize("need", ["chromium", "node", "compiler", "postgres", "no_such_module"])
+@pytest.mark.parametrize("need", ["chromium", "node", "compiler", "postgres", "nnunet", "no_such_module"])
 def test_absent_fails_where_all_is_required(run, need):
     result = run(need, SEGTRUST_REQUIRE_ALL=1)
     result.assert_outcomes(errors=1)
@@ -51,6 +52,12 @@ def test_present_tool_runs(run, pytester, command):
     make_executable(pytester.path / command)
     need = {"chromium-browser": "chromium", "node": "node", "gcc": "compiler"}.get(command, "postgres")
     run(need, SEGTRUST_REQUIRE_ALL=1).assert_outcomes(passed=1)
+
+
+def test_nnunet_is_the_interpreter_that_is_named(run, pytester):
+    run("nnunet", SEGTRUST_NNUNET_PYTHON=pytester.path / "python").assert_outcomes(skipped=1)
+    make_executable(pytester.path / "python")
+    run("nnunet", SEGTRUST_NNUNET_PYTHON=pytester.path / "python").assert_outcomes(passed=1)
 
 
 def test_present_module_runs(run):

@@ -1,0 +1,3 @@
+"""The trainer can be imported in the environment of nnU-Net alone."""
+
+collect_ignore = ["trainers"]
