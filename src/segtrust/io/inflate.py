@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from segtrust.errors import DamagedFileError
 from segtrust.io.volumes import check_size, largest_case
 
-__all__ = ["crc32", "deflate_library", "gunzip", "inflate_into", "is_gzip"]
+__all__ = ["crc32", "deflate_library", "gunzip", "gunzip_into", "inflate_into", "is_gzip"]
 
 _CHUNK = 1 << 20
 _RAW, _GZIP = -15, 31
@@ -56,17 +56,26 @@ def inflate_into(file: BinaryIO, packed: int, out: memoryview, source: Path | st
     skip
         Unpacked bytes to pass over first.
     """
-    place = -skip
-    for piece in _pieces(file, packed, skip + len(out), source):
-        passed = min(max(-place, 0), len(piece))
-        begin = max(place, 0)
-        out[begin : begin + len(piece) - passed] = piece[passed:]
-        place += len(piece)
-    if place < len(out):
+    there = _fill(out, _pieces(file, packed, skip + len(out), source), skip)
+    if there < skip + len(out):
         raise DamagedFileError(
-            f"{source}: expected {skip + len(out)} bytes of data, got {skip + place}. The file is truncated: "
+            f"{source}: expected {skip + len(out)} bytes of data, got {there}. The file is truncated: "
             "copy it again."
         )
+
+
+def _fill(out: memoryview, pieces: Iterator[bytes], skip: int) -> int:
+    """Fill ``out`` after passing over ``skip`` bytes; give how many there were, or a few more."""
+    place = -skip
+    for piece in pieces:
+        begin = max(place, 0)
+        passed = min(begin - place, len(piece))
+        taken = piece[passed : passed + len(out) - begin]
+        out[begin : begin + len(taken)] = taken
+        place += len(piece)
+        if place > len(out):
+            break
+    return skip + place
 
 
 def _pieces(file: BinaryIO, packed: int, wanted: int, source: Path | str) -> Iterator[bytes]:
@@ -79,9 +88,9 @@ def _pieces(file: BinaryIO, packed: int, wanted: int, source: Path | str) -> Ite
             if not rest:
                 rest = file.read(min(_CHUNK, packed))
                 packed -= len(rest)
-            if not rest:
-                return
             piece = unpacker.decompress(rest, min(wanted, 16 * _CHUNK))
+            if not rest and not piece:
+                return
             rest = unpacker.unconsumed_tail
             wanted -= len(piece)
             yield piece
@@ -97,31 +106,44 @@ def gunzip(path: Path, *, most: int | None = None) -> bytes:
     A file that holds more than one array may take is refused before it is unpacked further.
     """
     limit = largest_case() if most is None else most
-    library = deflate_library()
     pieces: list[bytes] = []
     count = 0
-    try:
-        with path.open("rb") as file:
-            for piece in _gzip_pieces(file, library, path):
-                pieces.append(piece)
-                count += len(piece)
-                if count > limit:
-                    break
-    except (library.error, zlib.error) as error:
-        raise DamagedFileError(
-            f"{path}: expected gzip data, got something else ({error}). Copy the file again."
-        ) from None
+    for piece in _gzip_pieces(path, min(16 * _CHUNK, limit + 1)):
+        pieces.append(piece)
+        count += len(piece)
+        if count > limit:
+            break
     if most is None:
         check_size(path, count)
     return b"".join(pieces)[:limit]
 
 
-def _gzip_pieces(file: BinaryIO, library: Any, path: Path) -> Iterator[bytes]:
+def gunzip_into(path: Path, out: memoryview, *, skip: int = 0) -> int:
+    """Fill ``out`` with what a gzip file holds after ``skip`` bytes; give how many there were, with those.
+
+    Where it is known how much there must be, this takes less time than `gunzip` and half the memory.
+    """
+    return _fill(out, _gzip_pieces(path, _CHUNK), skip)
+
+
+def _gzip_pieces(path: Path, largest: int) -> Iterator[bytes]:
+    """Give what a gzip file holds in pieces of ``largest`` bytes at most."""
+    library = deflate_library()
+    try:
+        with path.open("rb") as file:
+            yield from _members(file, library, largest, path)
+    except (library.error, zlib.error) as error:
+        raise DamagedFileError(
+            f"{path}: expected gzip data, got something else ({error}). Copy the file again."
+        ) from None
+
+
+def _members(file: BinaryIO, library: Any, largest: int, path: Path) -> Iterator[bytes]:
     """Give the members of a gzip file one after the other."""
     unpacker = library.decompressobj(wbits=_GZIP)
     rest = file.read(_CHUNK)
     while rest:
-        piece = unpacker.decompress(rest, 16 * _CHUNK)
+        piece = unpacker.decompress(rest, largest)
         rest = unpacker.unconsumed_tail or (b"" if unpacker.eof else file.read(_CHUNK))
         yield piece
         if unpacker.eof:
