@@ -70,13 +70,6 @@ class JudgeFlags(HowFlags):
     loss_column: Annotated[
         str | None, typer.Option(help="Its column, or the metric of summary.json.", rich_help_panel=_JUDGING)
     ] = None
-    empty: Annotated[
-        str,
-        typer.Option(
-            help="What two empty masks are worth: 'paper' a Dice of 0, 'agree' of 1.",
-            rich_help_panel=_JUDGING,
-        ),
-    ] = "paper"
     drop_empty_truth: Annotated[
         bool,
         typer.Option(
@@ -124,7 +117,7 @@ def evaluate(
     open_run(output, command="evaluate")
     mark_running(output, command="evaluate")
     found = _all_sets(predictions, files, with_truth=how.losses is None)
-    job = replace(job_of(how, read), with_truth=how.losses is None, empty=_policy(how.empty))
+    job = replace(job_of(how, read), with_truth=how.losses is None)
     with progress_bar("cases", len(found.cases)) as advance:
         table = table_run(output / "scores.parquet", run, advance)
         scored = score_cases(found, job, table, finish=_finishing(how))
@@ -138,12 +131,6 @@ def evaluate(
     write_run(output, command="evaluate", parameters=parameters, seconds=scored.seconds)
     _tell(scored, tables, tables_for_people(tables), output, as_json=run.as_json)
     tell_failures(scored.failures, table.failures_path, quiet=run.as_json)
-
-
-def _policy(text: str) -> Any:
-    from segtrust.maps import EmptyPolicy
-
-    return EmptyPolicy(text)
 
 
 def _all_sets(paths: Sequence[Path], files: TruthFlags, *, with_truth: bool) -> DataSet:

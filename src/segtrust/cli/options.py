@@ -41,11 +41,8 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     spread = [
         each
         for name, parameter in parameters.items()
-        for each in (
-            _parameters_of(groups[name]) if name in groups else [parameter.replace(annotation=hints[name])]
-        )
+        for each in (_parameters_of(groups[name]) if name in groups else [_keyword(parameter, hints[name])])
     ]
-    spread.sort(key=lambda each: each.default is not inspect.Parameter.empty)
 
     @wraps(command)
     def run(**given: Any) -> Any:
@@ -54,6 +51,10 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     run.__signature__ = inspect.Signature(spread)  # type: ignore[attr-defined]
     run.__annotations__ = {each.name: each.annotation for each in spread}
     return run
+
+
+def _keyword(parameter: inspect.Parameter, annotation: Any) -> inspect.Parameter:
+    return parameter.replace(annotation=annotation, kind=inspect.Parameter.KEYWORD_ONLY)
 
 
 def _parameters_of(group: type) -> list[inspect.Parameter]:

@@ -49,6 +49,9 @@ class HowFlags:
     calibrate_maps: Annotated[
         Path | None, typer.Option(help="Recalibrate the maps first: a saved scaling (JSON).")
     ] = None
+    empty: Annotated[
+        str, typer.Option(help="What two empty masks are worth: 'paper' a Dice of 0, 'agree' of 1.")
+    ] = "paper"
     digest: Annotated[DigestKind, typer.Option(help="Fingerprint of the maps' files.")] = DigestKind.QUICK
 
 
@@ -103,6 +106,7 @@ def job_of(how: HowFlags, read: ReadFlags) -> ScoreJob:
     """Say what is done with each case."""
     from segtrust.engine.scoring import ScoreJob
     from segtrust.io.loading import MaskKind, ReadOptions
+    from segtrust.maps import EmptyPolicy
 
     if read.mask not in list(MaskKind):
         raise ParameterError(f"mask: expected {' or '.join(MaskKind)}, got {read.mask!r}.")
@@ -117,8 +121,14 @@ def job_of(how: HowFlags, read: ReadFlags) -> ScoreJob:
         scheme=read.names,
     )
     policies = _policies(how)
-    estimators = _estimators(how.estimators, policies)
-    return ScoreJob(estimators, options, _scaling(how, policies), digest=how.digest.value)
+    estimators = _estimators(how, policies)
+    return ScoreJob(
+        estimators,
+        options,
+        _scaling(how, policies),
+        digest=how.digest.value,
+        empty=EmptyPolicy(how.empty),
+    )
 
 
 def _policies(how: HowFlags) -> Policies:
@@ -127,15 +137,15 @@ def _policies(how: HowFlags) -> Policies:
     return {} if how.policy is None else load_policies(how.policy)
 
 
-def _estimators(text: str, policies: Policies) -> tuple[ConfidenceEstimator, ...]:
+def _estimators(how: HowFlags, policies: Policies) -> tuple[ConfidenceEstimator, ...]:
     """Make the estimators that are asked for, and those of the policies, which win."""
-    from segtrust.confidence.registry import ESTIMATORS, get_estimators
     from segtrust.engine.decisions import estimator_of
+    from segtrust.selective.scoring import Scoring
 
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names = [name.strip() for name in how.estimators.split(",") if name.strip()]
     if names == ["all"]:
-        names = [name for name in ESTIMATORS if name in _NOTHING_TO_LEARN]
-    asked = {each.name: each for each in get_estimators(names)}
+        names = list(_NOTHING_TO_LEARN)
+    asked = {name: estimator_of(Scoring(name, empty=how.empty)) for name in names}
     needed = {each.scoring.estimator: estimator_of(each.scoring) for each in policies.values()}
     unfitted = [name for name in asked if name not in {*_NOTHING_TO_LEARN, *needed}]
     if unfitted:

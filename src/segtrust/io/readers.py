@@ -11,8 +11,6 @@ from typing import Any
 from segtrust.errors import DamagedFileError, UnknownFormatError, WrongContentError
 from segtrust.io.dicomseg import open_dicomseg, recognises_dicomseg
 from segtrust.io.hdf5 import open_hdf5, recognises_hdf5
-from segtrust.io.images import open_image, open_tiff, recognises_image, recognises_tiff
-from segtrust.io.itk import open_itk, recognises_itk
 from segtrust.io.nifti import open_nifti, recognises_nifti
 from segtrust.io.nnunet import open_nnunet, recognises_nnunet
 from segtrust.io.npy import open_npy, recognises_npy
@@ -54,9 +52,6 @@ READERS = (
     Reader("DICOM segmentation", recognises_dicomseg, open_dicomseg),
     Reader("HDF5", recognises_hdf5, open_hdf5),
     Reader("Zarr", recognises_zarr, open_zarr),
-    Reader("TIFF", recognises_tiff, open_tiff),
-    Reader("PNG", recognises_image, open_image),
-    Reader("MetaImage or NRRD", recognises_itk, open_itk),
 )
 """Most specific first."""
 
