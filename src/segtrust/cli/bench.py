@@ -118,6 +118,25 @@ def bench_tunable(
     _print_sections(tunable_sections(rounds=rounds, data=data or ()), as_json=as_json)
 
 
+_IO_EPILOG = "Examples:\n\n  segtrust bench io\n\n  segtrust bench io --folder /scratch --json > io.json"
+
+
+@bench_app.command("io", epilog=_IO_EPILOG)
+def bench_io(
+    folder: Annotated[
+        Path | None, typer.Option(help="Where files are made and removed again; about 5 GB.")
+    ] = None,
+    rounds: Annotated[
+        int, typer.Option(help="Turns of each candidate, of which the shortest run counts.")
+    ] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+) -> None:
+    """Time reading beside scoring, one worker against several, and measure the memory of whole runs."""
+    from segtrust.bench.io import io_sections
+
+    _print_sections(io_sections(rounds=rounds, folder=folder), as_json=as_json)
+
+
 def _print_sections(sections: Iterable[tuple[str, Iterable[Any]]], *, as_json: bool) -> None:
     """Print each section as soon as it is measured, or all of them as one JSON object."""
     console = new_console()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,8 @@ def load_case(files: CaseFiles, options: ReadOptions) -> Iterator[LoadedCase]:
     place = files.probabilities
     volume = open_volume(place if place.key else Place(place.path, options.key, place.index))
     structures = _structures(volume, place.path, options)
+    if len(structures) > 1 and not volume.lazy:
+        volume = _in_memory(volume)
     labels = [_labels(each, volume, options) for each in (files.mask, files.truth)]
     for structure in structures:
         p = _without_unit_axes(structure.probabilities(volume), volume.has_channels)
@@ -103,6 +105,12 @@ def load_case(files: CaseFiles, options: ReadOptions) -> Iterator[LoadedCase]:
         scored = masks[0] if options.mask is MaskKind.DELIVERED else None
         prediction = Prediction(p, scored, options.threshold, files.id, _spacing(volume, len(p.shape)))
         yield LoadedCase(structure.name, prediction, masks[0], masks[1])
+
+
+def _in_memory(volume: Volume) -> Volume:
+    """Read all channels at once: to unpack the third one, the first two are unpacked as well."""
+    whole = volume.read()
+    return replace(volume, load=lambda channel: whole if channel is None else whole[channel])
 
 
 def _spacing(volume: Volume, ndim: int) -> tuple[float, ...] | None:
