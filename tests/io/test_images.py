@@ -1,0 +1,229 @@
+"""Flat images against Pillow."""
+
+import struct
+import warnings
+import zlib
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from segtrust.errors import DamagedFileError, ReadError, UnsafeFileError, WrongContentError
+from segtrust.io.images import open_image, recognises_image
+
+pytestmark = pytest.mark.needs("PIL")
+
+in_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def save(path, array, mode=None, **options):
+    from PIL import Image
+
+    image = Image.fromarray(array)
+    (image.convert(mode) if mode else image).save(path, **options)
+    return path
+
+
+def example(shape=(4, 5), dtype="u1"):
+    return np.random.default_rng(0).integers(0, 256, shape).astype(dtype)
+
+
+def with_palette(path, array, colours):
+    from PIL import Image
+
+    image = Image.fromarray(array, mode=None).convert("L")
+    image.putpalette(colours)
+    image.save(path)
+    return path
+
+
+def png(width, height, *, depth=8, kind=0, content=b""):
+    """A PNG file made by hand, of any announced size."""
+    header = struct.pack(">IIBBBBB", width, height, depth, kind, 0, 0, 0)
+    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(content)), (b"IEND", b""))
+    chunks = (
+        struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+        for name, body in parts
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".bmp", ".webp"])
+def test_grey_levels_come_back(tmp_path, suffix):
+    path = save(tmp_path / f"a{suffix}", example(), lossless=True)
+    assert recognises_image(tmp_path / "other", path.read_bytes()[:512])
+    volume = open_image(path)
+    assert volume.shape == (4, 5)
+    assert volume.has_channels is False
+    assert volume.grid is None
+    assert volume.dtype == volume.read().dtype == np.uint8
+    assert (volume.read() == example()).all()
+
+
+@given(
+    shape=st.tuples(st.integers(1, 9), st.integers(1, 9)),
+    dtype=st.sampled_from([np.uint8, np.uint16, bool]),
+    suffix=st.sampled_from([".png", ".bmp"]),
+)
+@in_folder
+def test_grey_images_are_read_bit_for_bit(tmp_path, shape, dtype, suffix):
+    array = np.random.default_rng(0).integers(0, 2 if dtype is bool else 65536, shape).astype(dtype)
+    suffix = ".png" if dtype is np.uint16 else suffix
+    volume = open_image(save(tmp_path / f"a{suffix}", array))
+    assert volume.dtype == volume.read().dtype == dtype
+    assert (volume.read() == array).all()
+
+
+def test_16_bits_are_kept(tmp_path):
+    array = np.arange(20, dtype=np.uint16).reshape(4, 5) * 3000
+    volume = open_image(save(tmp_path / "a.png", array))
+    assert volume.dtype == np.uint16
+    assert (volume.read() == array).all()
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "LA"])
+def test_three_equal_channels_are_one(tmp_path, mode):
+    volume = open_image(save(tmp_path / "a.png", example(), mode))
+    assert volume.shape == volume.read().shape == (4, 5)
+    assert (volume.read() == example()).all()
+
+
+def test_colours_are_refused(tmp_path):
+    path = save(tmp_path / "a.png", example((4, 5, 3)))
+    with pytest.raises(WrongContentError, match=r"a\.png: .* got one in colours\. Save one channel"):
+        open_image(path).read()
+    path.write_bytes(png(1, 1, depth=16, kind=2, content=bytes(7)))
+    with pytest.raises(WrongContentError, match="colours of 16 bits a channel, of which Pillow keeps only 8"):
+        open_image(path)
+
+
+def test_a_partly_transparent_image_is_refused(tmp_path):
+    array = np.zeros((4, 5, 4), np.uint8)
+    array[1, 2, 3] = 1
+    with pytest.raises(WrongContentError, match="partly transparent"):
+        open_image(save(tmp_path / "a.png", array)).read()
+
+
+def test_a_palette_of_colours_numbers_labels(tmp_path):
+    labels = np.arange(20, dtype=np.uint8).reshape(4, 5) % 3
+    volume = open_image(with_palette(tmp_path / "a.png", labels, [0, 0, 0, 255, 0, 0, 0, 255, 0]))
+    assert volume.dtype == np.uint8
+    assert (volume.read() == labels).all()
+
+
+@pytest.mark.parametrize("suffix", [".png", ".bmp"])
+def test_a_palette_of_greys_is_a_grey_image(tmp_path, suffix):
+    indices = np.arange(20, dtype=np.uint8).reshape(4, 5) % 3
+    path = with_palette(tmp_path / f"a{suffix}", indices, [255, 255, 255, 0, 0, 0, 99, 99, 99])
+    assert (open_image(path).read() == np.array([255, 0, 99])[indices]).all()
+
+
+def test_lossy_images_are_refused_with_the_reason(tmp_path):
+    array = example((16, 16))
+    for name in ("a.jpg", "a.webp", "a.gif"):
+        path = save(tmp_path / name, array)
+        assert recognises_image(path, path.read_bytes()[:512])
+        with pytest.raises(WrongContentError, match="which changes probabilities and labels"):
+            open_image(path)
+    save(tmp_path / "a.png", array).rename(tmp_path / "a.jpg")
+    assert (open_image(tmp_path / "a.jpg").read() == array).all()
+
+
+def test_several_images_in_one_are_refused(tmp_path):
+    from PIL import Image
+
+    frames = [Image.fromarray(example() + np.uint8(step)) for step in range(2)]
+    frames[0].save(tmp_path / "a.png", save_all=True, append_images=frames[1:])
+    with pytest.raises(WrongContentError, match="got several in one"):
+        open_image(tmp_path / "a.png")
+
+
+@pytest.mark.parametrize("suffix", [".png", ".bmp", ".webp"])
+def test_a_truncated_image_is_never_read_wrongly(tmp_path, suffix):
+    content = save(tmp_path / f"a{suffix}", example(), lossless=True).read_bytes()
+    path = tmp_path / f"b{suffix}"
+    for length in range(0, len(content), 1 if len(content) < 200 else 11):
+        path.write_bytes(content[:length])
+        with suppress(ReadError):
+            assert (open_image(path).read() == example()).all()
+
+
+def test_a_changed_byte_changes_no_pixel(tmp_path):
+    content = save(tmp_path / "a.png", example()).read_bytes()
+    path = tmp_path / "b.png"
+    for place in range(len(content)):
+        changed = bytearray(content)
+        changed[place] ^= 16
+        path.write_bytes(changed)
+        with suppress(ReadError):
+            assert (open_image(path).read() == example()).all()
+
+
+@given(
+    place=st.integers(8, 60),
+    garbage=st.binary(min_size=1, max_size=20),
+    suffix=st.sampled_from([".png", ".bmp"]),
+)
+@in_folder
+def test_a_garbled_image_is_an_error_or_an_image(tmp_path, place, garbage, suffix):
+    path = save(tmp_path / f"a{suffix}", example())
+    content = bytearray(path.read_bytes())
+    content[place : place + len(garbage)] = garbage
+    path.write_bytes(content)
+    with suppress(ReadError):
+        volume = open_image(path)
+        assert volume.read().shape == volume.shape
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\x89PNG\r\n\x1a\n", b"\x89PNG\r\n\x1a\n" + b"\xff" * 99, b"words"]
+)
+def test_what_is_no_image_is_named(tmp_path, content):
+    (tmp_path / "a.png").write_bytes(content)
+    with pytest.raises(DamagedFileError, match=r"a\.png: expected an image"):
+        open_image(tmp_path / "a.png")
+
+
+def test_bombs_are_refused_before_they_are_unpacked(tmp_path, monkeypatch):
+    path = tmp_path / "a.png"
+    path.write_bytes(png(1 << 20, 1 << 20, content=bytes(1 << 16)))
+    with pytest.raises(UnsafeFileError, match=r"a\.png: .* at most 16 GiB, got one of 1\.02e\+03 GiB"):
+        open_image(path).read()
+    path.write_bytes(png(1 << 16, 1 << 16, content=bytes(1 << 16)))
+    with pytest.raises(DamagedFileError, match=r"a\.png: expected 4294967296 pixels .* cannot hold them"):
+        open_image(path).read()
+    monkeypatch.setenv("SEGTRUST_MAX_BYTES", "59")
+    with pytest.raises(UnsafeFileError, match="SEGTRUST_MAX_BYTES=60"):
+        open_image(save(path, example(), "RGB")).read()
+    with pytest.raises(UnsafeFileError, match="SEGTRUST_MAX_BYTES=80"):
+        open_image(save(tmp_path / "a.webp", example(), lossless=True)).read()
+
+
+@pytest.mark.parametrize("dtype", [bool, "u1"])
+def test_images_of_one_value_are_plausible(tmp_path, dtype):
+    array = np.zeros((3000, 4000), dtype)
+    assert not open_image(save(tmp_path / "a.png", array, optimize=True)).read().any()
+
+
+def test_large_images_are_read_and_pillow_left_as_it_is(tmp_path, monkeypatch):
+    from PIL import Image
+
+    path = save(tmp_path / "a.png", example())
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (open_image(path).read() == example()).all()
+    assert Image.MAX_IMAGE_PIXELS == 5
+    with pytest.raises(Image.DecompressionBombError):
+        Image.open(path)
+
+
+@pytest.mark.needs("data:nuclei")
+def test_nuclei_are_those_of_pillow(data):
+    from PIL import Image
+
+    for path in sorted(data("nuclei").rglob("*.png"))[::40]:
+        assert recognises_image(path, path.read_bytes()[:512])
+        with suppress(WrongContentError), Image.open(path) as image:
+            assert (open_image(path).read() == np.asarray(image.convert("L"))).all()
