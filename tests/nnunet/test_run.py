@@ -1,5 +1,6 @@
 """nnU-Net itself, run on tiny data."""
 
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -15,13 +16,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.needs("nnunet", "SimpleITK")]
 @pytest.fixture(scope="module")
 def run(request, tool, tmp_path_factory):
     """A run with the given labels, made when it is first asked for."""
-    report = request.config.pluginmanager.get_plugin("terminalreporter")
+    capture = request.config.pluginmanager.get_plugin("capturemanager")
 
     @cache
     def of(labels):
         made = run_nnunet(tmp_path_factory.mktemp(labels), Path(tool("nnunet")), labels)
         times = ", ".join(f"{command} {seconds:.0f} s" for command, seconds in made.seconds.items())
-        report.write_line(f"\n{labels}: {times}")
+        with capture.global_and_fixture_disabled():
+            sys.stderr.write(f"\nnnU-Net, {labels}: {times}\n")
         return made
 
     return of
