@@ -1,4 +1,4 @@
-"""``segtrust bench io``: what reading costs beside scoring, how workers share it, and what memory it takes."""
+"""``segtrust bench io``: what reading costs beside scoring, how workers share it, and its memory."""
 
 from __future__ import annotations
 

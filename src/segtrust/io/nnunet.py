@@ -75,9 +75,15 @@ def _itk_grid(shape: tuple[int, ...], about: Any) -> Grid | None:
 
 
 def _nifti_grid(volume: Volume, about: Mapping[str, Any]) -> Grid | None:
-    """Give the grid that nnU-Net's reader of nibabel has noted."""
+    """Give the grid that nnU-Net's reader of nibabel has noted.
+
+    One of these readers turns images to a common orientation; the mask is then turned back, the probabilities
+    are not.
+    """
     noted = about.get("nibabel_stuff")
-    affine = noted.get("original_affine") if isinstance(noted, Mapping) else None
+    names = ("reoriented_affine", "original_affine")
+    affines = [noted[name] for name in names if name in noted] if isinstance(noted, Mapping) else []
+    affine = affines[0] if affines else None
     if affine is None or np.shape(affine) != (4, 4) or len(volume.shape) != 4:
         return None
     return Grid(volume.shape[1:], np.asarray(affine, np.float64))

@@ -11,11 +11,14 @@ from typing import Any
 from segtrust.errors import DamagedFileError, UnknownFormatError, WrongContentError
 from segtrust.io.dicomseg import open_dicomseg, recognises_dicomseg
 from segtrust.io.hdf5 import open_hdf5, recognises_hdf5
+from segtrust.io.images import open_image, recognises_image
+from segtrust.io.itk import open_itk, recognises_itk
 from segtrust.io.nifti import open_nifti, recognises_nifti
 from segtrust.io.nnunet import open_nnunet, recognises_nnunet
 from segtrust.io.npy import open_npy, recognises_npy
 from segtrust.io.npz import open_npz, recognises_npz
 from segtrust.io.places import Place
+from segtrust.io.tiff import open_tiff, recognises_tiff
 from segtrust.io.volumes import Volume
 from segtrust.io.zarrs import open_zarr, recognises_zarr
 
@@ -52,6 +55,9 @@ READERS = (
     Reader("DICOM segmentation", recognises_dicomseg, open_dicomseg),
     Reader("HDF5", recognises_hdf5, open_hdf5),
     Reader("Zarr", recognises_zarr, open_zarr),
+    Reader("TIFF", recognises_tiff, open_tiff),
+    Reader("PNG, BMP or WebP", recognises_image, open_image),
+    Reader("MetaImage or NRRD", recognises_itk, open_itk),
 )
 """Most specific first."""
 
