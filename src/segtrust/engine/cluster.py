@@ -7,13 +7,15 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
+from segtrust.engine.chunks import spread_over_dask
 from segtrust.engine.outcomes import Outcome
 from segtrust.engine.pool import Work, quarantined
 from segtrust.io.cases import CaseFiles
 from segtrust.io.sizes import memory_of
+from segtrust.kernels.tiles import Spread
 from segtrust.optional import require
 
-__all__ = ["LOCAL", "run_on_dask"]
+__all__ = ["LOCAL", "dask_spread", "run_on_dask"]
 
 LOCAL = "local"
 _AHEAD = 4
@@ -45,6 +47,13 @@ def run_on_dask(
     with _client(distributed, address, workers) as client:
         shared = client.scatter(work, broadcast=True) if cases else None
         yield from _outcomes(distributed, client, shared, cases, budget)
+
+
+@contextmanager
+def dask_spread(address: str, *, workers: int) -> Iterator[Spread]:
+    """Give what applies a function to the pieces of a map on a cluster."""
+    with _client(require("distributed", extra="dask"), address, workers) as client:
+        yield spread_over_dask(client)
 
 
 def _outcomes(

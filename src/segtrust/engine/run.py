@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from segtrust.engine.chunks import is_huge, spread_over_processes
 from segtrust.engine.journal import Journal
 from segtrust.engine.outcomes import Outcome
 from segtrust.engine.pool import Work, run_here, run_in_processes
 from segtrust.errors import ParameterError
 from segtrust.io.cases import CaseFiles
 from segtrust.io.sizes import memory_of
+from segtrust.kernels.tiles import Spread, spreading
 
 __all__ = ["Engine", "part_of", "run_cases"]
 
@@ -52,13 +54,38 @@ class Engine:
         return self.memory or int(_SHARE * _free_memory())
 
     def run(self, work: Work, cases: Sequence[CaseFiles]) -> Generator[tuple[CaseFiles, Outcome], None, None]:
-        """Give the outcome of each case as soon as it is there."""
+        """Give the outcome of each case as soon as it is there; a huge map is cut into pieces instead."""
+        if self.workers == 1 and not self.dask:
+            return run_here(work, cases)
+        huge = [case for case in cases if is_huge(case)]
+        others = [case for case in cases if case not in huge]
+        return self._run_both(work, huge, others)
+
+    def _run_both(
+        self, work: Work, huge: Sequence[CaseFiles], others: Sequence[CaseFiles]
+    ) -> Generator[tuple[CaseFiles, Outcome], None, None]:
+        for case in huge:
+            with self._spread() as spread, spreading(spread):
+                outcome = work(case)
+            yield case, outcome
+        if others:
+            yield from self._share_out(work, others)
+
+    def _spread(self) -> AbstractContextManager[Spread]:
+        """Give what lets others read the pieces of a map."""
+        if self.dask:
+            from segtrust.engine.cluster import dask_spread
+
+            return dask_spread(self.dask, workers=self.workers)
+        return spread_over_processes(self.workers)
+
+    def _share_out(
+        self, work: Work, cases: Sequence[CaseFiles]
+    ) -> Generator[tuple[CaseFiles, Outcome], None, None]:
         if self.dask:
             from segtrust.engine.cluster import run_on_dask
 
             return run_on_dask(work, cases, self.dask, workers=self.workers, budget=self.budget)
-        if self.workers == 1:
-            return run_here(work, cases)
         return run_in_processes(work, cases, workers=self.workers, budget=self.budget, cost=memory_of)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 import traceback
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from segtrust.calibration.scaling import Scaling
 from segtrust.confidence.base import ConfidenceEstimator
@@ -97,14 +100,14 @@ class ScoreJob:
         mask = prediction.mask
         if mask is None:
             mask = thresholded(
-                prediction.probabilities, threshold=prediction.threshold, source=prediction.source
+                np.asarray(prediction.probabilities), threshold=prediction.threshold, source=prediction.source
             )
-        found = overlap(loaded.truth, mask)
+        found = overlap(np.asarray(loaded.truth), np.asarray(mask))
         truth_pixels = found.true_positives + found.false_negatives
         return {
             "dice": float(found.tversky(0.5, 0.5, self.empty)),
             "iou": float(found.tversky(1.0, 1.0, self.empty)),
-            "truth_ratio": truth_pixels / loaded.truth.size,
+            "truth_ratio": truth_pixels / math.prod(loaded.truth.shape),
         }
 
 
@@ -116,7 +119,7 @@ def _difference(loaded: LoadedCase) -> float | None:
     count = count_differing(
         prediction.probabilities, loaded.delivered, threshold=prediction.threshold, source=prediction.source
     )
-    return count / float(loaded.delivered.size)
+    return count / math.prod(loaded.delivered.shape)
 
 
 def _failure(files: CaseFiles, error: Exception) -> Failure:

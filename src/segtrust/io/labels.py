@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from segtrust.errors import NotBinaryError
 
-__all__ = ["mask_of_values"]
+__all__ = ["LazyMask", "mask_of_values"]
 
 _WHITE = (1, 255, 65535)
 """What stands for foreground in a mask of two values."""
@@ -55,6 +56,43 @@ def mask_of_values(
     for value in others:
         mask |= found == value
     return mask
+
+
+@dataclass(frozen=True, eq=False)
+class LazyMask:
+    """A mask of labels that are read piece by piece, as those of a map larger than the memory.
+
+    Attributes
+    ----------
+    labels
+        An array in chunks.
+    values, known, source
+        As for `mask_of_values`.
+    """
+
+    labels: Any
+    values: tuple[int, ...] | None
+    source: str
+    known: tuple[int, ...] = ()
+    dtype = np.dtype(bool)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Pixels along each axis."""
+        return tuple(self.labels.shape)
+
+    @property
+    def chunks(self) -> Any:
+        """Those of the labels."""
+        return self.labels.chunks
+
+    def __getitem__(self, tile: tuple[slice, ...]) -> Any:
+        """Read a piece."""
+        return mask_of_values(np.asarray(self.labels[tile]), self.values, self.source, known=self.known)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """Read it all, for who needs it in memory."""
+        return np.asarray(self[(slice(None),) * len(self.shape)], dtype=dtype)
 
 
 def _binary(labels: Any, source: str) -> Any:

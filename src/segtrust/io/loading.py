@@ -8,8 +8,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from segtrust.errors import GeometryError, ParameterError, WrongContentError
 from segtrust.io.cases import CaseFiles
 from segtrust.io.grids import check_same_grid
@@ -192,7 +190,7 @@ def _labels(place: Place | None, volume: Volume, options: ReadOptions) -> _Label
 
         return _Labels(resampled_labels(found, volume.grid), str(place))
     check_same_grid(volume.grid, found.grid, (str(volume.path), str(place)))
-    return _Labels(np.asarray(found.read()), str(place))
+    return _Labels(found.read(), str(place))
 
 
 def _without_unit_axes(values: Any, has_channels: bool | None, ndim: int = 0) -> Any:

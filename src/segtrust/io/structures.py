@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from segtrust.errors import UnknownNameError, WrongContentError
-from segtrust.io.labels import mask_of_values
+from segtrust.io.labels import LazyMask, mask_of_values
 from segtrust.io.volumes import Volume
-from segtrust.kernels.classes import channel_of
 from segtrust.kernels.tiles import is_chunked
 
 __all__ = ["FOREGROUND", "LabelScheme", "Structure"]
@@ -50,16 +49,13 @@ class Structure:
         """Read its map; an array in chunks stays one."""
         if self.channel is None:
             return _one_map(volume)
-        if volume.lazy:
-            volume.check_channel(self.channel)
-            whole = volume.read()
-            if is_chunked(whole) and not self.is_complement:
-                return channel_of(whole, self.channel)
         values = volume.read(self.channel)
         return _complement(np.asarray(values)) if self.is_complement else values
 
     def mask(self, labels: Any, source: str) -> Any:
-        """Give where labels are those of the structure."""
+        """Give where labels are those of the structure; of an array in chunks piece by piece."""
+        if is_chunked(labels):
+            return LazyMask(labels, self.values, source, self.known)
         return mask_of_values(labels, self.values, source, known=self.known)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from segtrust.kernels.tiles import read_tile, tiles_of
+from segtrust.kernels.tiles import over_tiles, read_tile
 from segtrust.kernels.view import view_map
 
 __all__ = ["count_differing", "thresholded"]
@@ -34,8 +35,9 @@ def count_differing(p: Any, mask: Any, *, threshold: float = 0.5, source: str = 
     >>> count_differing(np.array([0.9, 0.2, 0.5]), np.array([1, 1, 1]))
     1
     """
-    count = 0
-    for tile in tiles_of(p):
-        cut = thresholded(read_tile(p, tile), threshold=threshold, source=source)
-        count += int(np.count_nonzero(cut != read_tile(mask, tile).astype(bool)))
-    return count
+    return sum(over_tiles(partial(_differing_in_tile, p, mask, threshold, source), p))
+
+
+def _differing_in_tile(p: Any, mask: Any, threshold: float, source: str, tile: tuple[slice, ...]) -> int:
+    cut = thresholded(read_tile(p, tile), threshold=threshold, source=source)
+    return int(np.count_nonzero(cut != read_tile(mask, tile).astype(bool)))

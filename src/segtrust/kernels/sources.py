@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any
 
@@ -19,7 +19,7 @@ from segtrust.kernels.refusals import check_shapes
 from segtrust.kernels.select import SAMPLE, Selector, bracket_from_sample, sample_doubts
 from segtrust.kernels.statistics import Counts, DiceStatistics, UncertaintyStatistics
 from segtrust.kernels.sweep import Ranks, UncertaintyRequest
-from segtrust.kernels.tiles import extended, is_chunked, read_tile, tiles_of
+from segtrust.kernels.tiles import extended, is_chunked, over_tiles, read_tile, tiles_of
 from segtrust.kernels.uncertainty import COLLECT, Bracket, entropy_map
 from segtrust.kernels.view import MapView, is_packed, view_map
 
@@ -172,20 +172,24 @@ class ChunkedMap(HostMap):
 
     def count(self) -> Counts:
         """Pixels and probability on both sides of the mask."""
-        parts = map(sweep.count, self._views())
-        return sum(parts, start=Counts(0, 0, 0.0, 0.0))
+        return sum(over_tiles(self._count_tile, self.p), start=Counts(0, 0, 0.0, 0.0))
+
+    def _count_tile(self, tile: tuple[slice, ...]) -> Counts:
+        return sweep.count(self._view(tile))
 
     def dice_statistics(self) -> DiceStatistics:
         """All that exact expectations of overlap scores need."""
-        return reduce(add, map(sweep.dice_statistics, self._views()))  # one tile at a time
+        return reduce(add, over_tiles(self._dice_tile, self.p))  # one tile at a time
+
+    def _dice_tile(self, tile: tuple[slice, ...]) -> DiceStatistics:
+        return sweep.dice_statistics(self._view(tile))
 
     def sweep(self, request: UncertaintyRequest) -> tuple[UncertaintyStatistics, Ranks]:
         """Make one pass; boxes that cross chunks are summed on overlapping tiles."""
-        parts = (self._sweep_tile(tile, request) for tile in tiles_of(self.p))
-        return sweep.total(parts)
+        return sweep.total(over_tiles(partial(self._sweep_tile, request), self.p))
 
     def _sweep_tile(
-        self, tile: tuple[slice, ...], request: UncertaintyRequest
+        self, request: UncertaintyRequest, tile: tuple[slice, ...]
     ) -> tuple[UncertaintyStatistics, Ranks]:
         plain = replace(request, side=None)
         if request.side is None:
@@ -199,8 +203,11 @@ class ChunkedMap(HostMap):
     def sample(self, size: int = SAMPLE) -> Any:
         """Doubts of pixels of each chunk, in proportion to its size."""
         share = size / self.n
-        views = self._views()
-        return np.concatenate([sample_doubts(view, 1 + int(share * view.values.size)) for view in views])
+        return np.concatenate(list(over_tiles(partial(self._sample_tile, share), self.p)))
+
+    def _sample_tile(self, share: float, tile: tuple[slice, ...]) -> Any:
+        view = self._view(tile)
+        return sample_doubts(view, 1 + int(share * view.values.size))
 
     def entropy_map(self) -> Any:
         """Entropy of each pixel in bits; unlike all the rest this takes the memory of a whole map."""

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["extended", "is_chunked", "read_tile", "tiles_of"]
+__all__ = ["Spread", "extended", "is_chunked", "over_tiles", "read_tile", "spreading", "tiles_of"]
+
+_Result = TypeVar("_Result")
+Tile = tuple[slice, ...]
+Spread = Callable[[Callable[[Tile], Any], Iterable[Tile]], Iterable[Any]]
+"""Applies a function to tiles and gives the results in their order, as ``map`` does."""
 
 _PIECE = 1 << 22
 """Most pixels of a piece of an array that says nothing about its chunks."""
@@ -53,6 +60,27 @@ def _chunks_of(p: Any) -> Sequence[int | Sequence[int]]:
 def tiles_of(p: Any) -> Iterator[tuple[slice, ...]]:
     """Index of each chunk, in the order of the array."""
     return product(*(_steps(length, chunk) for length, chunk in zip(p.shape, _chunks_of(p), strict=True)))
+
+
+_spread: ContextVar[Spread] = ContextVar("segtrust_spread", default=map)
+
+
+@contextmanager
+def spreading(spread: Spread) -> Iterator[None]:
+    """Let the tiles of the maps inside the block be read by others, such as processes side by side.
+
+    Results do not depend on it, to the last bit: they are put together in the order of the tiles.
+    """
+    token = _spread.set(spread)
+    try:
+        yield
+    finally:
+        _spread.reset(token)
+
+
+def over_tiles(function: Callable[[Tile], _Result], p: Any) -> Iterable[_Result]:
+    """Apply a function to each tile of an array, one after the other or as `spreading` says."""
+    return _spread.get()(function, tiles_of(p))
 
 
 def extended(tile: tuple[slice, ...], shape: tuple[int, ...], sides: tuple[int, ...]) -> tuple[slice, ...]:
