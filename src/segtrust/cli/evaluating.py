@@ -176,7 +176,7 @@ def _cases_of(path: Path, files: TruthFlags, truth: Path | None, *, with_truth: 
     patterns = patterns_of(files)
     if files.truth_pattern is not None:
         patterns = replace(patterns, truth=Pattern(files.truth_pattern))
-    found = find_cases([maps], patterns)
+    found = find_cases([maps], patterns, allow_pickle=files.allow_pickle)
     if files.mask_dir is not None:
         found = with_masks(found, files.mask_dir, patterns)
     folder = truth or beside

@@ -110,6 +110,14 @@ class CaseFlags:
         str | None,
         _option(panel=_FILES, help="Names of the maps where they are unusual: '{case}_prob.nii.gz'."),
     ] = None
+    allow_pickle: Annotated[
+        bool,
+        _option(
+            "--allow-pickle",
+            panel=_FILES,
+            help="Load pickles. That runs whatever code is in them: only for files you made yourself.",
+        ),
+    ] = False
     mask_dir: Annotated[
         Path | None, _option(panel=_FILES, help="Folder of the delivered masks, named as the maps.")
     ] = None

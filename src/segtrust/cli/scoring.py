@@ -89,7 +89,7 @@ def find_data(paths: Sequence[Path], files: CaseFlags) -> DataSet:
     from segtrust.io.datasets import find_cases, with_masks
 
     patterns = patterns_of(files)
-    found = find_cases(paths, patterns)
+    found = find_cases(paths, patterns, allow_pickle=files.allow_pickle)
     return found if files.mask_dir is None else with_masks(found, files.mask_dir, patterns)
 
 

@@ -119,7 +119,7 @@ def _difference(loaded: LoadedCase) -> float | None:
     count = count_differing(
         prediction.probabilities, loaded.delivered, threshold=prediction.threshold, source=prediction.source
     )
-    return count / math.prod(loaded.delivered.shape)
+    return count / float(math.prod(loaded.delivered.shape))
 
 
 def _failure(files: CaseFiles, error: Exception) -> Failure:

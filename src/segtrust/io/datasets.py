@@ -13,6 +13,7 @@ from segtrust.io.manifests import is_manifest, read_manifest
 from segtrust.io.names import Pattern, case_of, is_data_file, is_mask_name, stem_of
 from segtrust.io.npz import open_npz, read_directory
 from segtrust.io.places import Place
+from segtrust.io.untrusted import unpickled
 
 __all__ = [
     "Patterns",
@@ -37,7 +38,9 @@ class Patterns:
     truth: Pattern | None = None
 
 
-def find_cases(paths: Sequence[Path], patterns: Patterns | None = None) -> DataSet:
+def find_cases(
+    paths: Sequence[Path], patterns: Patterns | None = None, *, allow_pickle: bool = False
+) -> DataSet:
     """Find the cases in files and folders.
 
     Parameters
@@ -47,6 +50,8 @@ def find_cases(paths: Sequence[Path], patterns: Patterns | None = None) -> DataS
         many maps (``p_hat``), or manifests (CSV, Parquet).
     patterns
         Of the names, where they are unusual.
+    allow_pickle
+        Load pickles of many maps (``p_hat``), and with them any code that their author put in.
 
     Raises
     ------
@@ -56,7 +61,8 @@ def find_cases(paths: Sequence[Path], patterns: Patterns | None = None) -> DataS
     chosen = patterns or Patterns()
     found = DataSet()
     for path in paths:
-        found = found + _cases_at(path, chosen)
+        pickled = allow_pickle and path.is_file()
+        found = found + (_cases_of_pickle(path) if pickled else _cases_at(path, chosen))
     found = _without_doubles(found)
     if not found.cases and not found.unpaired:
         listed = ", ".join(map(str, paths))
@@ -85,6 +91,28 @@ def _cases_of_file(path: Path, case: str) -> list[CaseFiles]:
     if _STACKED not in members:
         return [CaseFiles(case, Place(path))]
     return _stacked_cases(path, case, set(members))
+
+
+def _cases_of_pickle(path: Path) -> DataSet:
+    """Give the cases of a pickle, or of an archive that may hold one, which a person has allowed to load."""
+    arrays = unpickled(path)
+    if _STACKED not in arrays:
+        raise PairingError(f"{path}: expected maps called {_STACKED!r}, got {', '.join(map(str, arrays))}.")
+
+    def place(key: str, index: int) -> Place | None:
+        return Place(path, key, index, is_trusted=True) if key in arrays else None
+
+    return DataSet(
+        tuple(
+            CaseFiles(
+                f"{stem_of(path)}[{i}]",
+                Place(path, _STACKED, i, is_trusted=True),
+                mask=place("y_hat", i),
+                truth=place("y", i),
+            )
+            for i in range(len(arrays[_STACKED]))
+        )
+    )
 
 
 def _stacked_cases(path: Path, case: str, names: set[str]) -> list[CaseFiles]:

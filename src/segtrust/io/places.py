@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 __all__ = ["Place"]
@@ -23,11 +23,13 @@ class Place:
         Name of the array in a file of several; ``None`` for the only one, or the usual one.
     index
         Number along the first axis, where a file holds many cases in one array.
+    is_trusted
+        Whether a person has allowed to load a pickle there, which runs code.
 
     Examples
     --------
     >>> Place.of("runs/polyp.npz::p_hat[3]")
-    Place(path=PosixPath('runs/polyp.npz'), key='p_hat', index=3)
+    Place(path=PosixPath('runs/polyp.npz'), key='p_hat', index=3, is_trusted=False)
     >>> str(Place(Path("a.h5"), "maps/first"))
     'a.h5::maps/first'
     """
@@ -35,6 +37,7 @@ class Place:
     path: Path
     key: str | None = None
     index: int | None = None
+    is_trusted: bool = False
 
     @classmethod
     def of(cls, text: str | Path) -> Place:
@@ -48,7 +51,7 @@ class Place:
 
     def below(self, folder: Path) -> Place:
         """Give the place with a path that is taken from a folder on."""
-        return Place(folder / self.path, self.key, self.index)
+        return replace(self, path=folder / self.path)
 
     def __str__(self) -> str:
         """Write it down as one text."""

@@ -19,6 +19,7 @@ from segtrust.io.npy import open_npy, recognises_npy
 from segtrust.io.npz import open_npz, recognises_npz
 from segtrust.io.places import Place
 from segtrust.io.tiff import open_tiff, recognises_tiff
+from segtrust.io.untrusted import open_unpickled
 from segtrust.io.volumes import Volume
 from segtrust.io.zarrs import open_zarr, recognises_zarr
 
@@ -72,6 +73,8 @@ def open_volume(place: Place) -> Volume:
     ReadError
         If it is damaged, unsafe to read, or holds something else.
     """
+    if place.is_trusted:
+        return open_unpickled(place)
     volume = _reader_of(place.path).open(place.path, place.key)
     return volume if place.index is None else _one_of(volume, place)
 
@@ -84,8 +87,9 @@ def _reader_of(path: Path) -> Reader:
     listed = ", ".join(reader.name for reader in READERS)
     if path.suffix.lower() in _PICKLES:
         raise UnknownFormatError(
-            f"{path}: expected one of {listed}; got a pickle, which can run code when it is loaded and so is "
-            "not. Save the probabilities by numpy.savez_compressed."
+            f"{path}: expected one of {listed}; got a pickle, which can run any code when it is loaded, and "
+            "so is not. Save the probabilities by numpy.savez_compressed; or, if you made the file yourself, "
+            "--allow-pickle."
         )
     raise UnknownFormatError(f"{path}: expected one of {listed}; got a file that is none of them.")
 

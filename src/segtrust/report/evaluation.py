@@ -114,9 +114,9 @@ def draw_curves(found: Sequence[EvaluatedSet]) -> Any:
     figure, axes = new_axes(1, len(found), width=2.9 * len(found) + 0.9, height=2.7)
     target = found[0].full_risk
     for ax, each in zip(axes[0], found, strict=True):
-        for name, curve in each.curves.items():
-            style = style_of(name)
-            ax.plot(curve.coverages, curve.risks, **style.line() | {"label": style.label})
+        for number, (name, curve) in enumerate(each.curves.items()):
+            style = style_of(name)  # the first on top, where lines coincide
+            ax.plot(curve.coverages, curve.risks, **style.line(), zorder=3.0 - number / 100)
             met = curve.coverage_at_risk(target)
             if each is not found[0] and met and name not in REFERENCES:
                 ax.plot(met, target, marker="o", markersize=5, mfc="none", color=style.colour)
