@@ -117,7 +117,7 @@ def open_member(path: Path, member: Member) -> Volume:
         )
 
     def load(channel: int | None) -> Any:
-        if channel is None or header.fortran_order:
+        if channel is None or header.fortran_order or header.shape[0] == 1:
             whole = _whole(path, member, header)
             return whole if channel is None else whole[channel]
         part = Header(header.shape[1:], header.dtype, False, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -96,9 +97,12 @@ def _reader_of(path: Path) -> Reader:
 
 def _first_bytes(path: Path) -> bytes:
     """Read the beginning of a file once, for all readers; nothing of a folder."""
-    if path.is_dir():
-        return b""
     try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            return b""
+        if not stat.S_ISREG(mode):  # a pipe would be waited for without end
+            raise UnknownFormatError(f"{path}: expected a file, got a pipe, a socket or a device.")
         with path.open("rb") as file:
             head = file.read(_HEAD)
     except FileNotFoundError:

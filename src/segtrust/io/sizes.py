@@ -35,6 +35,8 @@ def _unpacked(place: Place) -> int:
     try:
         if path.suffix.lower() in _PIECEWISE:
             return _LAZY
+        if not path.is_file():  # a pipe would be waited for
+            return 0
         with path.open("rb") as file:
             head = file.read(2)
             if is_gzip(head):
