@@ -8,6 +8,7 @@ import pytest
 
 from tests.nnunet.contract import NnunetContract
 from tests.nnunet.fixtures import FIXTURES, kept_run
+from tests.nnunet.scored import ScoredContract
 
 pytestmark = pytest.mark.needs("SimpleITK")
 
@@ -21,7 +22,7 @@ def run():
     return kept_run
 
 
-class TestFixtures(NnunetContract):
+class TestFixtures(NnunetContract, ScoredContract):
     pass
 
 

@@ -9,6 +9,7 @@ import pytest
 from tests.nnunet.contract import NnunetContract, read_case, read_image
 from tests.nnunet.data import TEST_CASES, VARIANTS
 from tests.nnunet.run import run_nnunet
+from tests.nnunet.scored import ScoredContract
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("nnunet", "SimpleITK")]
 
@@ -29,7 +30,7 @@ def run(request, tool, tmp_path_factory):
     return of
 
 
-class TestRun(NnunetContract):
+class TestRun(NnunetContract, ScoredContract):
     @pytest.mark.parametrize("labels", VARIANTS)
     def test_map_has_the_shape_of_what_was_predicted(self, run, labels):
         made = run(labels)

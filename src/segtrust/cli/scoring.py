@@ -105,16 +105,14 @@ def patterns_of(files: CaseFlags) -> Any:
 def job_of(how: HowFlags, read: ReadFlags) -> ScoreJob:
     """Say what is done with each case."""
     from segtrust.engine.scoring import ScoreJob
-    from segtrust.io.loading import MaskKind, ReadOptions
+    from segtrust.io.loading import ReadOptions
     from segtrust.maps import EmptyPolicy
 
-    if read.mask not in list(MaskKind):
-        raise ParameterError(f"mask: expected {' or '.join(MaskKind)}, got {read.mask!r}.")
     options = ReadOptions(
         regions=tuple(read.region or ()),
         channel=read.channel,
         labels=tuple(read.label) if read.label else None,
-        mask=MaskKind(read.mask),
+        mask=read.mask,  # type: ignore[arg-type]
         threshold=read.threshold,
         key=read.key,
         resample=read.resample,

@@ -62,7 +62,10 @@ class ReadOptions:
     scheme: Path | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a choice that is made twice."""
+        """Refuse a mask of an unknown kind, and a choice that is made twice."""
+        if self.mask not in list(MaskKind):
+            raise ParameterError(f"mask: expected {' or '.join(MaskKind)}, got {self.mask!r}.")
+        object.__setattr__(self, "mask", MaskKind(self.mask))
         if self.regions and self.channel is not None:
             raise ParameterError("channel: expected --channel or --region, got both.")
 
