@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from segtrust.errors import EmptyArrayError, ParameterError
+from segtrust.io.places import Place
+from segtrust.io.readers import open_volume
 from segtrust.maps import Case, Prediction
-from segtrust.optional import require
 
 __all__ = ["ImagePair", "labelled_pairs", "pairs_in"]
 
@@ -56,19 +57,9 @@ def _stamp(path: Path) -> list[Any]:
 
 
 def _grey(path: Path) -> Any:
-    """Load a grey image in its own depth."""
-    try:
-        with require("PIL.Image", extra="io").open(path) as image:
-            mode, levels = image.mode, np.array(image)
-    except (OSError, ValueError, SyntaxError) as error:
-        raise ParameterError(f"{path}: expected a PNG file, got one that cannot be read ({error}).") from None
-    if mode == "1":
-        return levels * np.uint8(255)
-    if mode not in ("L", "I;16"):
-        raise ParameterError(
-            f"{path}: expected a grey image of 8 or 16 bits, got one of mode {mode!r}. Save one channel."
-        )
-    return levels
+    """Load a grey image in its own depth; black and white as 0 and 255."""
+    levels = np.asarray(open_volume(Place(path)).read())
+    return levels * np.uint8(255) if levels.dtype == bool else levels
 
 
 def pairs_in(folders: Sequence[Path], predictions: str = "predictions") -> list[ImagePair]:
