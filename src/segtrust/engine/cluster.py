@@ -101,7 +101,7 @@ class _Fleet:
         So many are on the cluster that it is never idle, and no more than the budget allows, or one.
         """
         waiting, flying = deque(cases), dict[Any, tuple[CaseFiles, int]]()
-        finished = self.distributed.as_completed([])
+        finished = self.distributed.as_completed(loop=self.client.loop)
         while waiting or flying:
             most = _AHEAD * self.threads
             while waiting and len(flying) < most:
