@@ -132,8 +132,8 @@ class _Fleet:
             raise
         except Exception as error:
             raise WorkerError(
-                f"dask: a worker could not take up the work: {error!r}. Install the same versions of "
-                "segtrust and its extras on all workers."
+                f"dask: the cluster could not take up the work: {error.__cause__ or error!r}. Install the "
+                "same versions of segtrust and its extras on the scheduler and all workers."
             ) from error
         return outcome
 
