@@ -15,11 +15,11 @@ def interruptible(*arguments):
     return [sys.executable, "-c", _LISTEN, *map(str, arguments)]
 
 
-def wait_until(condition, seconds=60):
+def wait_until(condition, seconds=60, pause=0.05):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end
-        time.sleep(0.05)
+        time.sleep(pause)
 
 
 def children(pid):
