@@ -1,6 +1,8 @@
 """Programs that tests start and stop."""
 
 import sys
+import time
+from pathlib import Path
 
 _LISTEN = (
     "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); "
@@ -11,3 +13,23 @@ _LISTEN = (
 def interruptible(*arguments):
     """Command for Python that Ctrl-C stops, also where tests run in the background, which ignores it."""
     return [sys.executable, "-c", _LISTEN, *map(str, arguments)]
+
+
+def wait_until(condition, seconds=60, pause=0.05):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(pause)
+
+
+def children(pid):
+    """Processes below one, by Linux's list."""
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def is_running(pid):
+    """Whether a process is there, other than as the entry that is left until its parent takes notice."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

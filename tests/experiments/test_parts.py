@@ -6,16 +6,14 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from segtrust.errors import ParameterError
 from segtrust.experiments.parts import Part, PartStore, compute_parts
-from tests.processes import interruptible
+from tests.processes import children, interruptible, is_running, wait_until
 
 PARAMETERS = {"images": 5, "grid": (0.0, 0.5)}
 
@@ -120,26 +118,6 @@ SLOW = """
         parts = [Part(f"part-{number}", partial(slow, number)) for number in range(300)]
         compute_parts(parts, PartStore(Path(sys.argv[1]), {}), workers=int(sys.argv[2]))
 """
-
-
-def wait_until(condition, seconds=60):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
-def children(pid):
-    """Processes below one, by Linux's list."""
-    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def is_running(pid):
-    """Whether a process is there, other than as the entry that is left until its parent takes notice."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks processes up in /proc")

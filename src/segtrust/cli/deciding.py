@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,8 +17,10 @@ from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
     from segtrust.engine.decisions import Policies
+    from segtrust.engine.outcomes import Failure
     from segtrust.engine.triage import Triage
     from segtrust.io.tables import Table
+    from segtrust.selective.certificate import Certificate
 
 __all__ = ["CALIBRATE_EPILOG", "TRIAGE_EPILOG", "calibrate", "triage"]
 
@@ -51,38 +54,70 @@ class PromiseFlags:
     predictor: Annotated[str, typer.Option(help="Which model made the maps, in words.")] = ""
 
 
+@dataclass
+class RowFlags:
+    """Which rows are learned from."""
+
+    chosen_set: Annotated[
+        str | None, typer.Option("--set", help="Rows of this set; those in distribution unless given.")
+    ] = None
+    split: Annotated[str | None, typer.Option(help="Rows of this split only.")] = None
+    reference: Annotated[
+        Path | None, typer.Option(help="Scores of other, unlabelled cases, for candidate thresholds.")
+    ] = None
+
+
 @with_options
 def calibrate(
     scores: Annotated[Path, typer.Argument(help="A table with losses, as `segtrust evaluate` writes it.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The policy, a JSON file.")],
     promise: PromiseFlags,
-    chosen_set: Annotated[
-        str | None, typer.Option("--set", help="Rows of this set; those in distribution unless given.")
-    ] = None,
-    split: Annotated[str | None, typer.Option(help="Rows of this split only.")] = None,
-    reference: Annotated[
-        Path | None, typer.Option(help="Scores of other, unlabelled cases, for candidate thresholds.")
-    ] = None,
+    rows: RowFlags,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object instead of a summary.")
+    ] = False,
 ) -> None:
     """Certify an acceptance threshold on cases with known loss, and write the policy."""
     from segtrust.engine.calibration import calibrate_table, save_policies
 
-    table = _chosen_rows(scores, chosen_set, split)
-    how = _calibration(promise, reference)
+    table = _chosen_rows(scores, rows)
+    how = _calibration(promise, rows.reference)
     found = calibrate_table(table, how)
-    failed = {name: each for name, (each, _) in found.items() if not each.certified}
-    for name, certificate in failed.items():
-        typer.secho(f"{name}: {certificate}", err=True)
-    if failed:
+    certified = all(certificate.certified for certificate, _ in found.values())
+    promised = save_policies(output, found, table) if certified else ""
+    if as_json:
+        typer.echo(json.dumps({name: _certificate_values(each) for name, (each, _) in found.items()}))
+    elif certified:
+        typer.echo(f"{promised}\n\nThe policy is in {output}.")
+    else:
+        _tell_uncertified({name: each for name, (each, _) in found.items()})
+    if not certified:
         raise typer.Exit(1)
-    typer.echo(f"{save_policies(output, found, table)}\n\nThe policy is in {output}.")
 
 
-def _chosen_rows(path: Path, chosen: str | None, split: str | None) -> Table:
+def _certificate_values(found: Certificate) -> dict[str, Any]:
+    return {
+        "certified": found.certified,
+        "threshold": found.threshold,
+        "coverage": found.coverage,
+        "cases": found.n,
+        "text": str(found),
+    }
+
+
+def _tell_uncertified(found: Mapping[str, Certificate]) -> None:
+    for name, certificate in found.items():
+        if not certificate.certified:
+            typer.secho(f"{name}: {certificate}" if name else str(certificate), err=True)
+    typer.secho("No policy was written.", err=True)
+
+
+def _chosen_rows(path: Path, asked: RowFlags) -> Table:
     from segtrust.io.tables import read_table
 
     table = read_table(path)
-    wanted = {"set": chosen if chosen is not None else _first_set(table), "split": split}
+    chosen = asked.chosen_set if asked.chosen_set is not None else _first_set(table)
+    wanted = {"set": chosen, "split": asked.split}
     rows = table.rows
     for column, value in wanted.items():
         if value is not None:
@@ -99,13 +134,15 @@ def _first_set(table: Table) -> str | None:
 
 
 def _calibration(promise: PromiseFlags, reference: Path | None) -> Any:
-    from segtrust.engine.calibration import Calibration
+    from segtrust.engine.calibration import Calibration, structures_of
     from segtrust.io.tables import read_table
     from segtrust.selective.targets import Target
 
     confidences: dict[str, list[float]] = {}
-    for row in () if reference is None else read_table(reference).rows:
-        confidences.setdefault(row["structure"], []).append(row[promise.estimator])
+    if reference is not None:
+        table = read_table(reference)
+        for name, confidence in zip(structures_of(table), table.column(promise.estimator), strict=True):
+            confidences.setdefault(name, []).append(confidence)
     return Calibration(
         promise.estimator,
         (Target(promise.target_risk, promise.below_dice),),
@@ -151,16 +188,23 @@ def triage(
     policies = {name: each.for_predictor(how.predictor) for name, each in load_policies(how.policy).items()}
     found = find_data(predictions, files)
     read = _of_policies(read, policies)
-    job = job_of(HowFlags(",".join({each.scoring.estimator for each in policies.values()}), how.policy), read)
+    job = job_of(HowFlags(",".join(_estimators(policies)), how.policy), read)
     with progress_bar("cases", len(found.cases)) as advance:
         table = table_run(output / "scores.csv", run, advance)
         scored = score_cases(found, job, table, finish=decide_rows(policies))
     decided = _triage(scored, policies, how)
     write_lists(output, scored.rows, decided.decisions, link=how.link)
-    _tell(decided, policies, output, as_json=run.as_json)
+    if run.as_json:
+        typer.echo(json.dumps(_as_values(decided, policies, scored.failures) | {"output": str(output)}))
+    else:
+        _tell(decided, policies, output)
     tell_failures(scored.failures, table.failures_path, quiet=run.as_json, nothing=not scored.rows)
     if decided.alarm:
         raise typer.Exit(1)
+
+
+def _estimators(policies: Policies) -> list[str]:
+    return list(dict.fromkeys(each.scoring.estimator for each in policies.values()))
 
 
 def _of_policies(read: ReadFlags, policies: Policies) -> ReadFlags:
@@ -179,17 +223,28 @@ def _triage(scored: Any, policies: Policies, how: TriageFlags) -> Triage:
     return Triage(decisions_of_cases(scored.rows, failed), drift)
 
 
-def _tell(decided: Triage, policies: Policies, output: Path, *, as_json: bool) -> None:
+def _counts(decided: Triage) -> dict[str, int]:
     from segtrust.selective.policy import Decision
 
-    counts = {str(decision): decided.count(decision) for decision in Decision}
-    if as_json:
-        drift = {name: test.to_dict() for name, test in decided.drift.items()}
-        typer.echo(json.dumps({"counts": counts, "drift": drift, "output": str(output)}))
-        return
+    return {str(decision): decided.count(decision) for decision in Decision}
+
+
+def _as_values(decided: Triage, policies: Policies, failures: Sequence[Failure]) -> dict[str, Any]:
+    """Give for machines what `_tell` tells people."""
+    return {
+        "counts": _counts(decided),
+        "standing": {name: str(policy.standing) for name, policy in policies.items()},
+        "drift": {name: test.to_dict() for name, test in decided.drift.items()},
+        "alarm": decided.alarm,
+        "failures": [each.row() for each in failures],
+    }
+
+
+def _tell(decided: Triage, policies: Policies, output: Path) -> None:
     for policy in policies.values():
         typer.echo(str(policy))
-    typer.echo(", ".join(f"{count} {name}" for name, count in counts.items()) + f". Lists: {output}")
+    counted = ", ".join(f"{count} {name}" for name, count in _counts(decided).items())
+    typer.echo(f"{counted}. Lists: {output}")
     for name, test in decided.drift.items():
         alarm = " DRIFT ALARM: the promise no longer holds for such cases." if test.alarm else ""
         typer.echo(f"{f'{name}: ' if name else ''}{test.explain()}{alarm}")

@@ -18,7 +18,7 @@ import typer
 
 from segtrust.errors import ParameterError
 
-__all__ = ["CaseFlags", "DigestKind", "ReadFlags", "RunFlags", "with_options"]
+__all__ = ["CaseFlags", "DigestKind", "PartFlags", "ReadFlags", "RunFlags", "with_options"]
 
 
 def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -180,10 +180,6 @@ class RunFlags:
         str,
         _option(panel=_RUNNING, help="For cases in flight, such as 8GiB; half of what is free unless given."),
     ] = ""
-    num_parts: Annotated[
-        int, _option(panel=_RUNNING, min=1, help="Jobs of an array of jobs; see `segtrust merge`.")
-    ] = 1
-    part_id: Annotated[int, _option(panel=_RUNNING, min=0, help="Which of them this is, from 0 on.")] = 0
     resume: Annotated[
         bool, _option("--resume/--no-resume", panel=_RUNNING, help="Go on with a run that was stopped.")
     ] = True
@@ -194,6 +190,16 @@ class RunFlags:
     def memory_bytes(self) -> int | None:
         """Bytes for cases in flight; ``None`` where nothing is said."""
         return bytes_of(self.memory) if self.memory else None
+
+
+@dataclass
+class PartFlags(RunFlags):
+    """How the cases of one job of several are run."""
+
+    num_parts: Annotated[
+        int, _option(panel=_RUNNING, min=1, help="Jobs of an array of jobs; see `segtrust merge`.")
+    ] = 1
+    part_id: Annotated[int, _option(panel=_RUNNING, min=0, help="Which of them this is, from 0 on.")] = 0
 
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from segtrust.cli.console import progress_bar
-from segtrust.cli.options import CaseFlags, DigestKind, ReadFlags, RunFlags, with_options
+from segtrust.cli.options import CaseFlags, DigestKind, PartFlags, ReadFlags, RunFlags, with_options
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ SCORE_EPILOG = (
 )
 MERGE_EPILOG = (
     "Examples:\n\n  segtrust merge part-0.parquet part-1.parquet -o scores.parquet\n\n"
-    "  segtrust score maps/ -o part-$K.csv --num-parts 8 --part-id $K   (then merge part-*.csv)"
+    "  segtrust merge part-*.csv -o scores.csv   (after segtrust score … -o part-$K.csv --num-parts 8 "
+    "--part-id $K for each K from 0 to 7)\n\n"
+    "Exit codes: 0 all cases scored, 1 some failed (failures.csv tells why), 2 the parts are not one run."
 )
 USUAL = "sdc,idc,amsp"
 
@@ -65,7 +67,7 @@ def score(
     how: HowFlags,
     files: CaseFlags,
     read: ReadFlags,
-    run: RunFlags,
+    run: PartFlags,
 ) -> None:
     """Give each case its confidence: one row a case, with bounds, counts and fingerprint.
 
@@ -73,12 +75,14 @@ def score(
     and DICOM-SEG. A case that cannot be read never stops the others. A run that was stopped goes on with the
     same command.
     """
+    from segtrust.engine.run import part_of
     from segtrust.engine.score_table import score_cases
 
     found = find_data(predictions, files)
     job = job_of(how, read)
     finish = list if how.policy is None else deciding(how.policy)
-    with progress_bar("cases", len(found.cases)) as advance:
+    count = len(part_of(found.cases, run.part_id, run.num_parts))
+    with progress_bar("cases", count) as advance:
         table = table_run(output, run, advance)
         scored = score_cases(found, job, table, finish=finish)
     tell(scored, table, as_json=run.as_json)
@@ -166,7 +170,7 @@ def _scaling(how: HowFlags, policies: Policies) -> Any:
     of_policies = [scaling_of(policy.scoring) for policy in policies.values()]
     if how.calibrate_maps is not None:
         given = Scaling.from_dict(read_json(how.calibrate_maps), source=str(how.calibrate_maps))
-        if any(each != given for each in of_policies):
+        if any(each != replace(given, used_ids=frozenset()) for each in of_policies):
             raise ParameterError(
                 f"{how.calibrate_maps}: expected the recalibration of the policy, got another."
             )
@@ -189,7 +193,8 @@ def table_run(output: Path, run: RunFlags, advance: Callable[[int], object]) -> 
     from segtrust.engine.score_table import ScoreRun
 
     engine = Engine(run.workers, run.dask, run.memory_bytes())
-    return ScoreRun(output, engine, run.resume, run.part_id, run.num_parts, advance)
+    part = (run.part_id, run.num_parts) if isinstance(run, PartFlags) else (0, 1)
+    return ScoreRun(output, engine, run.resume, *part, advance)
 
 
 def tell(scored: Scored, table: ScoreRun, *, as_json: bool) -> None:
@@ -223,9 +228,20 @@ def tell_failures(
 def merge(
     tables: Annotated[list[Path], typer.Argument(help="Tables of the parts of one run.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The table: .parquet, .csv or .json.")],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object instead of a summary.")
+    ] = False,
 ) -> None:
-    """Put the tables of an array of jobs together."""
+    """Put the tables of an array of jobs together, and the lists of what failed."""
     from segtrust.engine.merging import merge_tables
+    from segtrust.engine.score_table import failures_beside
 
-    merged = merge_tables(tables, output)
-    typer.echo(f"{len(merged.rows)} rows of {len(tables)} tables. Table: {output}")
+    merged, failures = merge_tables(tables, output)
+    if as_json:
+        about = {"rows": len(merged.rows), "failed": len(failures), "table": str(output)}
+        typer.echo(json.dumps(about | {"failures": [each.row() for each in failures]}))
+    else:
+        typer.echo(
+            f"{len(merged.rows)} rows of {len(tables)} tables, {len(failures)} cases failed. Table: {output}"
+        )
+    tell_failures(failures, failures_beside(output, None), quiet=as_json, nothing=not merged.rows)

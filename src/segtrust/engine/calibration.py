@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from segtrust.engine.outcomes import Row
 from segtrust.errors import ParameterError, WrongContentError
+from segtrust.io.structures import FOREGROUND
 from segtrust.io.tables import Table
 from segtrust.saved import check_format, read_json, write_json
 from segtrust.selective.cases import CalibrationCases
@@ -17,7 +19,14 @@ from segtrust.selective.scoring import Scoring
 from segtrust.selective.structures import StructurePolicies, certify_structures
 from segtrust.selective.targets import Target
 
-__all__ = ["Calibration", "calibrate_table", "read_reference", "reference_beside", "save_policies"]
+__all__ = [
+    "Calibration",
+    "calibrate_table",
+    "read_reference",
+    "reference_beside",
+    "save_policies",
+    "structures_of",
+]
 
 _REFERENCE = "segtrust-reference-1"
 
@@ -68,8 +77,8 @@ def calibrate_table(table: Table, how: Calibration) -> dict[str, tuple[Certifica
     (True, 'sdc')
     """
     scoring = scoring_of(table, how)
-    structures = list(dict.fromkeys(table.column("structure")))
-    cases = {name: _cases(table, name, how) for name in structures}
+    table.column("case")  # or say that there is none
+    cases = {name: _cases(table, name, how) for name in dict.fromkeys(structures_of(table))}
     found = certify_structures(cases, how.targets, delta=how.delta, used_ids=scoring.seen_ids)
     return {name: (certificate, scoring) for name, certificate in found.items()}
 
@@ -91,8 +100,17 @@ def scoring_of(table: Table, how: Calibration) -> Scoring:
     )
 
 
+def structures_of(table: Table) -> list[str]:
+    """Give the structure of each row; a table from elsewhere may tell of one alone, and not name it."""
+    return [row.get("structure") or FOREGROUND for row in table.rows]
+
+
+def _rows_of(table: Table, structure: str) -> list[Row]:
+    return [row for row, each in zip(table.rows, structures_of(table), strict=True) if each == structure]
+
+
 def _cases(table: Table, structure: str, how: Calibration) -> CalibrationCases:
-    rows = [row for row in table.rows if row["structure"] == structure]
+    rows = _rows_of(table, structure)
     groups = [row.get("group") or "" for row in rows] if how.by_patient else None
     if groups is not None and not all(groups):
         raise WrongContentError("group: expected the patient of each case in this column, got none.")
@@ -136,7 +154,7 @@ def save_policies(path: Path, found: Mapping[str, tuple[Certificate, Scoring]], 
     path.parent.mkdir(parents=True, exist_ok=True)
     whole.save(path)
     confidences = {
-        name: sorted(row[scoring.estimator] for row in table.rows if row["structure"] == name)
+        name: sorted(row[scoring.estimator] for row in _rows_of(table, name))
         for name, (_, scoring) in found.items()
     }
     if len(policies) == 1:

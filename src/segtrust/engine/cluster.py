@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+import sys
+from collections import deque
 from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from itertools import islice
+from dataclasses import dataclass
 from typing import Any
 
 from segtrust.engine.chunks import spread_over_dask
 from segtrust.engine.outcomes import Outcome
 from segtrust.engine.pool import Work, quarantined
+from segtrust.errors import ParameterError, WorkerError
 from segtrust.io.cases import CaseFiles
 from segtrust.io.sizes import memory_of
 from segtrust.kernels.tiles import Spread
@@ -19,11 +24,11 @@ __all__ = ["LOCAL", "dask_spread", "run_on_dask"]
 
 LOCAL = "local"
 _AHEAD = 4
-"""Cases that wait at each worker, so that none has to wait for us."""
+"""Cases that wait at each thread of a worker, so that none has to wait for us."""
 
 
 def run_on_dask(
-    work: Work, cases: Sequence[CaseFiles], address: str, *, workers: int, budget: int
+    work: Work, cases: Sequence[CaseFiles], address: str, *, workers: int, budget: int | None
 ) -> Generator[tuple[CaseFiles, Outcome], None, None]:
     """Give the outcome of each case as soon as it is there.
 
@@ -36,17 +41,24 @@ def run_on_dask(
     address
         Of the scheduler, or ``"local"`` for a cluster of one's own.
     workers, budget
-        Processes of one's own cluster, and the bytes that cases in flight may take together.
+        Processes of one's own cluster, and the bytes that cases in flight may take together; where none are
+        given so many as the workers of the cluster have.
 
     Notes
     -----
-    A worker that dies has its cases done elsewhere by Dask. A case that kills its worker twice is given up:
-    on one's own cluster that is set here, on another by its ``distributed.scheduler.allowed-failures``.
+    Dask gives up a case when so many workers have died with it (``distributed.scheduler.allowed-failures``)
+    and blames all cases that were waiting at them. So each of those is tried once more at the end, with
+    nothing else on the cluster: the one that kills its worker also then is left alone, the others are scored.
     """
     distributed = require("distributed", extra="dask")
-    with _client(distributed, address, workers) as client:
-        shared = client.scatter(work, broadcast=True) if cases else None
-        yield from _outcomes(distributed, client, shared, cases, budget)
+    try:
+        with _quiet(), _client(distributed, address, workers) as client:
+            fleet = _Fleet(distributed, client, work)
+            yield from _outcomes(fleet, cases, fleet.memory if budget is None else budget)
+    except (CancelledError, OSError) as error:
+        raise WorkerError(
+            f"{address}: the scheduler is gone ({error}). Finished cases are kept; the same command goes on."
+        ) from error
 
 
 @contextmanager
@@ -57,56 +69,124 @@ def dask_spread(address: str, *, workers: int) -> Iterator[Spread]:
 
 
 def _outcomes(
-    distributed: Any, client: Any, work: Any, cases: Sequence[CaseFiles], budget: int
+    fleet: _Fleet, cases: Sequence[CaseFiles], budget: int
 ) -> Generator[tuple[CaseFiles, Outcome], None, None]:
-    """Keep so many cases on the cluster that it is never idle, and no more than fit into the memory."""
-    waiting, of_future = iter(cases), {}
-    finished = distributed.as_completed([])
-    costs: dict[Any, int] = {}
+    suspects = []
+    for case, outcome in fleet.run(cases, budget):
+        if outcome is None:
+            suspects.append(case)
+        else:
+            yield case, outcome
+    for suspect in suspects:
+        for case, outcome in fleet.run([suspect], budget):
+            yield case, outcome or quarantined(case, "The second time no other case was on the cluster.")
 
-    def submit(case: CaseFiles) -> None:
-        future = client.submit(_apply, work, case, pure=False)
-        of_future[future], costs[future] = case, memory_of(case)
-        finished.add(future)
 
-    most = _AHEAD * max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
-    for case in islice(waiting, most):
-        submit(case)
-    for future in finished:
-        case = of_future.pop(future)
-        costs.pop(future)
-        yield case, _outcome(distributed, future, case)
-        future.release()
-        while sum(costs.values()) < budget and len(costs) < most and (case := next(waiting, None)):  # type: ignore[assignment]
-            submit(case)
+@dataclass
+class _Fleet:
+    """The workers of a cluster, and the work that they do."""
+
+    distributed: Any
+    client: Any
+    work: Work
+
+    @property
+    def threads(self) -> int:
+        """Cases that can be worked on at the same time; it may change from moment to moment."""
+        return max(1, sum(map(int, self.client.nthreads().values())))
+
+    @property
+    def memory(self) -> int:
+        """Bytes that cases in flight may take: half of what the workers have; any where they do not tell."""
+        workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        limits = [int(each["memory_limit"] or 0) for each in workers.values()]
+        return sum(limits) // 2 if limits and all(limits) else sys.maxsize
+
+    def run(
+        self, cases: Sequence[CaseFiles], budget: int
+    ) -> Generator[tuple[CaseFiles, Outcome | None], None, None]:
+        """Give each case with its outcome, or with none where its worker died.
+
+        So many are on the cluster that it is never idle, and no more than the budget allows, or one.
+        """
+        waiting, flying = deque(cases), dict[Any, tuple[CaseFiles, int]]()
+        finished = self.distributed.as_completed(loop=self.client.loop)
+        while waiting or flying:
+            most = _AHEAD * self.threads
+            while waiting and len(flying) < most:
+                load, cost = sum(each for _, each in flying.values()), memory_of(waiting[0])
+                if flying and load + cost > budget:
+                    break
+                future = self._submit(waiting[0])
+                flying[future] = waiting.popleft(), cost
+                finished.add(future)
+            future = next(finished)
+            case, _ = flying.pop(future)
+            yield case, self._outcome(future)
+
+    def _submit(self, case: CaseFiles) -> Any:
+        """Send a case, and the work with it.
+
+        The work is small beside a map. Put on the cluster once, by ``scatter``, it would be lost with the
+        worker that keeps it, and with it all cases that wait for it.
+        """
+        return self.client.submit(_apply, self.work, case, pure=False)
+
+    def _outcome(self, future: Any) -> Outcome | None:
+        try:
+            outcome: Outcome = future.result()
+        except self.distributed.KilledWorker:
+            return None
+        except (CancelledError, OSError):
+            raise
+        except Exception as error:
+            raise WorkerError(
+                f"dask: the cluster could not take up the work: {error.__cause__ or error!r}. Install the "
+                "same versions of segtrust and its extras on the scheduler and all workers."
+            ) from error
+        return outcome
 
 
 def _apply(work: Work, case: CaseFiles) -> Outcome:
     return work(case)
 
 
-def _outcome(distributed: Any, future: Any, case: CaseFiles) -> Outcome:
-    error = future.exception()
-    if error is None:
-        outcome: Outcome = future.result()
-        return outcome
-    if isinstance(error, distributed.KilledWorker):
-        return quarantined(case, error)
-    raise error
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Dask's own account of deaths and restarts from the terminal: what matters of it is told here."""
+    logger = logging.getLogger("distributed")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 @contextmanager
 def _client(distributed: Any, address: str, workers: int) -> Iterator[Any]:
     """Connect to a scheduler, or start one with processes of its own, and take both down afterwards."""
     if address != LOCAL:
-        with distributed.Client(address, set_as_default=False) as client:
+        try:
+            client = distributed.Client(address, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise ParameterError(
+                f"dask: expected the address of a running scheduler, such as tcp://host:8786, or {LOCAL!r}; "
+                f"got {address!r} ({error})."
+            ) from error
+        with client:
             yield client
         return
     dask = require("dask", extra="dask")
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit=0,  # cases in flight are limited by the budget; one alone may take it all
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
         ) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
     ):

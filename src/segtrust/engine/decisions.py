@@ -12,7 +12,7 @@ from segtrust.confidence.base import ConfidenceEstimator
 from segtrust.confidence.registry import get_estimator
 from segtrust.engine.outcomes import Row
 from segtrust.errors import PolicyError
-from segtrust.saved import read_json
+from segtrust.saved import read_json, reading
 from segtrust.selective.policy import Policy
 from segtrust.selective.scoring import Scoring
 from segtrust.selective.structures import StructurePolicies
@@ -44,7 +44,8 @@ def estimator_of(scoring: Scoring) -> ConfidenceEstimator:
     kind = type(get_estimator(scoring.estimator))
     names = {each.name for each in fields(kind)}  # type: ignore[arg-type]
     empty = {"empty": scoring.empty} if "empty" in names else {}
-    return kind(**scoring.parameters, **empty)
+    with reading(f"policy: {scoring.estimator}", error=PolicyError):
+        return kind(**scoring.parameters, **empty)
 
 
 def scaling_of(scoring: Scoring) -> Scaling | None:
@@ -53,13 +54,18 @@ def scaling_of(scoring: Scoring) -> Scaling | None:
 
 
 def decide_rows(policies: Policies) -> Callable[[Sequence[Row]], list[Row]]:
-    """Give the function that adds to each row what its policy decides: accept, defer or no finding."""
+    """Give the function that adds to each row what its policy decides, and by what margin.
+
+    The decision is accept, defer or no finding; the margin the confidence above the threshold, comparable for
+    structures with a threshold each.
+    """
 
     def decided(row: Row) -> Row:
         policy = _policy_for(policies, row["structure"])
         confidence = row[policy.scoring.estimator]
         decision = policy.decide(confidence, empty_mask=row["k"] == 0)
-        return row | {"decision": str(decision), "policy": policy.digest[:12]}
+        margin = confidence - policy.threshold
+        return row | {"decision": str(decision), "margin": margin, "policy": policy.digest[:12]}
 
     return lambda rows: [decided(row) for row in rows]
 

@@ -1,18 +1,19 @@
 """A run's diary: each outcome is written down when it is there, so that a killed run goes on where it was.
 
-One JSON object a line. The first says what the run was made with; a line that was being written when the run
-was killed does not count.
+One JSON object a line. The first says what the run was made with, each start adds one with its process; a
+line that was being written when the run was killed does not count.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any
 
+from segtrust.engine.locks import take
 from segtrust.engine.outcomes import Outcome
 from segtrust.errors import ParameterError, SavedStateError
 from segtrust.saved import check_format, plain
@@ -20,11 +21,14 @@ from segtrust.saved import check_format, plain
 __all__ = ["Journal"]
 
 _FORMAT = "segtrust-journal-1"
+_BEGINNING = b'{"format": "segtrust-journal-'
+_SHOWN = 60
+"""Characters of a setting that are shown: what an estimator has learned may be long."""
 
 
 @dataclass
 class Journal:
-    """The diary of a run.
+    """The diary of a run; of two that are opened at the same time the second is refused.
 
     Attributes
     ----------
@@ -32,6 +36,8 @@ class Journal:
         Of the file; ``None`` keeps nothing.
     made_with
         All that the outcomes depend on beside the files, as plain values.
+    resume
+        Whether what is there counts; otherwise it is thrown away.
 
     Examples
     --------
@@ -46,31 +52,30 @@ class Journal:
 
     path: Path | None
     made_with: Mapping[str, Any]
+    resume: bool = True
     _known: dict[str, tuple[Any, Outcome]] = field(default_factory=dict, init=False)
-    _file: TextIO | None = field(default=None, init=False)
+    _file: IO[bytes] | None = field(default=None, init=False)
 
     def __enter__(self) -> Journal:
         """Read what is there, and open the file for more."""
-        if self.path is None:
-            return self
-        whole = self._read()
-        self._file = self.path.open("a", encoding="utf-8")
-        self._file.truncate(whole)
-        if not whole:
-            self._write({"format": _FORMAT, "made_with": plain(dict(self.made_with), "made_with")})
+        if self.path is not None:
+            self._file = self.path.open("a+b")
+            try:
+                self._begin(self._file)
+            except BaseException:
+                self._file.close()
+                raise
         return self
 
     def __exit__(self, *_: object) -> None:
         """Close the file, with all of it on the disk."""
         if self._file is not None:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
+            with self._file as file:
+                os.fsync(file.fileno())
 
     def add(self, outcome: Outcome, stamp: Any) -> None:
         """Write an outcome down; ``stamp`` tells when its files have changed."""
-        if self._file is not None:
-            self._write({"stamp": stamp, **outcome.to_dict()})
+        self._write({"stamp": stamp, **outcome.to_dict()})
 
     def find(self, case: str, stamp: Any) -> Outcome | None:
         """Give the outcome of a case whose files are as they were; failures are tried again."""
@@ -79,42 +84,85 @@ class Journal:
             return None
         return outcome
 
+    def _begin(self, file: IO[bytes]) -> None:
+        if not take(file):
+            raise ParameterError(
+                f"{self.path}: expected an output that no other run writes, got one of {_owner(file)}. Wait "
+                "for its end, or choose another output."
+            )
+        whole = self._read(file) if self.resume else 0
+        file.truncate(whole)
+        if not whole:
+            self._write({"format": _FORMAT, "made_with": plain(dict(self.made_with), "made_with")})
+        self._write({"pid": os.getpid()})
+
     def _write(self, values: Mapping[str, Any]) -> None:
+        """Write a line in one piece; no name of a file is too strange for the escapes of JSON."""
         if self._file is not None:
-            self._file.write(json.dumps(values, ensure_ascii=False) + "\n")
+            self._file.write(json.dumps(values).encode() + b"\n")
             self._file.flush()
 
-    def _read(self) -> int:
+    def _read(self, file: IO[bytes]) -> int:
         """Take in the whole lines of the file, and give how many bytes they are."""
-        if self.path is None or not self.path.exists():
-            return 0
+        file.seek(0)
+        self._check(file.readline())
+        file.seek(0)
         whole = 0
-        with self.path.open("rb") as file:
-            for number, line in enumerate(file):
-                if not line.endswith(b"\n") or not self._take(line, number):
-                    break
-                whole += len(line)
+        for line, values in _lines(file):
+            if "case" in values:
+                self._known[values["case"]] = values["stamp"], Outcome.from_dict(values)
+            whole += len(line)
         return whole
 
-    def _take(self, line: bytes, number: int) -> bool:
-        """Take in one line; tell whether it could be read."""
-        try:
-            values = json.loads(line)
-        except ValueError:
-            return False
-        if number == 0:
-            self._check(values)
-        else:
-            self._known[values["case"]] = values["stamp"], Outcome.from_dict(values)
-        return True
-
-    def _check(self, head: Any) -> None:
-        check_format(head, _FORMAT, str(self.path), error=SavedStateError)
-        asked, kept = plain(dict(self.made_with), "made_with"), head.get("made_with", {})
-        names = [name for name in {**asked, **kept} if asked.get(name) != kept.get(name)]
-        if names:
-            listed = "; ".join(f"{name} {kept.get(name)!r}, not {asked.get(name)!r}" for name in names)
-            raise ParameterError(
-                f"{self.path}: this run was begun with {listed}. Go on with the same settings, choose "
-                "another output, or begin anew: --no-resume."
+    def _check(self, line: bytes) -> None:
+        """Refuse a file of another kind, which would be lost, and settings that are not those of the run."""
+        if not line.startswith(_BEGINNING[: len(line)]):
+            raise SavedStateError(
+                f"{self.path}: expected the diary of a run, got another file. Choose another output."
             )
+        try:
+            head = json.loads(line)
+        except ValueError:
+            return  # it was being written when the run was killed
+        check_format(head, _FORMAT, str(self.path), error=SavedStateError)
+        changes = _changes(head.get("made_with", {}), plain(dict(self.made_with), "made_with"))
+        if changes:
+            raise ParameterError(
+                f"{self.path}: this run was begun with {'; '.join(changes)}. Go on with the same settings, "
+                "choose another output, or begin anew: --no-resume."
+            )
+
+
+def _lines(file: IO[bytes]) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """Give the lines up to the first that is not whole, each with what it says."""
+    for line in file:
+        try:
+            values = json.loads(line) if line.endswith(b"\n") else None
+        except ValueError:
+            return
+        if not isinstance(values, dict):
+            return
+        yield line, values
+
+
+def _owner(file: IO[bytes]) -> str:
+    """Name the process that has a diary open."""
+    file.seek(0)
+    pids = [values["pid"] for _, values in _lines(file) if "pid" in values]
+    return f"the process {pids[-1]}" if pids else "another process"
+
+
+def _changes(kept: Any, asked: Any, name: str = "") -> list[str]:
+    """Name the settings that differ, those within settings by both names."""
+    if isinstance(kept, Mapping) and isinstance(asked, Mapping):
+        return [
+            change
+            for key in {**kept, **asked}
+            for change in _changes(kept.get(key), asked.get(key), f"{name}.{key}" if name else key)
+        ]
+    return [] if kept == asked else [f"{name} {_short(kept)}, not {_short(asked)}"]
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from segtrust.engine.score_table import PART, failures_beside
+from segtrust.engine.outcomes import Failure
+from segtrust.engine.score_table import PART, failures_beside, write_failures
 from segtrust.errors import ParameterError
 from segtrust.io.tables import Table, read_table, write_table
 
 __all__ = ["merge_tables"]
 
 
-def merge_tables(paths: Sequence[Path], output: Path) -> Table:
+def merge_tables(paths: Sequence[Path], output: Path) -> tuple[Table, list[Failure]]:
     """Put the parts of a run together, in the order of an unbroken one; and the lists of what failed.
 
     Raises
@@ -30,10 +31,9 @@ def merge_tables(paths: Sequence[Path], output: Path) -> Table:
     merged = Table.of([row for _, _, table in parts for row in table.rows], settings)
     write_table(output, merged)
     failed = [failures_beside(path, number) for number, path, _ in parts]
-    rows = [row for path in failed if path.exists() for row in read_table(path).rows]
-    if rows:
-        write_table(failures_beside(output, None), Table.of(rows))
-    return merged
+    failures = [Failure(**row) for path in failed if path.exists() for row in read_table(path).rows]
+    write_failures(failures_beside(output, None), failures)
+    return merged, failures
 
 
 def _read(paths: Sequence[Path]) -> list[tuple[Path, Table]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from multiprocessing.connection import wait
 from typing import Any
 
@@ -13,7 +14,7 @@ from segtrust.engine.team import Worker
 from segtrust.errors import WorkerError
 from segtrust.io.cases import CaseFiles
 
-__all__ = ["Work", "run_here", "run_in_processes"]
+__all__ = ["Work", "quarantined", "run_here", "run_in_processes"]
 
 Work = Callable[[CaseFiles], Outcome]
 _CHANCES = 2
@@ -75,19 +76,24 @@ def run_in_processes(
     work
         Something that can be sent to another process, and that returns an outcome whatever happens.
     cases
-        Begun in this order.
+        Begun in this order. One whose process dies is tried again at the end and alone, so that neither the
+        memory nor the fault of another is laid to its charge.
     workers
         Processes.
     budget, cost
         Bytes that the cases in flight may take together, and what each takes.
     """
     crew = _Crew(work, budget, [], {})
-    waiting, deaths = deque(cases), Counter[str]()
+    waiting, deaths, usual = deque(cases), Counter[str](), cache(cost)
+
+    def share(case: CaseFiles) -> int:
+        return budget if deaths[case.id] else usual(case)
+
     try:
         while waiting or crew.busy:
-            while waiting and len(crew.busy) < workers and crew.fits(cost(waiting[0])):
+            while waiting and len(crew.busy) < workers and crew.fits(share(waiting[0])):
                 case = waiting.popleft()
-                crew.begin(case, cost(case))
+                crew.begin(case, share(case))
             for connection in wait(list(crew.busy)):
                 case, found = crew.finish(connection)
                 if isinstance(found, Outcome):
@@ -97,12 +103,12 @@ def run_in_processes(
                 if deaths[case.id] < _CHANCES:
                     waiting.append(case)
                 else:
-                    yield case, quarantined(case, found)
+                    yield case, quarantined(case, str(found))
     finally:
         crew.end()
 
 
-def quarantined(case: CaseFiles, error: Exception) -> Outcome:
-    """Say of a case that it has killed every process that took it up."""
-    reason = f"the process that read it died {_CHANCES} times, and it was left alone: {error}"
+def quarantined(case: CaseFiles, last: str) -> Outcome:
+    """Say of a case that it has killed every process that took it up, and what was seen of the last."""
+    reason = f"the process that read it died {_CHANCES} times, and it was left alone. {last}"
     return Outcome(case.id, failure=Failure(case.id, str(case.probabilities), "Quarantined", reason))

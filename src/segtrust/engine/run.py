@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from segtrust.engine.chunks import is_huge, spread_over_processes
 from segtrust.engine.journal import Journal
@@ -16,6 +14,7 @@ from segtrust.engine.pool import Work, run_here, run_in_processes
 from segtrust.errors import ParameterError
 from segtrust.io.cases import CaseFiles
 from segtrust.io.sizes import memory_of
+from segtrust.io.stamps import stamps_of
 from segtrust.kernels.tiles import Spread, spreading
 
 __all__ = ["Engine", "part_of", "run_cases"]
@@ -36,7 +35,8 @@ class Engine:
     dask
         Address of a Dask scheduler, ``"local"`` for a cluster of one's own with so many workers, or nothing.
     memory
-        Bytes that cases in flight may take together; half of what is free where it is not given.
+        Bytes that cases in flight may take together; where it is not given half of what is free, or of what
+        the workers of a running cluster have.
     """
 
     workers: int = 1
@@ -83,16 +83,19 @@ class Engine:
         self, work: Work, cases: Sequence[CaseFiles]
     ) -> Generator[tuple[CaseFiles, Outcome], None, None]:
         if self.dask:
-            from segtrust.engine.cluster import run_on_dask
+            from segtrust.engine.cluster import LOCAL, run_on_dask
 
-            return run_on_dask(work, cases, self.dask, workers=self.workers, budget=self.budget)
+            budget = self.budget if self.dask == LOCAL else self.memory
+            return run_on_dask(work, cases, self.dask, workers=self.workers, budget=budget)
         return run_in_processes(work, cases, workers=self.workers, budget=self.budget, cost=memory_of)
 
 
 def _free_memory() -> int:
+    """Bytes that can be had, those among them that the system keeps files in until somebody needs them."""
     try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, ValueError, IndexError, StopIteration):
         return _USUAL_MEMORY
 
 
@@ -119,32 +122,19 @@ def run_cases(
     advance
         Told of each case that is done.
     """
+    stamps = stamps_of(cases)  # of before: a file that is written while it is scored is scored again
     with journal:
-        found = {case.id: journal.find(case.id, stamp_of(case)) for case in cases}
+        found = {case.id: journal.find(case.id, stamps[case.id]) for case in cases}
         for outcome in found.values():
             if outcome is not None:
                 advance(1)
         missing = [case for case in cases if found[case.id] is None]
         with closing(engine.run(work, missing)) as finished:
             for case, outcome in finished:
-                journal.add(outcome, stamp_of(case))
+                journal.add(outcome, stamps[case.id])
                 found[case.id] = outcome
                 advance(1)
     return {name: outcome for name, outcome in found.items() if outcome is not None}
-
-
-def stamp_of(case: CaseFiles) -> list[Any]:
-    """Tell when the files of a case have changed: where they are, how large, and of when."""
-    places = (case.probabilities, case.mask, case.truth)
-    return [None if place is None else [str(place), *_stamp(place.path)] for place in places]
-
-
-def _stamp(path: Path) -> tuple[int, int] | tuple[()]:
-    try:
-        about = path.stat()
-    except OSError:
-        return ()
-    return about.st_size, about.st_mtime_ns
 
 
 def part_of(cases: Sequence[CaseFiles], part: int, parts: int) -> list[CaseFiles]:

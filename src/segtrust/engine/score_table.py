@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from segtrust.engine.decisions import parameters_of
@@ -13,7 +14,9 @@ from segtrust.engine.journal import Journal
 from segtrust.engine.outcomes import Failure, Row
 from segtrust.engine.run import Engine, part_of, run_cases
 from segtrust.engine.scoring import ScoreJob
+from segtrust.errors import ParameterError
 from segtrust.io.cases import DataSet
+from segtrust.io.nnunet import read_scheme
 from segtrust.io.tables import Table, check_ending, write_table
 from segtrust.saved import plain
 
@@ -114,22 +117,33 @@ def score_cases(
         Adds what depends on all rows, such as decisions, before they are written.
     """
     begin = time.perf_counter()
-    check_ending(run.out)
-    run.out.parent.mkdir(parents=True, exist_ok=True)
-    if not run.resume:
-        run.journal_path.unlink(missing_ok=True)
+    check_output(run.out)
     cases = part_of(found.cases, run.part, run.parts)
     about = {"format": FORMAT, **settings_of(job)}
     if run.parts > 1:
         about[PART] = [run.part, run.parts]
-    outcomes = run_cases(
-        job, cases, engine=run.engine, journal=Journal(run.journal_path, about), advance=run.advance
-    )
+    journal = Journal(run.journal_path, about, run.resume)
+    outcomes = run_cases(job, cases, engine=run.engine, journal=journal, advance=run.advance)
     rows = tuple(finish([row for outcome in outcomes.values() for row in outcome.rows]))
     failures = _failures(outcomes.values(), found if run.part == 0 else DataSet())
     write_table(run.out, Table.of(rows, about))
     write_failures(run.failures_path, failures)
     return Scored(rows, failures, time.perf_counter() - begin)
+
+
+def check_output(path: Path) -> None:
+    """Refuse a table that could not be written, before hours are spent on it."""
+    check_ending(path)
+    if path.is_dir():
+        raise ParameterError(f"{path}: expected the name of a table, got a folder.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise ParameterError(
+            f"{path.parent}: expected a folder that can be written to, got: {error.strerror}."
+        ) from None
 
 
 def _failures(outcomes: Any, found: DataSet) -> tuple[Failure, ...]:
@@ -149,7 +163,8 @@ def settings_of(job: ScoreJob) -> dict[str, Any]:
     """Give all that rows depend on beside the files, as plain values."""
     from segtrust import __version__
 
-    read = {**asdict(job.read), "scheme": None if job.read.scheme is None else str(job.read.scheme)}
+    scheme = None if job.read.scheme is None else asdict(read_scheme(job.read.scheme))
+    read = {**asdict(job.read), "scheme": scheme}
     settings: Mapping[str, Any] = {
         "segtrust": __version__,
         "estimators": {each.name: parameters_of(each) for each in job.estimators},

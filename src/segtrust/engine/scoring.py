@@ -13,7 +13,7 @@ from segtrust.calibration.scaling import Scaling
 from segtrust.confidence.base import ConfidenceEstimator
 from segtrust.confidence.score import assess_map
 from segtrust.engine.outcomes import Failure, Outcome, Row
-from segtrust.errors import SegtrustError
+from segtrust.errors import PairingError, SegtrustError
 from segtrust.io.cases import CaseFiles
 from segtrust.io.digests import Digest, digest_of
 from segtrust.io.loading import LoadedCase, ReadOptions, load_case
@@ -96,6 +96,8 @@ class ScoreJob:
 
     def _overlaps(self, loaded: LoadedCase) -> Row:
         """Compare the mask that was scored with the truth."""
+        if loaded.truth is None:
+            raise PairingError("expected the truth of this case, got none.")
         prediction = loaded.prediction
         mask = prediction.mask
         if mask is None:

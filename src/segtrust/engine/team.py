@@ -90,7 +90,7 @@ class Worker(Generic[_Task, _Result]):
             result, fault = self.connection.recv()
         except (EOFError, ConnectionResetError):
             self._process.join(_GRACE_S)
-            name, code = getattr(self._task, "name", self._task), self._process.exitcode
+            name, code = _name_of(self._task), self._process.exitcode
             raise WorkerError(
                 f"{name}: the process that computed it ended with exit code {code} (-9 is often a lack of "
                 "memory; 1 a script that does not guard its own code by `if __name__ == '__main__'`). Run it "
@@ -105,6 +105,11 @@ class Worker(Generic[_Task, _Result]):
         self._process.terminate()
         self._process.join(_GRACE_S)
         self.connection.close()
+
+
+def _name_of(task: Any) -> Any:
+    names = (getattr(task, name, None) for name in ("name", "id"))
+    return next((name for name in names if name is not None), task)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from segtrust.engine.decisions import Policies
 from segtrust.engine.outcomes import Row
+from segtrust.io.names import stem_of
 from segtrust.io.places import Place
 from segtrust.io.tables import Table, write_table
 from segtrust.selective.policy import Decision
@@ -82,11 +83,15 @@ def check_drift(
 
 
 def write_lists(out: Path, rows: Sequence[Row], decisions: Mapping[str, Decision], *, link: bool) -> None:
-    """Write a list of cases for each decision, least confident first, and links to their files if wanted."""
+    """Write a list of cases for each decision, and links to their files if wanted.
+
+    Those whose confidence is farthest below their threshold, or least above it, come first.
+    """
+    by_margin = sorted(rows, key=lambda row: row["margin"])
     for decision in Decision:
         name = str(decision).replace(" ", "_")
         cases = [case for case, each in decisions.items() if each is decision]
-        chosen = [row for row in rows if decisions[row["case"]] is decision]
+        chosen = [row for row in by_margin if decisions[row["case"]] is decision]
         known = {row["case"] for row in chosen}
         listed = chosen + [{"case": case} for case in cases if case not in known]
         write_table(out / f"{name}.csv", Table.of(listed) if listed else Table(("case",), ()))
@@ -102,6 +107,6 @@ def _link(folder: Path, rows: Sequence[Row]) -> None:
             old.unlink()
     for row in rows:
         path = Place.of(row["file"]).path
-        name = row["case"].replace("/", "_") + "".join(path.suffixes[-2:])
+        name = row["case"].replace("/", "_") + path.name.removeprefix(stem_of(path))
         if not (folder / name).is_symlink():
             (folder / name).symlink_to(os.path.relpath(path.resolve(), folder.resolve()))

@@ -21,7 +21,15 @@ from segtrust.io.structures import LabelScheme
 from segtrust.io.volumes import Volume
 from segtrust.saved import read_json
 
-__all__ = ["KEYS", "check_channels", "open_nnunet", "read_scheme", "recognises_nnunet", "scheme_beside"]
+__all__ = [
+    "KEYS",
+    "check_channels",
+    "dataset_json_of",
+    "open_nnunet",
+    "read_scheme",
+    "recognises_nnunet",
+    "scheme_beside",
+]
 
 KEYS = ("probabilities", "softmax")
 """Name of the array in version 2, and in version 1."""
@@ -122,10 +130,14 @@ def _padded(part: Any, box: tuple[slice, ...], shape: tuple[int, ...], *, outsid
 
 def scheme_beside(path: Path) -> LabelScheme | None:
     """Find the names of the structures in ``dataset.json``, in the folder of a file or above it."""
-    for folder in [path.parent, *path.parent.parents][: _LEVELS_UP + 1]:
-        if (folder / "dataset.json").is_file():
-            return read_scheme(folder / "dataset.json")
-    return None
+    found = dataset_json_of(path)
+    return None if found is None else read_scheme(found)
+
+
+def dataset_json_of(path: Path) -> Path | None:
+    """Find the ``dataset.json`` that a map belongs to, in its folder or above it."""
+    folders = [path.parent, *path.parent.parents][: _LEVELS_UP + 1]
+    return next((folder / "dataset.json" for folder in folders if (folder / "dataset.json").is_file()), None)
 
 
 @cache

@@ -1,0 +1,131 @@
+"""From a score table to policies and the confidences they are compared with later."""
+
+import json
+
+import numpy as np
+import pytest
+
+from segtrust.calibration.scaling import TemperatureScaling
+from segtrust.engine.calibration import (
+    Calibration,
+    calibrate_table,
+    read_reference,
+    reference_beside,
+    save_policies,
+)
+from segtrust.engine.decisions import load_policies
+from segtrust.errors import ParameterError, SavedStateError, SeenCasesError, WrongContentError
+from segtrust.io.tables import Table
+from segtrust.selective.cases import CalibrationCases
+from segtrust.selective.certify import certify
+from segtrust.selective.targets import Target
+
+COUNT = 400
+GRID = np.linspace(0, 1, COUNT)
+
+
+def rows(structure="organ", **more):
+    return [
+        {"case": str(i), "structure": structure, "group": f"p{i // 4}", "sdc": c, "dice": (1 + c) / 2, **more}
+        for i, c in enumerate(GRID.tolist())
+    ]
+
+
+HOW = Calibration("sdc", (Target(0.2),), predictor="fold 0")
+
+
+def test_the_certificate_is_that_of_the_vectors():
+    certificate, scoring = calibrate_table(Table.of(rows()), HOW)["organ"]
+    by_hand = certify(CalibrationCases(GRID, 1 - (1 + GRID) / 2, ids=map(str, range(COUNT))), [Target(0.2)])
+    assert certificate.threshold == by_hand.threshold
+    assert certificate.digest == by_hand.digest
+    assert (scoring.estimator, scoring.predictor, scoring.recalibration) == ("sdc", "fold 0", None)
+
+
+def test_a_column_of_ones_own_is_the_loss():
+    table = Table.of([{**row, "surface": 0.5 * (1 - row["sdc"]), "dice": 0.0} for row in rows()])
+    own = calibrate_table(table, Calibration("sdc", (Target(0.2),), loss="surface"))["organ"][0]
+    assert own.threshold == calibrate_table(Table.of(rows()), HOW)["organ"][0].threshold
+
+
+def test_a_column_called_loss_is_taken_before_the_dice():
+    table = Table.of(rows(loss=0.0))
+    assert calibrate_table(table, HOW)["organ"][0].coverage > 0.9
+
+
+def test_two_structures_share_the_risk_of_a_broken_promise():
+    found = calibrate_table(Table.of([*rows("liver"), *rows("tumour")]), HOW)
+    assert [each.delta for each, _ in found.values()] == [0.025, 0.025]
+
+
+def test_patients_are_the_units():
+    how = Calibration("sdc", (Target(0.2),), by_patient=True)
+    assert calibrate_table(Table.of(rows()), how)["organ"][0].evidence.patients
+    with pytest.raises(WrongContentError, match="group: expected the patient of each case"):
+        calibrate_table(Table.of([{**row, "group": ""} for row in rows()]), how)
+
+
+def test_a_table_from_elsewhere_needs_no_structure_but_a_name_for_each_case():
+    bare = [{"case": row["case"], "sdc": row["sdc"], "loss": 1 - row["dice"]} for row in rows()]
+    assert calibrate_table(Table.of(bare), HOW)["foreground"][0].certified
+    with pytest.raises(WrongContentError, match="table: expected a column 'case'"):
+        calibrate_table(Table.of([{"sdc": 0.5, "loss": 0.1}]), HOW)
+
+
+def test_a_case_without_a_loss_or_a_confidence_is_named():
+    with pytest.raises(WrongContentError, match="17: expected a number in the column 'loss'"):
+        calibrate_table(
+            Table.of([{**row, "dice": None} if row["case"] == "17" else row for row in rows()]), HOW
+        )
+    with pytest.raises(WrongContentError, match="0: expected a number in the column 'idc'"):
+        calibrate_table(Table.of(rows()), Calibration("idc", (Target(0.2),)))
+
+
+def test_an_estimator_that_was_not_scored_is_refused_with_those_that_were():
+    about = {"estimators": {"sdc": {"empty": "paper"}, "pla": {"size": 7}}}
+    with pytest.raises(ParameterError, match=r"expected one that was scored \(sdc, pla\), got 'idc'"):
+        calibrate_table(Table.of(rows(), about), Calibration("idc", (Target(0.2),)))
+
+
+def test_how_the_table_was_made_goes_into_the_policy():
+    scaling = TemperatureScaling(1.5, used_ids=frozenset(["x"]), n_cases=1)
+    about = {"estimators": {"sdc": {"empty": "agree"}}, "scaling": scaling.to_dict()}
+    _, scoring = calibrate_table(Table.of(rows(), about), HOW)["organ"]
+    assert scoring.empty == "agree"
+    assert scoring.recalibration["temperature"] == 1.5
+
+
+def test_cases_that_the_recalibration_has_learned_from_are_refused():
+    scaling = TemperatureScaling(1.5, used_ids=frozenset(["17"]), n_cases=1)
+    with pytest.raises(SeenCasesError, match="17"):
+        calibrate_table(Table.of(rows(), {"scaling": scaling.to_dict()}), HOW)
+
+
+@pytest.mark.parametrize("structures", [("organ",), ("liver", "tumour")])
+def test_policies_and_their_reference_belong_together(tmp_path, structures):
+    table = Table.of([row for name in structures for row in rows(name)])
+    path = tmp_path / "new/policy.json"
+    said = save_policies(path, calibrate_table(table, HOW), table)
+    assert "ertified" in said
+    policies = load_policies(path)
+    assert list(policies) == ([""] if len(structures) == 1 else list(structures))
+    reference = read_reference(reference_beside(path), policies)
+    assert all(values == GRID.tolist() for values in reference.values())
+    assert list(reference) == list(policies)
+    assert not any(f'"{row["case"]}"' in reference_beside(path).read_text() for row in table.rows[:5])
+
+
+def test_the_reference_of_another_policy_is_refused(tmp_path):
+    for name, risk in (("one", 0.2), ("two", 0.3)):
+        table = Table.of([{**row, "sdc": row["sdc"] * risk} for row in rows()])
+        save_policies(tmp_path / f"{name}.json", calibrate_table(table, HOW), table)
+    two = load_policies(tmp_path / "two.json")
+    with pytest.raises(ParameterError, match="expected the confidences that the policy was made with"):
+        read_reference(reference_beside(tmp_path / "one.json"), two)
+
+
+def test_no_reference_and_one_that_is_damaged(tmp_path):
+    assert read_reference(tmp_path / "none.json", {}) == {}
+    (tmp_path / "bad.json").write_text(json.dumps({"format": "other-1"}))
+    with pytest.raises(SavedStateError, match=r"bad\.json: expected format 'segtrust-reference-1'"):
+        read_reference(tmp_path / "bad.json", {})

@@ -1,0 +1,153 @@
+"""Cases on a Dask cluster of separate processes, some of which die."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from segtrust.engine.cluster import LOCAL, run_on_dask
+from segtrust.errors import ParameterError, WorkerError
+from tests.engine.works import cases, die_always, die_once, expected, name_length, note_times, slow
+from tests.processes import is_running, wait_until
+
+ROOT = Path(__file__).parents[2]
+NAMES = [f"case {number}" for number in range(24)]
+pytestmark = [pytest.mark.slow, pytest.mark.needs("distributed")]
+
+
+def run(work, found, address=LOCAL, *, workers=2, budget=None):
+    given = {}
+    for case, outcome in run_on_dask(work, found, address, workers=workers, budget=budget):
+        assert case.id not in given  # each case comes once
+        given[case.id] = outcome
+    return given
+
+
+@contextmanager
+def dask(*arguments):
+    """A part of a cluster, as a program of its own that finds segtrust and the tests."""
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [sys.executable, "-m", "dask", *map(str, arguments)]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, **quiet)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def scheduler(folder):
+    with dask(
+        *("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show"),
+        *("--scheduler-file", folder / "scheduler.json"),
+    ) as process:
+        import json
+
+        wait_until((folder / "scheduler.json").exists)
+        wait_until(lambda: (folder / "scheduler.json").read_text().strip())
+        yield process, json.loads((folder / "scheduler.json").read_text())["address"]
+
+
+@contextmanager
+def worker(address, folder):
+    with dask(
+        *("worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny"),
+        *("--local-directory", folder, "--host", "127.0.0.1"),
+    ) as process:
+        yield process
+
+
+def test_a_cluster_of_ones_own_scores_each_case_once_and_is_gone_afterwards(tmp_path):
+    assert run(slow, cases(NAMES[:8], tmp_path)) == expected(NAMES[:8])
+    pids = {int(path.read_text()) for path in tmp_path.glob("*.pid")}
+    assert os.getpid() not in pids
+    wait_until(lambda: not any(map(is_running, pids)))
+
+
+def test_a_deadly_case_is_left_alone_and_its_neighbours_are_not_blamed(tmp_path):
+    names = ["once", "deadly", *NAMES]
+    found = run(die_always, cases(names, tmp_path))
+    failure = found.pop("deadly").failure
+    assert (failure.case, failure.kind) == ("deadly", "Quarantined")
+    assert failure.file == str(tmp_path / "deadly.npy")
+    assert "died 2 times" in failure.reason
+    assert "http" not in failure.reason
+    assert found == expected(["once", *NAMES])
+    assert (tmp_path / "deadly.deaths").read_text() == "xx"
+
+
+def test_a_case_that_dies_once_is_scored(tmp_path):
+    names = ["a", "once", *NAMES[:6]]
+    assert run(die_once, cases(names, tmp_path)) == expected(names)
+
+
+def test_the_budget_holds_on_the_cluster_too(tmp_path):
+    found = cases(NAMES[:6], tmp_path)
+    for case in found:
+        case.probabilities.path.write_bytes(bytes(1000))  # which takes 2000 bytes in memory
+    outcomes = run(note_times, found, budget=2000)
+    times = sorted((row["begin"], row["end"]) for each in outcomes.values() for row in each.rows)
+    assert all(end <= begin for (_, end), (begin, _) in pairwise(times))
+
+
+def test_a_running_cluster_whose_worker_is_killed_in_the_middle_loses_nothing(tmp_path):
+    with scheduler(tmp_path) as (_, address), worker(address, tmp_path), worker(address, tmp_path):
+        killed = []
+
+        def kill():
+            while not killed:
+                found = [path for path in tmp_path.glob("case *.pid") if path.read_text()]
+                if len(found) >= 6:
+                    killed.append(int(found[0].read_text()))
+                    os.kill(killed[0], signal.SIGKILL)
+                time.sleep(0.02)
+
+        killer = threading.Thread(target=kill, daemon=True)
+        killer.start()
+        assert run(slow, cases(NAMES, tmp_path), address) == expected(NAMES)
+        killer.join(10)
+        assert killed
+        assert not is_running(killed[0])
+        assert run(name_length, cases(["after", "it"]), address) == expected(["after", "it"])
+
+
+def test_a_scheduler_that_goes_away_is_told(tmp_path):
+    with scheduler(tmp_path) as (process, address), worker(address, tmp_path):
+        running = run_on_dask(slow, cases(NAMES, tmp_path), address, workers=1, budget=None)
+        next(running)
+        process.kill()
+        with pytest.raises(WorkerError, match=r"the scheduler is gone .* the same command goes on"):
+            list(running)
+
+
+def test_work_that_workers_do_not_know_is_told(tmp_path):
+    with scheduler(tmp_path) as (_, address), worker(address, tmp_path):
+        sys.path.insert(0, str(tmp_path))
+        (tmp_path / "known_here_only.py").write_text("def work(case):\n    return None\n")
+        try:
+            from known_here_only import work
+
+            with pytest.raises(WorkerError, match=r"known_here_only.*Install the same"):
+                run(work, cases(["a"]), address)
+        finally:
+            sys.path.remove(str(tmp_path))
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense://x", "127.0.0.1:9"])
+def test_an_address_without_a_scheduler_is_told(address):
+    import dask as settings
+
+    with (
+        settings.config.set({"distributed.comm.timeouts.connect": "500ms"}),
+        pytest.raises(ParameterError, match="dask: expected the address of a running scheduler"),
+    ):
+        run(name_length, cases(["a"]), address)

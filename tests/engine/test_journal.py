@@ -1,0 +1,157 @@
+"""A diary is gone on with after any break, and only by the run that it belongs to."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from hypothesis import given, strategies as st
+
+from segtrust.engine.journal import Journal
+from segtrust.engine.outcomes import Failure, Outcome
+from segtrust.errors import ParameterError, SavedStateError
+
+SETTINGS = {"threshold": 0.5, "estimators": {"sdc": {"empty": "paper"}}}
+NAMES = ("plain", "mit Ümlaut", "strange \udcff name", "7")
+OUTCOMES = {name: Outcome(name, ({"case": name, "sdc": 1 / (3 + i)},)) for i, name in enumerate(NAMES)}
+ALL = tuple(OUTCOMES.values())
+FAILED = Outcome("failed", failure=Failure("failed", "f.npy", "OSError", "it is gone"))
+
+
+def written(path, outcomes=ALL, settings=SETTINGS):
+    with Journal(path, settings) as journal:
+        for outcome in outcomes:
+            journal.add(outcome, stamp=[outcome.case, (1, 2)])
+    return path.read_bytes()
+
+
+def found(path, settings=SETTINGS):
+    with Journal(path, settings) as journal:
+        return {name: journal.find(name, [name, (1, 2)]) for name in (*NAMES, "failed")}
+
+
+def test_what_was_written_is_found(tmp_path):
+    written(tmp_path / "diary")
+    assert found(tmp_path / "diary") == {**OUTCOMES, "failed": None}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("journal")
+    return folder, written(folder / "whole")
+
+
+@given(data=st.data())
+def test_cut_at_any_byte_it_goes_on_with_the_whole_lines(whole, data):
+    folder, content = whole
+    path = folder / "cut"
+    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    kept = {json.loads(line).get("case") for line in path.read_bytes().split(b"\n")[:-1]}
+    with Journal(path, SETTINGS) as journal:
+        for name, outcome in OUTCOMES.items():
+            known = journal.find(name, [name, (1, 2)])
+            assert known == (outcome if name in kept else None)
+            if known is None:
+                journal.add(outcome, [name, (1, 2)])
+    assert {**found(path), "failed": None} == {**OUTCOMES, "failed": None}
+
+
+def test_a_line_of_noise_and_all_after_it_do_not_count(tmp_path):
+    path = tmp_path / "diary"
+    lines = written(path).splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:3], b"\x00\x00\x00\n", *lines[3:]]))
+    assert [name for name, outcome in found(path).items() if outcome] == [NAMES[0]]
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({**SETTINGS, "threshold": 0.4}, r"begun with threshold 0.5, not 0.4\. Go on"),
+        ({**SETTINGS, "scaling": None, "empty": "agree"}, r"empty None, not 'agree'\. Go on"),
+        (
+            {**SETTINGS, "estimators": {"sdc": {"empty": "agree"}, "idc": {"forest": list(range(99))}}},
+            r"estimators.sdc.empty 'paper', not 'agree'; estimators.idc None, not \{'forest.{51}…\. Go on",
+        ),
+    ],
+)
+def test_other_settings_are_refused_by_name(tmp_path, settings, said):
+    before = written(tmp_path / "diary")
+    with pytest.raises(ParameterError, match=said):
+        found(tmp_path / "diary", settings)
+    assert (tmp_path / "diary").read_bytes() == before
+
+
+def test_begun_anew_nothing_counts_and_other_settings_are_welcome(tmp_path):
+    path = tmp_path / "diary"
+    written(path)
+    with Journal(path, {"threshold": 0.1}, resume=False) as journal:
+        assert journal.find(NAMES[0], [NAMES[0], (1, 2)]) is None
+    assert not any(found(path, {"threshold": 0.1}).values())
+
+
+def test_changed_files_and_failures_are_not_found(tmp_path):
+    written(tmp_path / "diary", [OUTCOMES["7"], FAILED])
+    with Journal(tmp_path / "diary", SETTINGS) as journal:
+        assert journal.find("7", ["7", (1, 3)]) is None
+        assert journal.find("7", ["7", (1, 2)]) == OUTCOMES["7"]
+        assert journal.find("failed", ["failed", (1, 2)]) is None
+
+
+def test_of_two_outcomes_the_later_counts(tmp_path):
+    again = Outcome("7", ({"case": "7", "sdc": 0.5},))
+    written(tmp_path / "diary", [OUTCOMES["7"], again])
+    assert found(tmp_path / "diary")["7"] == again
+
+
+@pytest.mark.parametrize(
+    "content", [b"case,sdc\na,0.5\n", b"PK\x03\x04", b'{"format": "segtrust-policy-1"}\n', b"[1]\n", b"\n"]
+)
+def test_another_file_is_refused_and_left_as_it_was(tmp_path, content):
+    (tmp_path / "diary").write_bytes(content)
+    with pytest.raises(SavedStateError, match="diary: expected the diary of a run, got another file"):
+        found(tmp_path / "diary")
+    assert (tmp_path / "diary").read_bytes() == content
+
+
+def test_a_diary_of_another_version_is_named(tmp_path):
+    (tmp_path / "diary").write_bytes(b'{"format": "segtrust-journal-0", "made_with": {}}\n')
+    with pytest.raises(SavedStateError, match="of another version of segtrust"):
+        found(tmp_path / "diary")
+
+
+def test_nothing_is_kept_without_a_path():
+    with Journal(None, {}) as journal:
+        journal.add(OUTCOMES["7"], [])
+        assert journal.find("7", []) is None
+
+
+HOLDS = """
+    import sys, time
+    from pathlib import Path
+    from segtrust.engine.journal import Journal
+    from segtrust.engine.outcomes import Outcome
+
+    with Journal(Path(sys.argv[1]), {}) as journal:
+        journal.add(Outcome("a", ({"sdc": 0.5},)), [])
+        print("open", flush=True)
+        time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files are not locked there")
+def test_a_second_run_is_refused_until_the_first_is_dead(tmp_path):
+    path = tmp_path / "diary"
+    command = [sys.executable, "-c", textwrap.dedent(HOLDS), str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as first:
+        try:
+            assert first.stdout.readline() == b"open\n"
+            for resume in (True, False):
+                with pytest.raises(ParameterError, match=f"got one of the process {first.pid}. Wait for"):
+                    Journal(path, {}, resume).__enter__()
+        finally:
+            os.kill(first.pid, signal.SIGKILL)
+    with Journal(path, {}) as journal:
+        assert journal.find("a", []) == Outcome("a", ({"sdc": 0.5},))

@@ -1,0 +1,228 @@
+"""Rows of the score table, against numbers that are computed by hand from the same arrays."""
+
+import re
+
+import numpy as np
+import pytest
+
+import segtrust as st
+from segtrust.calibration.scaling import PlattScaling
+from segtrust.confidence import IdealDice, PatchLevel, SoftDice
+from segtrust.engine.scoring import ScoreJob
+from segtrust.io.loading import MaskKind, ReadOptions
+from segtrust.io.places import Place
+from segtrust.maps import EmptyPolicy
+from tests.engine.files import NNUNET, files_of
+from tests.tuning_cases import blob
+
+ESTIMATORS = (SoftDice(), IdealDice(), PatchLevel(size=5))
+RNG = np.random.default_rng(3)
+
+
+def score(files, **options):
+    read = {name: options.pop(name) for name in list(options) if name in ReadOptions.__dataclass_fields__}
+    outcome = ScoreJob(ESTIMATORS, ReadOptions(**read), **options)(files)
+    assert outcome.failure is None, outcome.failure
+    assert outcome.case == files.id
+    return outcome.rows
+
+
+def failure(files, **options):
+    read = {name: options.pop(name) for name in list(options) if name in ReadOptions.__dataclass_fields__}
+    outcome = ScoreJob(ESTIMATORS, ReadOptions(**read), **options)(files)
+    assert not outcome.rows
+    return outcome.failure
+
+
+def assert_as_by_hand(row, p, mask=None, threshold=0.5):
+    found = st.assess(p, mask, ESTIMATORS, threshold=threshold)
+    for name, value in found.scores.items():
+        assert row[name] == pytest.approx(value, rel=1e-12)
+    for name in ("k", "mu", "lam", "s", "lower", "upper", "relative_error"):
+        assert row[name] == pytest.approx(getattr(found.bounds, name), rel=1e-12, nan_ok=True)
+    assert row["foreground_ratio"] == found.foreground_ratio
+    assert row["shape"] == "×".join(map(str, p.shape))
+
+
+def test_npy_cut_at_a_threshold(tmp_path):
+    p = blob(1).prediction.probabilities
+    np.save(tmp_path / "a.npy", p)
+    (row,) = score(files_of(tmp_path / "a.npy", group="patient 1", split="test", set="ID"), threshold=0.3)
+    assert_as_by_hand(row, p, threshold=0.3)
+    assert (row["case"], row["structure"], row["set"]) == ("a", "foreground", "ID")
+    assert (row["group"], row["split"], row["mask_difference"]) == ("patient 1", "test", None)
+    assert row["file"] == str(tmp_path / "a.npy")
+    assert row["digest"].startswith("crc32:")
+    assert row["seconds"] > 0
+    assert "dice" not in row
+
+
+def test_a_delivered_mask_is_scored_or_only_compared(tmp_path):
+    p, mask = blob(2).prediction.probabilities, blob(2).truth
+    np.save(tmp_path / "a.npy", p)
+    np.save(tmp_path / "m.npy", mask)
+    files = files_of(tmp_path / "a.npy", mask=tmp_path / "m.npy")
+    differing = np.mean((p >= 0.5) != mask)
+    for kind, scored in ((MaskKind.DELIVERED, mask), (MaskKind.THRESHOLD, None)):
+        (row,) = score(files, mask=kind)
+        assert_as_by_hand(row, p, scored)
+        assert row["mask_difference"] == differing > 0
+
+
+@pytest.mark.needs("nibabel")
+def test_nifti_with_its_spacing(tmp_path):
+    import nibabel
+
+    p = RNG.random((7, 6, 5)).astype(np.float32)
+    nibabel.save(nibabel.Nifti1Image(p, np.diag([0.5, 0.75, 3.0, 1.0])), tmp_path / "a.nii.gz")
+    (row,) = score(files_of(tmp_path / "a.nii.gz"))
+    found = st.assess(p, estimators=[SoftDice(), IdealDice()])
+    assert row["sdc"] == pytest.approx(found.scores["sdc"], rel=1e-12)
+    assert row["idc"] == pytest.approx(found.scores["idc"], rel=1e-12)
+    assert sorted(row["spacing_mm"].split("×")) == ["0.5", "0.75", "3"]
+
+
+@pytest.mark.needs("SimpleITK", "nibabel")
+@pytest.mark.parametrize("case", ["test_0", "test_1"])
+def test_nnunet_with_labels(case):
+    from tests.nnunet.contract import read_case
+
+    folder, truths = NNUNET / "plain/predictions", NNUNET / "plain/labels"
+    written = read_case(folder, truths, case)
+    files = files_of(
+        folder / f"{case}.npz",
+        case,
+        mask=folder / f"{case}.nii.gz",
+        truth=truths / f"{case}.nii.gz",
+    )
+    (row,) = score(files, with_truth=True)
+    assert row["structure"] == "foreground"
+    assert_as_by_hand(row, 1 - written.probabilities[0], written.mask > 0)
+    assert row["dice"] == st.dice(written.truth > 0, written.mask > 0)
+    rows = score(files, regions=("each",), with_truth=True)
+    assert [row["structure"] for row in rows] == ["organ", "lesion"]
+    for label, row in enumerate(rows, 1):
+        assert_as_by_hand(row, written.probabilities[label], written.mask == label)
+        assert row["dice"] == st.dice(written.truth == label, written.mask == label)
+
+
+@pytest.mark.needs("SimpleITK", "nibabel")
+def test_nnunet_with_regions():
+    from tests.nnunet.contract import read_case
+
+    folder, truths = NNUNET / "regions/predictions", NNUNET / "regions/labels"
+    written = read_case(folder, truths, "test_1")
+    files = files_of(folder / "test_1.npz", mask=folder / "test_1.nii.gz", truth=truths / "test_1.nii.gz")
+    rows = score(files, regions=("whole_tumor", "tumor_core", "enhancing_tumor"), with_truth=True)
+    for number, (row, labels) in enumerate(zip(rows, ([1, 2, 3], [2, 3], [3]), strict=True)):
+        mask, truth = np.isin(written.mask, labels), np.isin(written.truth, labels)
+        assert_as_by_hand(row, written.probabilities[number], mask)
+        assert row["iou"] == st.iou(truth, mask)
+        assert row["truth_ratio"] == truth.mean()
+
+
+def test_one_of_many_maps_in_an_archive(tmp_path):
+    maps, truths = RNG.random((3, 9, 8)), RNG.random((3, 9, 8)) < 0.5
+    np.savez(tmp_path / "many.npz", p_hat=maps, y=truths)
+    path = tmp_path / "many.npz"
+    files = files_of(path, truth=Place(path, "y", 1))
+    files = files.__class__(files.id, Place(path, "p_hat", 1), truth=files.truth)
+    (row,) = score(files, with_truth=True)
+    assert_as_by_hand(row, maps[1])
+    assert row["dice"] == st.dice(truths[1], maps[1] >= 0.5)
+
+
+@pytest.mark.parametrize("policy", list(EmptyPolicy))
+@pytest.mark.parametrize("mask", ["empty", "some"])
+@pytest.mark.parametrize("truth", ["empty", "some"])
+def test_overlaps_under_both_policies_of_empty_masks(tmp_path, policy, mask, truth):
+    p, t = np.full((4, 5), 0.1), np.zeros((4, 5), np.uint8)
+    p[0, :2] = 0.1 if mask == "empty" else 0.9
+    t[0, :1] = truth == "some"
+    np.save(tmp_path / "a.npy", p)
+    np.save(tmp_path / "t.npy", t)
+    (row,) = score(files_of(tmp_path / "a.npy", truth=tmp_path / "t.npy"), with_truth=True, empty=policy)
+    both_empty = 0.0 if policy is EmptyPolicy.PAPER else 1.0
+    assert row["dice"] == {"emptyempty": both_empty, "somesome": 2 / 3}.get(mask + truth, 0.0)
+    assert row["iou"] == {"emptyempty": both_empty, "somesome": 1 / 2}.get(mask + truth, 0.0)
+    assert row["truth_ratio"] == t.mean()
+
+
+def test_maps_are_recalibrated_and_masks_stay_those_of_before(tmp_path):
+    p = blob(4).prediction.probabilities
+    scaling = PlattScaling(slope=0.7, intercept=-1.5)
+    np.save(tmp_path / "a.npy", p)
+    (row,) = score(files_of(tmp_path / "a.npy"), scaling=scaling)
+    assert_as_by_hand(row, scaling.apply(p), p >= 0.5)
+
+
+GOOD = blob(5).prediction.probabilities
+
+
+def make_folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+SPOILED = {
+    "missing": (lambda path: path.unlink(), "UnknownFormatError", "got none of this name"),
+    "no map": (lambda path: path.write_text("nonsense"), "UnknownFormatError", "a.npy"),
+    "truncated": (lambda path: path.write_bytes(path.read_bytes()[:-9]), "DamagedFileError", "a.npy"),
+    "logits": (lambda path: np.save(path, 10 * GOOD - 5), "ProbabilityRangeError", "logits"),
+    "nan": (lambda path: np.save(path, np.where(GOOD > 0.9, np.nan, GOOD)), "ProbabilityRangeError", "nan"),
+    "a folder": (make_folder, "UnknownFormatError", "a.npy"),
+}
+
+
+@pytest.mark.parametrize("kind", SPOILED)
+def test_what_is_wrong_with_a_map_is_told_with_its_file(tmp_path, kind):
+    spoil, name, said = SPOILED[kind]
+    np.save(tmp_path / "a.npy", GOOD)
+    spoil(tmp_path / "a.npy")
+    found = failure(files_of(tmp_path / "a.npy"))
+    assert (found.case, found.file, found.kind) == ("a", str(tmp_path / "a.npy"), name)
+    assert said in found.reason.lower()
+    assert str(tmp_path / "a.npy") in found.reason
+    assert "unexpected" not in found.reason
+
+
+def test_what_is_wrong_with_a_truth_is_told_with_both_files(tmp_path):
+    np.save(tmp_path / "a.npy", GOOD)
+    missing = failure(files_of(tmp_path / "a.npy"), with_truth=True)
+    assert missing.reason == f"{tmp_path / 'a.npy'}: expected the truth of this case, got none."
+    np.save(tmp_path / "t.npy", np.ones((3, 4)))
+    other = failure(files_of(tmp_path / "a.npy", truth=tmp_path / "t.npy"), with_truth=True)
+    assert f"{tmp_path / 't.npy'}: expected the shape of the map" in other.reason
+    assert str(tmp_path / "a.npy") in other.reason
+
+
+class Broken(SoftDice):
+    def __init__(self, error):
+        super().__init__()
+        object.__setattr__(self, "error", error)
+
+    def read(self, summary):
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ZeroDivisionError("by nothing"), r"a.npy: unexpected: by nothing \(in read, line \d+\)"),
+        (AssertionError(), r"a.npy: unexpected: AssertionError \(in read"),
+        (MemoryError(), "a.npy: not enough memory for this case. Use fewer workers"),
+        (OSError(5, "Input/output error"), "a.npy: .*Input/output error"),
+        (RecursionError("too deep"), "a.npy: unexpected: too deep"),
+    ],
+)
+def test_no_fault_stops_the_others(tmp_path, error, said):
+    np.save(tmp_path / "a.npy", blob(6).prediction.probabilities)
+    outcome = ScoreJob((Broken(error),))(files_of(tmp_path / "a.npy"))
+    assert outcome.failure.kind == type(error).__name__
+    assert re.search(said, outcome.failure.reason)
+
+
+def test_ctrl_c_is_no_failure_of_a_case(tmp_path):
+    np.save(tmp_path / "a.npy", blob(6).prediction.probabilities)
+    with pytest.raises(KeyboardInterrupt):
+        ScoreJob((Broken(KeyboardInterrupt()),))(files_of(tmp_path / "a.npy"))

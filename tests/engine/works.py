@@ -1,0 +1,57 @@
+"""Work on cases that engines are tried with: quick, deadly, or noting when it is done."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from segtrust.engine.outcomes import Outcome
+from segtrust.io.cases import CaseFiles
+from segtrust.io.places import Place
+
+
+def cases(names, folder="maps"):
+    return [CaseFiles(name, Place(Path(folder, f"{name}.npy"))) for name in names]
+
+
+def name_length(case):
+    return Outcome(case.id, ({"case": case.id, "length": len(case.id)},))
+
+
+def die_once(case):
+    """Kill the own process, unless a file tells that this was done before."""
+    if case.id.startswith("once"):
+        note = case.probabilities.path.with_suffix(".died")
+        if not note.exists():
+            note.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+    return name_length(case)
+
+
+def die_always(case):
+    """Kill the own process, and note each time."""
+    if case.id.startswith("deadly"):
+        with case.probabilities.path.with_suffix(".deaths").open("a") as file:
+            file.write("x")
+        time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return name_length(case)
+
+
+def note_times(case):
+    """Note when the work began and ended."""
+    begin = time.monotonic()
+    time.sleep(0.1)
+    end = time.monotonic()
+    return Outcome(case.id, ({"case": case.id, "begin": begin, "end": end, "pid": os.getpid()},))
+
+
+def slow(case):
+    """Take a moment, and leave a note of the process."""
+    case.probabilities.path.with_suffix(".pid").write_text(str(os.getpid()))
+    time.sleep(0.15)
+    return name_length(case)
+
+
+def expected(names):
+    return {name: Outcome(name, ({"case": name, "length": len(name)},)) for name in names}
