@@ -40,7 +40,7 @@ def check_grid(path: Path, grid: Grid) -> Grid:
     return grid
 
 
-def check_numbers(path: Path, dtype: Any) -> Any:
+def check_numbers(path: Path | str, dtype: Any) -> Any:
     """Refuse colours and complex numbers; give the type back."""
     found = np.dtype(dtype)
     if found.kind not in "biuf":

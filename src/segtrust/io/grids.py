@@ -69,14 +69,14 @@ class Grid:
 
     def distance_to(self, other: Grid) -> float:
         """Largest distance between corners of two grids of one shape, in steps of the first."""
-        corners = np.array(list(product(*([0.0, length - 1.0] for length in self._lengths))))
+        corners = np.array(list(product(*([0.0, length - 1.0] for length in self.lengths))))
         apart = corners @ (self.affine - other.affine)[:3, :3].T + (self.affine - other.affine)[:3, 3]
         finest = np.sqrt((self.affine[:3, :3] ** 2).sum(0)).min()
         return float(np.sqrt((apart**2).sum(1)).max() / finest)
 
     @property
-    def _lengths(self) -> tuple[int, ...]:
-        """Pixels along x, y and z."""
+    def lengths(self) -> tuple[int, ...]:
+        """Pixels along x, y and z; a slice has one along z."""
         return (*self.shape[::-1], 1, 1)[:3]
 
     def __str__(self) -> str:
@@ -106,11 +106,10 @@ def check_same_grid(grid: Grid | None, other: Grid | None, names: tuple[str, str
     """
     if grid is None or other is None:
         return
-    if grid.shape == other.shape and grid.distance_to(other) <= _TOLERANCE:
+    is_of_one_shape = grid.lengths == other.lengths
+    if is_of_one_shape and grid.distance_to(other) <= _TOLERANCE:
         return
-    first, second = (
-        f"shape {each.shape}" if grid.shape != other.shape else str(each) for each in (grid, other)
-    )
+    first, second = (str(each) if is_of_one_shape else f"shape {each.shape}" for each in (grid, other))
     raise GeometryError(
         f"{names[1]}: expected the grid of {names[0]}, {first}, got {second}. "
         "Look whether they belong together, or let one be resampled (--resample)."

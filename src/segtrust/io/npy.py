@@ -12,6 +12,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from segtrust.errors import DamagedFileError, UnsafeFileError
+from segtrust.io.checks import check_numbers
 from segtrust.io.volumes import Volume
 
 __all__ = ["MAGIC", "Header", "header_of", "open_npy", "recognises_npy"]
@@ -58,18 +59,33 @@ def header_of(head: bytes, source: Path | str) -> Header:
     """Read a header from the first bytes of an array; nothing in it is run."""
     file = BytesIO(head)
     try:
-        version = npy.read_magic(file)
-        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, fortran_order, dtype = read(file)
-    except Exception as error:  # noqa: BLE001 - a garbled header raises whatever the tokeniser does
+        shape, fortran_order, dtype = _described(file)
+    except Exception as error:  # noqa: BLE001 - NumPy raises nearly everything where a header is damaged
         raise DamagedFileError(
             f"{source}: expected the header of a NumPy array, got something else ({error}). Save it again."
         ) from None
     if dtype.hasobject:
         raise UnsafeFileError(f"{source}: expected an array of numbers, got {PICKLED}")
-    if any(length < 0 for length in shape):
-        raise DamagedFileError(f"{source}: expected lengths of at least 0, got the shape {shape}.")
+    check_numbers(source, dtype)
+    _check_shape(shape, dtype, source)
     return Header(shape, dtype, fortran_order, file.tell())
+
+
+def _described(file: BytesIO) -> tuple[tuple[int, ...], bool, Any]:
+    """Read shape, order and type; version 3 differs from 2 in names of fields alone, which are refused."""
+    major, minor = npy.read_magic(file)
+    if (major, minor) not in ((1, 0), (2, 0), (3, 0)):
+        raise ValueError(f"version {major}.{minor}")
+    read = npy.read_array_header_1_0 if major == 1 else npy.read_array_header_2_0
+    return read(file)
+
+
+def _check_shape(shape: tuple[int, ...], dtype: Any, source: Path | str) -> None:
+    """Refuse a shape that no array can have; none of this size is made to find out."""
+    try:
+        np.broadcast_to(np.empty((), dtype), shape)
+    except (ValueError, OverflowError) as error:
+        raise DamagedFileError(f"{source}: expected the shape of an array, got {shape} ({error}).") from None
 
 
 def recognises_npy(path: Path, head: bytes) -> bool:
@@ -89,7 +105,10 @@ def open_npy(path: Path, key: str | None = None) -> Volume:
         )
 
     def load(channel: int | None) -> Any:
-        values = np.load(path, mmap_mode="r" if header.size else None, allow_pickle=False)
+        if not header.size:
+            return np.empty(header.shape if channel is None else header.shape[1:], header.dtype)
+        place = (header.length, header.shape)
+        values = np.memmap(path, header.dtype, "r", *place, order="F" if header.fortran_order else "C")
         return values if channel is None else values[channel]
 
     return Volume(path, header.shape, header.dtype, load)

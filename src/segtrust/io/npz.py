@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zipfile
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -11,15 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.errors import DamagedFileError, UnsafeFileError, WrongContentError
+from segtrust.errors import DamagedFileError, ReadError, UnsafeFileError, WrongContentError
 from segtrust.io.inflate import crc32, inflate_into
 from segtrust.io.npy import LONGEST_HEADER, Header, header_of
 from segtrust.io.volumes import Volume, check_size
 
-__all__ = ["Member", "open_member", "open_npz", "read_directory", "recognises_npz"]
+__all__ = ["Member", "chosen_member", "open_member", "open_npz", "read_directory", "recognises_npz"]
 
 _LOCAL = struct.Struct("<4s22xHH")
 """Signature, and the lengths of name and extra field, of the header before each member."""
+_DAMAGED = (zipfile.BadZipFile, struct.error, NotImplementedError, EOFError, ValueError, OverflowError)
+"""What Python raises when a directory makes no sense; also OSError, where it leads out of the file."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +59,18 @@ def read_directory(path: Path) -> dict[str, Member]:
     try:
         with zipfile.ZipFile(path) as archive, path.open("rb") as file:
             members = [_member(info, file, path) for info in archive.infolist()]
-    except (zipfile.BadZipFile, struct.error, NotImplementedError, EOFError, ValueError) as error:
-        if isinstance(error, UnsafeFileError | DamagedFileError):
+    except ReadError:
+        raise
+    except (*_DAMAGED, OSError) as error:
+        if getattr(error, "filename", None):  # it is the file that cannot be opened
             raise
         raise DamagedFileError(
             f"{path}: expected an archive of NumPy arrays, got one that cannot be read ({error}). It may be "
             "truncated: copy it again."
         ) from None
+    name, times = Counter(member.name for member in members).most_common(1)[0] if members else ("", 0)
+    if times > 1:
+        raise DamagedFileError(f"{path}: expected one array called {name!r}, got {times}. Save it again.")
     return {member.name: member for member in members}
 
 

@@ -1,49 +1,167 @@
 """The pickles that nnU-Net writes beside its arrays, read without running what is in them.
 
-A pickle is a program: to load one runs whatever its author wrote. Here only plain data (numbers, text, lists,
-tuples, mappings) and NumPy's arrays and numbers are made; anything else ends the reading.
+A pickle is a program: to load one runs whatever its author wrote. Here it may make plain data (numbers, text,
+lists, tuples, mappings) and NumPy's arrays and numbers, by functions of this module alone; anything else ends
+the reading. They take what nnU-Net's pickles give them and no more: NumPy's own would also set aside any
+amount of memory, and believe a type that says its pixels are pointers.
 """
 
 from __future__ import annotations
 
 import io
 import pickle
-from importlib import import_module
+import re
+from collections import OrderedDict
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
 
 from segtrust.errors import DamagedFileError, UnsafeFileError
 
 __all__ = ["read_plain_pickle"]
 
 _LARGEST = 64 << 20
-_ALLOWED = {
-    ("collections", "OrderedDict"),
-    ("_codecs", "encode"),
-    *(
-        (f"numpy.{core}.{module}", name)
+"""Bytes of a file, and of the arrays that are made of it."""
+_NUMBERS = re.compile(r"[?biufc]\d{0,2}")
+"""Types of numbers, as pickles call them."""
+
+
+def _refuse(what: object) -> UnsafeFileError:
+    return UnsafeFileError(f"expected plain data and arrays of numbers only, got {what}")
+
+
+class _Type:
+    """A type of numbers; its byte order is told after the rest."""
+
+    def __init__(self, name: str, *_about: bool) -> None:
+        if not (isinstance(name, str) and _NUMBERS.fullmatch(name)):
+            raise _refuse(f"an array of {name!r}")
+        self.dtype: Any = np.dtype(name)
+
+    def complete(self, state: Any) -> None:
+        """Set the byte order; fields, parts, another size or other flags are no part of a number."""
+        _version, order, *others = state
+        if order not in ("<", ">", "|", "=") or others != [None, None, None, -1, -1, 0]:
+            raise _refuse(f"a type of {state!r}")
+        self.dtype = self.dtype.newbyteorder(order)
+
+
+def _numpy(kind: Any) -> Any:
+    if not isinstance(kind, _Type):
+        raise _refuse(f"a type of {type(kind).__name__}")
+    return kind.dtype
+
+
+def _ndarray(*_: Any) -> Any:
+    """Stand for NumPy's class, which is named in each pickle of an array, and not called."""
+    raise _refuse("a call of numpy.ndarray")
+
+
+def _empty(kind: Any, shape: Any, _type: Any) -> Any:
+    """Make an array that is filled later."""
+    if kind is not _ndarray or shape != (0,):
+        raise _refuse(f"an array of the shape {shape!r}")
+    return np.empty(0, np.int8)
+
+
+def _scalar(kind: Any, data: bytes) -> Any:
+    """Make one of NumPy's numbers."""
+    return np.frombuffer(data, _numpy(kind), 1)[0]
+
+
+def _from_buffer(data: Any, kind: Any, shape: Any, order: Any, axes: Any = None) -> Any:
+    """Make an array as protocol 5 writes it."""
+    flat = np.frombuffer(data, _numpy(kind))
+    return flat.reshape(shape, order=order) if axes is None else flat.reshape(shape).transpose(axes)
+
+
+def _mapping() -> Any:
+    """Make a mapping that is filled later."""
+    return OrderedDict()
+
+
+_MAKERS: dict[tuple[str, str], Any] = {
+    ("collections", "OrderedDict"): _mapping,
+    ("numpy", "ndarray"): _ndarray,
+    ("numpy", "dtype"): _Type,
+    **{
+        (f"numpy.{core}.{module}", name): maker
         for core in ("core", "_core")
-        for module, name in (
-            ("multiarray", "_reconstruct"),
-            ("multiarray", "scalar"),
-            ("numeric", "_frombuffer"),
+        for module, name, maker in (
+            ("multiarray", "_reconstruct", _empty),
+            ("multiarray", "scalar", _scalar),
+            ("numeric", "_frombuffer", _from_buffer),
         )
-    ),
-    ("numpy", "ndarray"),
-    ("numpy", "dtype"),
+    },
 }
+_Unpickler: Any = pickle._Unpickler
 
 
-class _PlainUnpickler(pickle.Unpickler):
-    """Makes plain data and arrays of numbers."""
+class _PlainUnpickler(_Unpickler):  # type: ignore[misc]
+    """Makes plain data and arrays of numbers.
+
+    It is Python's unpickler as it is written in Python: the one in C sets aside as much memory as a few bytes
+    ask for, and completes whatever object it is told to.
+    """
+
+    dispatch: ClassVar[dict[int, Any]] = dict(_Unpickler.dispatch)
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(io.BytesIO(content))
+        self._left = _LARGEST
 
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in _ALLOWED:
-            raise UnsafeFileError(f"expected plain data and arrays only, got {module}.{name}")
-        return getattr(import_module(module.replace("numpy.core", "numpy._core")), name)
+        if (module, name) == ("_codecs", "encode"):
+            return self._bytes
+        if (module, name) not in _MAKERS:
+            raise _refuse(f"{module}.{name}")
+        return _MAKERS[module, name]
 
     def persistent_load(self, pid: Any) -> Any:
-        raise UnsafeFileError("expected plain data and arrays only, got a reference to something else")
+        raise _refuse("a reference to something else")
+
+    def get_extension(self, code: int) -> Any:
+        raise _refuse(f"the extension {code}")
+
+    def load_build(self) -> None:
+        """Complete an array or a type, the only objects that are made in two steps."""
+        state = self.stack.pop()
+        made = self.stack[-1]
+        if isinstance(made, _Type):
+            made.complete(state)
+        elif isinstance(made, np.ndarray):
+            self._fill(made, state)
+        else:
+            raise _refuse(f"the state of {type(made).__name__}")
+
+    def load_bytearray8(self) -> None:
+        """Take the bytes that are there, not as many as are announced."""
+        self.append(bytearray(self.read(int.from_bytes(self.read(8), "little"))))
+
+    dispatch[pickle.BUILD[0]] = load_build
+    dispatch[pickle.BYTEARRAY8[0]] = load_bytearray8
+
+    def _fill(self, array: Any, state: Any) -> None:
+        """Fill an array with bytes; NumPy compares their number with the shape."""
+        _version, shape, kind, is_fortran, data = state
+        if not isinstance(data, bytes | str):
+            raise _refuse(f"an array of {type(data).__name__}")
+        self._spend(len(data))
+        array.__setstate__((1, shape, _numpy(kind), is_fortran, data))
+
+    def _bytes(self, text: str, encoding: str) -> bytes:
+        """Make bytes as protocols 0 to 2 write them."""
+        if encoding not in ("latin1", "latin-1"):
+            raise _refuse(f"text in {encoding}")
+        self._spend(len(text))
+        return text.encode("latin1")
+
+    def _spend(self, count: int) -> None:
+        """End the reading where few bytes make many."""
+        self._left -= count
+        if self._left < 0:
+            raise _refuse(f"more than {_LARGEST} bytes")
 
 
 def read_plain_pickle(path: Path) -> Any:
@@ -60,13 +178,14 @@ def read_plain_pickle(path: Path) -> Any:
     >>> read_plain_pickle(path)
     Traceback (most recent call last):
     ...
-    segtrust.errors.UnsafeFileError: ...geometry.pkl: expected plain data and arrays only, got posix.getcwd...
+    segtrust.errors.UnsafeFileError: ...geometry.pkl: expected plain data and arrays of numbers only, got p...
     """
     size = path.stat().st_size
     if size > _LARGEST:
         raise UnsafeFileError(f"{path}: expected the geometry of a case, got a pickle of {size} bytes.")
+    content = path.read_bytes()
     try:
-        return _PlainUnpickler(io.BytesIO(path.read_bytes())).load()
+        return _PlainUnpickler(content).load()
     except UnsafeFileError as error:
         raise UnsafeFileError(
             f"{path}: {error}. A pickle can run code when it is loaded, so this one is not: ask where it "

@@ -93,8 +93,9 @@ class Volume:
         return self.load(channel)
 
     def check_channel(self, channel: int) -> None:
-        """Refuse a channel that is not there."""
-        if self.has_channels is False or len(self.shape) < 2:
+        """Refuse a channel that is not there; a row of a flat map is none."""
+        fewest = 2 if self.has_channels else 3
+        if self.has_channels is False or len(self.shape) < fewest:
             raise WrongContentError(
                 f"{self.path}: expected channels to choose number {channel} from, got one map of shape "
                 f"{self.shape}."

@@ -1,0 +1,316 @@
+"""Archives of NumPy: against NumPy, and against archives that lie."""
+
+import random
+import struct
+import tracemalloc
+import warnings
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis.extra import numpy as arrays
+
+import segtrust
+from segtrust.errors import DamagedFileError, ReadError, UnsafeFileError, WrongContentError
+from segtrust.io import inflate
+from segtrust.io.npz import open_npz, read_directory, recognises_npz
+from tests.io.zip_files import Entry, deflated, npy_bytes, write_archive
+
+in_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+DTYPES = ("f2", "f4", "f8", ">f4", "u1", ">u2", "i4", "?")
+P = np.random.default_rng(3).random((3, 4, 5, 6)).astype(np.float32)
+
+
+@pytest.fixture(params=inflate._NAMES)
+def library(request, monkeypatch):
+    """Each library in turn."""
+    found = pytest.importorskip(request.param)
+    monkeypatch.setattr(inflate, "deflate_library", lambda: found)
+    return found
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "case.npz"
+
+
+def save(path, *, packed=True, **values):
+    (np.savez_compressed if packed else np.savez)(path, **values)
+    return path
+
+
+def written(path, values=P, **lies):
+    """An archive of one array, which may say what is not so."""
+    data = values if isinstance(values, bytes) else npy_bytes(values)
+    return write_archive(path, Entry("p.npy", data, **lies))
+
+
+def base_of(values):
+    """What owns the memory of an array."""
+    while isinstance(values, np.ndarray) and not isinstance(values, np.memmap) and values.base is not None:
+        values = values.base
+    return values
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@given(
+    values=arrays.arrays(
+        st.sampled_from(DTYPES), arrays.array_shapes(min_dims=0, max_dims=5, min_side=0, max_side=4)
+    ),
+    order=st.sampled_from("CF"),
+)
+@in_folder
+def test_arrays_and_their_channels_are_those_of_numpy(library, path, packed, values, order):
+    save(path, packed=packed, first=np.arange(7), p=np.array(values, order=order), last=np.ones((2, 3)))
+    volume = open_npz(path, "p")
+    assert (volume.shape, volume.dtype, volume.has_channels) == (values.shape, values.dtype, None)
+    with np.load(path) as loaded:
+        np.testing.assert_array_equal(volume.read(), loaded["p"])
+        if values.ndim > 2:
+            for channel in range(values.shape[0]):
+                read = volume.read(channel)
+                assert (read.shape, read.dtype) == (values.shape[1:], values.dtype)
+                np.testing.assert_array_equal(read, loaded["p"][channel])
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_what_is_read_can_be_scored(path, packed):
+    """Where it lies in the file is where it lies in memory: at an odd address."""
+    p = P[0].astype(np.float64)
+    written(path, p, method=8 if packed else 0)
+    assert segtrust.soft_dice_confidence(open_npz(path).read()) == segtrust.soft_dice_confidence(p)
+
+
+class _Counting:
+    """A library of deflate that counts what comes out of it."""
+
+    def __init__(self, library):
+        self.library, self.error, self.crc32, self.count = library, library.error, library.crc32, 0
+
+    def decompressobj(self, wbits):
+        return _CountingStream(self, self.library.decompressobj(wbits=wbits))
+
+
+class _CountingStream:
+    def __init__(self, counter, stream):
+        self._counter, self._stream = counter, stream
+
+    def __getattr__(self, name):
+        return getattr(self._stream, name)
+
+    def decompress(self, data, most):
+        piece = self._stream.decompress(data, most)
+        self._counter.count += len(piece)
+        return piece
+
+
+def test_no_more_is_unpacked_than_is_asked_for(library, path, monkeypatch):
+    counting = _Counting(library)
+    monkeypatch.setattr(inflate, "deflate_library", lambda: counting)
+    values = np.random.default_rng(0).integers(0, 9, (4, 300, 1000), np.uint8)
+    save(path, p=values, other=np.zeros(10**7, np.uint8))
+    volume = open_npz(path, "p")
+    assert counting.count <= 20_000
+    for channel in (0, 2):
+        counting.count = 0
+        assert (volume.read(channel) == values[channel]).all()
+        assert counting.count == 128 + (channel + 1) * 300_000
+
+
+def test_stored_arrays_stay_on_the_disk(path):
+    volume = open_npz(save(path, packed=False, p=P))
+    assert isinstance(base_of(volume.read()), np.memmap)
+    assert isinstance(base_of(volume.read(1)), np.memmap)
+
+
+def test_it_is_known_by_its_first_bytes_and_its_name(path):
+    head = save(path, p=P).read_bytes()[:512]
+    assert recognises_npz(path, head)
+    assert recognises_npz(Path("CASE.NPZ"), head)
+    assert not recognises_npz(Path("letter.docx"), head)
+    assert not recognises_npz(path, b"\x93NUMPY")
+
+
+def test_several_arrays_are_told_apart(path):
+    save(path, first=P, second=P[::-1])
+    assert set(read_directory(path)) == {"first", "second"}
+    assert (open_npz(path, "second").read() == P[::-1]).all()
+    with pytest.raises(WrongContentError, match=rf"^{path}: .* got first, second\. Say which by --key\."):
+        open_npz(path)
+    with pytest.raises(
+        WrongContentError, match=rf"^{path}: expected an array called 'third', got first, sec"
+    ):
+        open_npz(path, "third")
+
+
+def test_an_archive_of_nothing_is_told(path):
+    with pytest.raises(WrongContentError, match=rf"^{path}: .* got none"):
+        open_npz(save(path))
+    with pytest.raises(WrongContentError, match=rf"^{path}: .* got none"):
+        open_npz(path, "p")
+
+
+def test_a_member_that_is_no_array_is_told(path):
+    with pytest.raises(DamagedFileError, match=rf"^{path}: expected the header of a NumPy array"):
+        open_npz(written(path, b"words"))
+    with pytest.raises(DamagedFileError, match=rf"^{path}: expected the header of a NumPy array"):
+        open_npz(written(path, b""))
+
+
+def test_archives_of_zip64_are_read(path):
+    packed = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED)
+    with packed as archive, archive.open("p.npy", "w", force_zip64=True) as member:
+        member.write(npy_bytes(P))
+    assert (open_npz(path).read() == P).all()
+    assert (open_npz(path).read(2) == P[2]).all()
+
+
+def test_a_stream_that_was_written_on_the_fly_is_read(path):
+    """Sizes stand after the data then, and in the directory."""
+    with path.open("wb") as file, zipfile.ZipFile(_Pipe(file), "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("p.npy", npy_bytes(P))
+    assert (open_npz(path).read(1) == P[1]).all()
+
+
+class _Pipe:
+    """A file in which nothing can be written before what was."""
+
+    def __init__(self, file):
+        self.write, self.flush = file.write, file.flush
+
+
+def test_a_wrong_checksum_is_told(library, path):
+    written(path, crc=0xDEADBEEF)
+    with pytest.raises(
+        DamagedFileError, match=rf"^{path}: expected 'p' .* checksum deadbeef, got [0-9a-f]{{8}}"
+    ):
+        open_npz(path).read()
+
+
+def test_a_truncated_archive_is_never_read(path):
+    content = save(path, p=P[0, :2]).read_bytes()
+    for length in range(len(content)):
+        path.write_bytes(content[:length])
+        with pytest.raises(DamagedFileError, match=f"^{path}"):
+            open_npz(path).read()
+
+
+@pytest.mark.parametrize("packed_size", [0, 1, 50, 500])
+def test_a_truncated_stream_is_told(library, path, packed_size):
+    with pytest.raises(
+        DamagedFileError, match=rf"^{path}: expected \d+ bytes of data, got \d+\. .*truncated"
+    ):
+        open_npz(written(path, packed_size=packed_size)).read()
+
+
+def test_a_truncated_stored_array_is_told(path):
+    data = npy_bytes(P)
+    with pytest.raises(DamagedFileError, match=rf"^{path}: expected \d+ bytes of 'p', got fewer"):
+        open_npz(written(path, data, method=0, packed=data[:200])).read()
+
+
+def test_garbage_in_the_place_of_data_is_told(library, path):
+    header = deflated(npy_bytes(P)[:128])[:-1]
+    for packed in (b"\xff" * 500, header + b"\xff" * 500, bytes(500), b"\x06" * 500):
+        with pytest.raises(DamagedFileError, match=f"^{path}: expected"):
+            open_npz(written(path, packed=packed)).read()
+
+
+def test_a_header_and_a_directory_that_differ_are_told(path):
+    data = npy_bytes(P)
+    for size in (len(data) - 4, len(data) + 4, 10 * len(data)):
+        with pytest.raises(
+            DamagedFileError, match=rf"^{path}: expected 1440 bytes for 'p' of shape \(3, 4, 5,"
+        ):
+            open_npz(written(path, data + bytes(9 * len(data)), size=size))
+
+
+def announced(count: int) -> bytes:
+    """The header of an array of so many bytes."""
+    return npy_bytes(np.zeros((0, 0, 0), np.uint8)).replace(b"(0, 0, 0)", f"(2, 1, {count // 2})".encode())
+
+
+def test_an_announced_size_allocates_nothing(library, path):
+    count = 100 * 10**9
+    volume = open_npz(written(path, announced(count) + bytes(20_000), size=128 + count))
+    assert volume.shape == (2, 1, count // 2)
+    tracemalloc.start()
+    for channel in (None, 1):
+        with pytest.raises(UnsafeFileError, match=rf"^{path}: expected an array of at most 16 GiB"):
+            volume.read(channel)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+
+
+def test_a_bomb_is_unpacked_no_further_than_announced(library, path, monkeypatch):
+    counting = _Counting(library)
+    monkeypatch.setattr(inflate, "deflate_library", lambda: counting)
+    data = npy_bytes(np.zeros(10_000, np.uint8))
+    written(path, data, packed=deflated(data + bytes(1 << 26), 9))
+    assert (open_npz(path).read() == 0).all()
+    assert counting.count < 40_000
+
+
+def test_objects_are_not_loaded(path):
+    with pytest.raises(UnsafeFileError, match=rf"^{path}: expected an array of numbers, got .* pickle"):
+        open_npz(save(path, p=np.array([{}, None], object)))
+
+
+@pytest.mark.parametrize("name", ["../p.npy", "a/../../p.npy", "/etc/p.npy", "..\\p.npy", "a\\..\\..\\p.npy"])
+def test_names_that_lead_out_are_refused(path, name):
+    with pytest.raises(UnsafeFileError, match=rf"^{path}: expected names inside the archive, got "):
+        open_npz(write_archive(path, Entry(name, npy_bytes(P))))
+
+
+@pytest.mark.parametrize("lies", [{"flags": 1}, {"method": 12}, {"method": 14}, {"method": 99}])
+def test_encrypted_and_unusual_archives_are_refused(path, lies):
+    with pytest.raises(DamagedFileError, match=rf"^{path}: expected plain or deflated arrays, got 'p\.npy'"):
+        open_npz(written(path, **lies))
+
+
+@pytest.mark.parametrize("offset", [1, 5000, 0xFFFFFFFE])
+def test_a_directory_that_points_elsewhere_is_told(path, offset):
+    with pytest.raises(DamagedFileError, match=f"^{path}: expected"):
+        open_npz(written(path, offset=offset))
+
+
+def test_an_offset_that_no_file_has_is_told(path):
+    extra = struct.pack("<HHQ", 1, 8, (1 << 64) - 1)
+    content = bytearray(written(path, offset=0xFFFFFFFF).read_bytes())
+    directory = content.index(b"PK\1\2")
+    end = content.index(b"PK\5\6")
+    content[directory + 30 : directory + 32] = struct.pack("<H", len(extra))
+    content[end + 12 : end + 16] = struct.pack("<L", end - directory + len(extra))
+    path.write_bytes(content[:end] + extra + content[end:])
+    with pytest.raises(DamagedFileError, match=f"^{path}: expected"):
+        open_npz(path)
+
+
+def test_other_files_are_no_archives(path):
+    for content in (b"PK\3\4", b"PK" + b"\xff" * 600, b"words" * 200):
+        path.write_bytes(content)
+        with pytest.raises(DamagedFileError, match=rf"^{path}: expected an archive of NumPy arrays, got"):
+            open_npz(path)
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_garbled_archive_is_an_error_or_an_array(path, packed):
+    content, draw = save(path, packed=packed, p=P[0], q=P[1, 0]).read_bytes(), random.Random(packed)
+    for _ in range(2000):
+        garbled = bytearray(content)
+        for _ in range(draw.randint(1, 3)):
+            place = draw.randrange(len(garbled)) if draw.random() < 0.5 else -draw.randint(1, 250)
+            garbled[place] = draw.choice((0, 255, draw.randrange(256)))
+        path.write_bytes(garbled)
+        with suppress(ReadError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of Python's own reader of headers, and of doubled names
+            volume = open_npz(path, "p")
+            assert volume.read().shape == volume.shape
+
+
+def test_members_of_one_name_are_refused(path):
+    with pytest.raises(DamagedFileError, match=rf"^{path}: expected one array called 'p', got 2"):
+        read_directory(write_archive(path, Entry("p.npy", npy_bytes(P)), Entry("p.npy", npy_bytes(P[0]))))
