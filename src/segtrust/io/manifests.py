@@ -71,4 +71,4 @@ def _case(row: Mapping[str, Any], number: int, path: Path) -> CaseFiles:
 
 def _place(value: Any, path: Path) -> Place | None:
     text = "" if value is None else str(value).strip()
-    return None if not text else Place.of(text).below(path.parent)
+    return None if not text else Place.of(text, path.parent)
