@@ -49,10 +49,26 @@ def _root(
     """Know which segmentations to trust."""
 
 
+def _with_address(arguments: list[str]) -> list[str]:
+    """Let ``--dask`` stand alone, for a cluster of one's own: Typer wants a value for each option.
+
+    Examples
+    --------
+    >>> _with_address(["score", "maps", "--dask", "-o", "scores.csv"])
+    ['score', 'maps', '--dask', 'local', '-o', 'scores.csv']
+    """
+    found = []
+    for at, each in enumerate(arguments):
+        following = "".join(arguments[at + 1 : at + 2])
+        stands_alone = each == "--dask" and following != "local" and "://" not in following
+        found += [each, "local"] if stands_alone else [each]
+    return found
+
+
 def main() -> None:
     """Run the command line; an expected error is one line and exit code 2."""
     try:
-        app()
+        app(_with_address(sys.argv[1:]))
     except (SegtrustError, OSError) as error:
         typer.secho(f"error: {error}", fg="red", err=True)
         sys.exit(2)

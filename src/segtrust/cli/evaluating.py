@@ -18,6 +18,7 @@ from segtrust.errors import ParameterError
 if TYPE_CHECKING:
     from segtrust.engine.score_table import Scored
     from segtrust.io.cases import DataSet
+    from segtrust.io.structures import LabelScheme
 
 __all__ = ["EVALUATE_EPILOG", "evaluate"]
 
@@ -120,11 +121,11 @@ def evaluate(
     job = replace(job_of(how, read), with_truth=how.losses is None)
     with progress_bar("cases", len(found.cases)) as advance:
         table = table_run(output / "scores.parquet", run, advance)
-        scored = score_cases(found, job, table, finish=_finishing(how))
+        scored = score_cases(found, job, table, finish=_finishing(how, _scheme(read, found)))
+    scored = _with_lost(scored, how, table.failures_path)
     sets = _by_set([row for row in scored.rows if row["loss"] is not None])
     if not sets:
-        tell_failures(scored.failures, table.failures_path)
-        raise typer.Exit(2)
+        tell_failures(scored.failures, table.failures_path, nothing=True)
     judged = _evaluation(how, [each.name for each in job.estimators])
     tables = write_evaluation(output, sets, judged)
     parameters = {"sets": {name: len(rows) for name, rows in sets.items()}, "failed": len(scored.failures)}
@@ -194,11 +195,39 @@ def _of_set(found: DataSet, name: str, *, prefix: bool = False) -> DataSet:
     return replace(named, cases=tuple(replace(case, set=name) for case in named.cases))
 
 
-def _finishing(how: JudgeFlags) -> Callable[[Sequence[Any]], Sequence[Any]]:
+def _scheme(read: ReadFlags, found: DataSet) -> LabelScheme | None:
+    """Give the names of the structures, for losses that go by labels."""
+    from segtrust.io.nnunet import read_scheme, scheme_beside
+
+    if read.names is not None:
+        return read_scheme(read.names)
+    return scheme_beside(found.cases[0].probabilities.path) if found.cases else None
+
+
+def _with_lost(scored: Scored, how: JudgeFlags, path: Path) -> Scored:
+    """List cases without a loss among those that failed."""
+    from segtrust.engine.outcomes import Failure
+    from segtrust.engine.score_table import write_failures
+
+    lost = [
+        Failure(
+            row["case"], row["file"], "NoLoss", f"expected the loss of {row['structure']} in {how.losses}"
+        )
+        for row in scored.rows
+        if row["loss"] is None
+    ]
+    if not lost:
+        return scored
+    failures = (*scored.failures, *lost)
+    write_failures(path, failures)
+    return replace(scored, failures=failures)
+
+
+def _finishing(how: JudgeFlags, scheme: LabelScheme | None) -> Callable[[Sequence[Any]], Sequence[Any]]:
     """Add the loss to rows, and decisions where a policy is given."""
     from segtrust.io.losses import read_losses
 
-    given = None if how.losses is None else read_losses(how.losses, how.loss_column)
+    given = None if how.losses is None else read_losses(how.losses, how.loss_column, scheme)
     if how.loss not in ("dice", "iou"):
         raise ParameterError(f"loss: expected 'dice' or 'iou', got {how.loss!r}.")
     decide = list if how.policy is None else deciding(how.policy)

@@ -173,7 +173,7 @@ class RunFlags:
         str,
         _option(
             panel=_RUNNING,
-            help="Run on a Dask cluster: 'local' for one of --workers processes, or tcp://scheduler:8786.",
+            help="Run on a Dask cluster: one of --workers processes; tcp://scheduler:8786 is a running one.",
         ),
     ] = ""
     memory: Annotated[
