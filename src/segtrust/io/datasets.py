@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from segtrust.errors import PairingError
+from segtrust.errors import PairingError, ReadError
 from segtrust.io.cases import CaseFiles, DataSet, Unpaired
 from segtrust.io.manifests import is_manifest, read_manifest
 from segtrust.io.names import Pattern, case_of, is_data_file, is_mask_name, stem_of
@@ -27,6 +27,11 @@ __all__ = [
 
 _STACKED = "p_hat"
 """Name of an array of many maps, beside their truths ``y`` and perhaps masks ``y_hat``."""
+_OF_NNUNET = ("predict_from_raw_data_args.json", "plans.json", "summary.json")
+"""Files that lie beside its predictions and its validation."""
+_WITHOUT_MAPS = (
+    "a mask of nnU-Net without a probability map: predict with --save_probabilities, or validate with --npz"
+)
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ def _cases_of_file(path: Path, case: str) -> list[CaseFiles]:
         return [CaseFiles(case, Place(path))]
     try:
         members = read_directory(path)
-    except (ValueError, OSError):
+    except (ReadError, OSError):
         return [CaseFiles(case, Place(path))]  # told when it is read
     if _STACKED not in members:
         return [CaseFiles(case, Place(path))]
@@ -116,14 +121,19 @@ def _cases_of_pickle(path: Path) -> DataSet:
 
 
 def _stacked_cases(path: Path, case: str, names: set[str]) -> list[CaseFiles]:
-    count = open_npz(path, _STACKED).shape[0]
+    try:
+        shape = open_npz(path, _STACKED).shape
+    except ReadError:
+        shape = ()  # told when it is read
+    if len(shape) < 2:
+        return [CaseFiles(case, Place(path, _STACKED))]
 
     def place(key: str, index: int) -> Place | None:
         return Place(path, key, index) if key in names else None
 
     return [
         CaseFiles(f"{case}[{i}]", Place(path, _STACKED, i), mask=place("y_hat", i), truth=place("y", i))
-        for i in range(count)
+        for i in range(shape[0])
     ]
 
 
@@ -133,6 +143,8 @@ def _cases_in(folder: Path, patterns: Patterns) -> DataSet:
         found = [_of_group(_cases_in(each, patterns), each.parent.name) for each in folds]
         return sum(found, DataSet())
     files = sorted(each for each in folder.iterdir() if is_data_file(each))
+    if patterns.probabilities is None and _is_without_maps(folder, files):
+        return DataSet(unpaired=tuple(Unpaired(case_of(path), str(path), _WITHOUT_MAPS) for path in files))
     maps, masks = _told_apart(files, patterns)
     cases = [
         case for path in maps for case in _cases_of_file(path, _case_of(path, patterns.probabilities) or "")
@@ -144,16 +156,36 @@ def _of_group(found: DataSet, group: str) -> DataSet:
     return replace(found, cases=tuple(replace(case, group=group) for case in found.cases))
 
 
+def _is_without_maps(folder: Path, files: Sequence[Path]) -> bool:
+    """Tell nnU-Net's folders in which masks alone were saved: labels are no probabilities."""
+    return any((folder / name).exists() for name in _OF_NNUNET) and not any(map(_is_archive, files))
+
+
+def _is_archive(path: Path) -> bool:
+    return path.suffix.lower() == ".npz"
+
+
 def _told_apart(files: Sequence[Path], patterns: Patterns) -> tuple[list[Path], list[Path]]:
     """Tell maps from the masks beside them: by patterns, by archives, or by their names."""
+    masks = [path for path in files if _is_mask(path, patterns)]
+    rest = [path for path in files if not _is_mask(path, patterns)]
     if patterns.probabilities is not None:
-        maps = [path for path in files if patterns.probabilities.case_of(path)]
-        return maps, [path for path in files if patterns.mask and patterns.mask.case_of(path)]
-    archives = [path for path in files if path.suffix.lower() == ".npz"]
-    if archives:
-        return archives, [path for path in files if path not in archives]
-    masks = [path for path in files if is_mask_name(path)]
-    maps = [path for path in files if path not in masks]
+        return [path for path in rest if patterns.probabilities.case_of(path)], masks
+    maps, named = _told_by_names(rest)
+    return maps, named if patterns.mask is None else masks
+
+
+def _is_mask(path: Path, patterns: Patterns) -> bool:
+    """Tell by patterns; a name that both fit is of the one that says more."""
+    maps, masks = patterns.probabilities, patterns.mask
+    if masks is None or masks.case_of(path) is None:
+        return False
+    return maps is None or maps.case_of(path) is None or len(masks.text) > len(maps.text)
+
+
+def _told_by_names(files: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    is_map = _is_archive if any(map(_is_archive, files)) else lambda path: not is_mask_name(path)
+    maps, masks = ([path for path in files if is_map(path) is wanted] for wanted in (True, False))
     return (maps, masks) if maps else (masks, [])
 
 
@@ -208,8 +240,8 @@ def _with(found: DataSet, files: Sequence[Path], role: str, of_case: Mapping[str
         else:
             cases.append(case.having(role, Place(partners[0])) if partners else case)
     names = {case.id for case in found.cases}
-    lonely = [path for case, paths in of_case.items() if case not in names for path in paths]
-    told += [Unpaired(case_of(path), str(path), f"a {role} without a probability map") for path in lonely]
+    lonely = [(case, path) for case, paths in of_case.items() if case not in names for path in paths]
+    told += [Unpaired(case, str(path), f"a {role} without a probability map") for case, path in lonely]
     return DataSet(tuple(cases), found.unpaired + tuple(told))
 
 

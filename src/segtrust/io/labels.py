@@ -44,16 +44,15 @@ def mask_of_values(
     segtrust.errors.NotBinaryError: mask.png: expected a mask of 0 and 1, or 0 and 255, got labels 0, 2. ...
     """
     found = np.asarray(labels)
-    if found.dtype == bool:
-        return found if values is None or 1 in values else np.zeros_like(found)
+    if found.dtype == bool and values is None:
+        return found
     found = _whole_numbers(found, source)
     if values is None:
         return _binary(found, source)
     if known:
         _check_known(found, {0, *known, *values}, source)
-    (first, *others) = tuple(values) or (-1,)
-    mask = found == first
-    for value in others:
+    mask = np.zeros(found.shape, bool)
+    for value in values:
         mask |= found == value
     return mask
 
@@ -98,7 +97,8 @@ class LazyMask:
 def _binary(labels: Any, source: str) -> Any:
     highest = int(labels.max(initial=0))
     mask = labels != 0
-    if highest and (highest not in _WHITE or not np.array_equal(labels == highest, mask)):
+    white = labels == highest if highest else labels > 0
+    if highest not in (0, *_WHITE) or not np.array_equal(white, mask):
         raise NotBinaryError(
             f"{source}: expected a mask of 0 and 1, or 0 and 255, got labels {_listed(labels)}. Say which of "
             "them are meant: --label."
@@ -110,11 +110,16 @@ def _whole_numbers(labels: Any, source: str) -> Any:
     """Give integers as they are, and floats that are whole numbers as integers."""
     if labels.dtype.kind in "iu":
         return labels
-    if labels.dtype.kind == "f":
-        with np.errstate(invalid="ignore"):
-            rounded = labels.astype(np.int32)
-        if np.array_equal(rounded, labels):
-            return rounded
+    if labels.dtype == bool:
+        return labels.view(np.uint8)
+    if labels.dtype.kind != "f":
+        raise NotBinaryError(
+            f"{source}: expected labels, which are whole numbers, got {labels.dtype}. Save them as integers."
+        )
+    with np.errstate(invalid="ignore"):
+        rounded = labels.astype(np.int32)
+    if np.array_equal(rounded, labels):
+        return rounded
     raise NotBinaryError(
         f"{source}: expected labels, which are whole numbers, got {labels.dtype} from {labels.min():.3g} to "
         f"{labels.max():.3g}. If these are probabilities, they are no mask: threshold them."

@@ -95,13 +95,13 @@ class LoadedCase:
 def load_case(files: CaseFiles, options: ReadOptions) -> Iterator[LoadedCase]:
     """Give the structures of a case one after the other, so that one map is in memory at a time."""
     place = files.probabilities
-    volume = open_volume(place if place.key else Place(place.path, options.key, place.index))
+    volume = open_volume(replace(place, key=place.key or options.key))
     structures = _structures(volume, place.path, options)
     if len(structures) > 1 and not volume.lazy:
         volume = _in_memory(volume)
     labels = [_labels(each, volume, options) for each in (files.mask, files.truth)]
     for structure in structures:
-        p = _without_unit_axes(structure.probabilities(volume), volume.has_channels)
+        p = _without_unit_axes(structure.probabilities(volume))
         masks = [None if each is None else each.mask_of(structure, tuple(p.shape)) for each in labels]
         scored = masks[0] if options.mask is MaskKind.DELIVERED else None
         prediction = Prediction(p, scored, options.threshold, files.id, _spacing(volume, len(p.shape)))
@@ -115,9 +115,10 @@ def _in_memory(volume: Volume) -> Volume:
 
 
 def _spacing(volume: Volume, ndim: int) -> tuple[float, ...] | None:
-    if volume.grid is None or len(volume.grid.spacing_mm) != ndim:
+    """Give the spacing of the axes that are left."""
+    if volume.grid is None or len(volume.grid.shape) < ndim:
         return None
-    return volume.grid.spacing_mm
+    return volume.grid.spacing_mm[-ndim:]
 
 
 def _structures(volume: Volume, path: Path, options: ReadOptions) -> Sequence[Structure]:
@@ -131,6 +132,11 @@ def _structures(volume: Volume, path: Path, options: ReadOptions) -> Sequence[St
         named = {each.channel: each for each in scheme.structures}
         background = Structure("background", 0, values=(0,), known=scheme.known)
         return [_labelled(named.get(options.channel, background), options)]
+    if options.regions and volume.has_channels is False:
+        raise WrongContentError(
+            f"{path}: expected channels, for the regions {', '.join(options.regions)}, got one map of shape "
+            f"{volume.shape}."
+        )
     if options.regions:
         raise WrongContentError(
             f"{path}: expected a dataset.json that names the regions {', '.join(options.regions)}, got none "
@@ -142,10 +148,12 @@ def _structures(volume: Volume, path: Path, options: ReadOptions) -> Sequence[St
 
 
 def _scheme(volume: Volume, path: Path, options: ReadOptions) -> LabelScheme | None:
-    if not volume.has_channels or volume.shape[0] < 2:
+    if volume.has_channels is False or len(volume.shape) < 3:
         return None
     if options.scheme is not None:
         return read_scheme(options.scheme)
+    if not volume.has_channels:
+        return None
     if volume.channel_names:
         names = tuple((name, (i + 1,)) for i, name in enumerate(volume.channel_names))
         return LabelScheme(names, is_regions=True)
@@ -154,7 +162,7 @@ def _scheme(volume: Volume, path: Path, options: ReadOptions) -> LabelScheme | N
 
 def _numbered(volume: Volume, path: Path) -> LabelScheme | None:
     """Give numbers to the classes of nnU-Net where no names are to be had, as with TotalSegmentator."""
-    if path.suffix.lower() != ".npz" or volume.has_channels is not True:
+    if path.suffix.lower() != ".npz" or volume.shape[0] < 2:
         return None
     names = tuple((f"class {i}", (i,)) for i in range(1, volume.shape[0]))
     return LabelScheme(names, is_regions=False)
@@ -174,7 +182,7 @@ class _Labels:
     source: str
 
     def mask_of(self, structure: Structure, shape: tuple[int, ...]) -> Any:
-        mask = _without_unit_axes(structure.mask(self.values, self.source), None, ndim=len(shape))
+        mask = _without_unit_axes(structure.mask(self.values, self.source), ndim=len(shape))
         if tuple(mask.shape) != shape:
             raise GeometryError(
                 f"{self.source}: expected the shape of the map, {shape}, got {tuple(mask.shape)}. Look "
@@ -187,7 +195,7 @@ def _labels(place: Place | None, volume: Volume, options: ReadOptions) -> _Label
     """Read a mask or a truth, on the grid of the map."""
     if place is None:
         return None
-    found = open_volume(place)
+    found = _one_image(open_volume(place))
     if options.resample and found.grid is not None and volume.grid is not None:
         from segtrust.io.resampling import resampled_labels
 
@@ -196,7 +204,19 @@ def _labels(place: Place | None, volume: Volume, options: ReadOptions) -> _Label
     return _Labels(found.read(), str(place))
 
 
-def _without_unit_axes(values: Any, has_channels: bool | None, ndim: int = 0) -> Any:
+def _one_image(volume: Volume) -> Volume:
+    """Refuse labels in channels, one for each structure: which of them overlap could not be told."""
+    if not volume.has_channels:
+        return volume
+    if volume.shape[0] != 1:
+        raise WrongContentError(
+            f"{volume.path}: expected one image of labels, got {volume.shape[0]} channels. Save labels as "
+            "whole numbers."
+        )
+    return replace(volume, shape=volume.shape[1:], load=lambda _: volume.read(0), has_channels=False)
+
+
+def _without_unit_axes(values: Any, ndim: int = 0) -> Any:
     """Drop leading axes of length 1, such as the only slice of an image or the only channel of a stack."""
     while len(values.shape) > max(2, ndim) and values.shape[0] == 1:
         values = values[0]

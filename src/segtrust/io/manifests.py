@@ -42,33 +42,39 @@ def read_manifest(path: Path) -> DataSet:
     if "probabilities" not in rows[0]:
         raise PairingError(
             f"{path}: expected a column 'probabilities', and perhaps {', '.join(COLUMNS)}; got "
-            f"{', '.join(map(str, rows[0]))}."
+            f"{', '.join(map(str, rows[0]))}. Columns are told apart by commas in .csv, by tabs in .tsv."
         )
-    return DataSet(tuple(_case(row, number, path) for number, row in enumerate(rows, 1)))
+    numbered = [(number, row) for number, row in enumerate(rows, 1) if any(map(_text, row.values()))]
+    return DataSet(tuple(_case(row, number, path) for number, row in numbered))
 
 
 def _rows(path: Path) -> Sequence[Mapping[str, Any]]:
-    if path.suffix.lower() == ".parquet":
-        parquet = require("pyarrow.parquet", extra="tables")
-        return list(parquet.read_table(path).to_pylist())
+    if not path.is_file():
+        raise PairingError(f"{path}: expected a manifest, got no file of this name.")
     try:
+        if path.suffix.lower() == ".parquet":
+            return list(require("pyarrow.parquet", extra="tables").read_table(path).to_pylist())
         with path.open(newline="", encoding="utf-8-sig") as file:
-            return list(csv.DictReader(file, delimiter=_SEPARATORS[path.suffix.lower()]))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise PairingError(
-            f"{path}: expected a table as text (UTF-8), got something else ({error})."
-        ) from None
+            separator = _SEPARATORS[path.suffix.lower()]
+            return list(csv.DictReader(file, delimiter=separator, skipinitialspace=True))
+    except (ValueError, NotImplementedError, OSError, csv.Error) as error:
+        raise PairingError(f"{path}: expected a table (text in UTF-8, or Parquet), got {error}.") from None
 
 
 def _case(row: Mapping[str, Any], number: int, path: Path) -> CaseFiles:
     places = {name: _place(row.get(name), path) for name in ("probabilities", "mask", "truth", "image")}
     if places["probabilities"] is None:
         raise PairingError(f"{path}: expected probabilities in row {number}, got none.")
-    texts = {name: str(row.get(name) or "").strip() for name in ("case", "group", "split")}
+    texts = {name: _text(row.get(name)) for name in ("case", "group", "split")}
     name = texts.pop("case") or case_of(places["probabilities"].path)
     return CaseFiles(name, **places, **texts)  # type: ignore[arg-type]
 
 
 def _place(value: Any, path: Path) -> Place | None:
-    text = "" if value is None else str(value).strip()
-    return None if not text else Place.of(text).below(path.parent)
+    text = _text(value)
+    return Place.of(text, path.parent) if text else None
+
+
+def _text(value: Any) -> str:
+    """Give what a cell says; nothing for None, and for NaN, by which pandas marks what is missing."""
+    return "" if value is None or value != value else str(value).strip()

@@ -82,6 +82,8 @@ class Pattern:
         """Refuse a pattern that would not tell cases apart."""
         if self.text.count("{case}") != 1:
             raise ParameterError(f"pattern: expected {{case}} in it once, got {self.text!r}.")
+        if "/" in self.text:
+            raise ParameterError(f"pattern: expected the name of a file without folders, got {self.text!r}.")
 
     def case_of(self, path: Path) -> str | None:
         """Give the case of a file; ``None`` where its name is of another kind."""

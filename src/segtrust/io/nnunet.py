@@ -6,7 +6,10 @@ or of another format. ``dataset.json`` names the labels; it lies in the same fol
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import reprlib
+from collections.abc import Mapping, Sized
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from segtrust.errors import DamagedFileError, WrongContentError
+from segtrust.io.checks import check_grid
 from segtrust.io.grids import Grid
-from segtrust.io.npz import open_member, read_directory
+from segtrust.io.npz import chosen_member, open_member, read_directory
 from segtrust.io.pickles import read_plain_pickle
 from segtrust.io.structures import LabelScheme
 from segtrust.io.volumes import Volume
@@ -35,7 +39,11 @@ KEYS = ("probabilities", "softmax")
 """Name of the array in version 2, and in version 1."""
 _LEVELS_UP = 3
 """Folders above the predictions in which ``dataset.json`` is looked for, as above ``fold_0/validation``."""
-_BACKGROUND = "background"
+_AXES = 4
+_LENGTHS = {"spacing": 3, "origin": 3, "direction": 9}
+"""Numbers that SimpleITK tells of an image in space."""
+_IGNORED = "ignore"
+"""Name of the label that nnU-Net leaves out of training; no channel is its own."""
 
 
 def recognises_nnunet(path: Path, head: bytes) -> bool:
@@ -46,79 +54,105 @@ def recognises_nnunet(path: Path, head: bytes) -> bool:
 
 
 def open_nnunet(path: Path, key: str | None = None) -> Volume:
-    """Open the probabilities of a case: channels first, on the grid of the image that was segmented."""
-    members = read_directory(path)
-    name = key or next(name for name in KEYS if name in members)
-    volume = open_member(path, members[name])
-    if len(volume.shape) not in (3, 4):
-        raise WrongContentError(
-            f"{path}: expected channels and two or three axes of an image, got the shape {volume.shape}."
-        )
-    about = _properties(path)
-    if "crop_bbox" in about:
-        return _uncropped(volume, about)
-    return _with_grid(
-        volume, _itk_grid(volume.shape[1:], about.get("sitk_stuff")) or _nifti_grid(volume, about)
-    )
+    """Open the probabilities of a case: channels first, on the grid of the image that was segmented.
 
-
-def _properties(path: Path) -> Mapping[str, Any]:
-    """Read what is said about a case; nothing where there is no such file."""
-    beside = path.with_suffix(".pkl")
-    if not beside.exists():
-        return {}
-    found = read_plain_pickle(beside)
-    if not isinstance(found, Mapping):
-        raise DamagedFileError(f"{beside}: expected the geometry of a case, got {type(found).__name__}.")
-    return found
-
-
-def _itk_grid(shape: tuple[int, ...], about: Any) -> Grid | None:
-    if not isinstance(about, Mapping) or len(shape) != 3:
-        return None
-    noted = {name: about.get(name) for name in ("spacing", "origin", "direction")}
-    if [np.size(np.array(each)) for each in noted.values()] != [3, 3, 9] or None in noted.values():
-        return None
-    return Grid.of_itk(shape, **noted)
-
-
-def _nifti_grid(volume: Volume, about: Mapping[str, Any]) -> Grid | None:
-    """Give the grid that nnU-Net's reader of nibabel has noted.
-
-    One of these readers turns images to a common orientation; the mask is then turned back, the probabilities
-    are not.
+    nnU-Net's arrays have four axes, also those of flat images. One of fewer is of somebody else who calls it
+    so, and does not say whether it has channels.
     """
-    noted = about.get("nibabel_stuff")
-    names = ("reoriented_affine", "original_affine")
-    affines = [noted[name] for name in names if name in noted] if isinstance(noted, Mapping) else []
-    affine = affines[0] if affines else None
-    if affine is None or np.shape(affine) != (4, 4) or len(volume.shape) != 4:
+    members = read_directory(path)
+    usual = next((name for name in KEYS if name in members), None)
+    volume = open_member(path, chosen_member(path, members, key or usual))
+    if len(volume.shape) != _AXES:
+        return volume
+    about = _About(path)
+    if about.noted.get("crop_bbox") is not None:
+        return _uncropped(volume, about)
+    return replace(volume, has_channels=True, grid=about.grid(volume.shape[1:]))
+
+
+class _About:
+    """What nnU-Net notes about a case beside its array; nothing where there is no such file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.with_suffix(".pkl")
+        self.noted: Mapping[str, Any] = read_plain_pickle(self.path) if self.path.exists() else {}
+        if not isinstance(self.noted, Mapping):
+            raise DamagedFileError(
+                f"{self.path}: expected the geometry of a case, got {type(self.noted).__name__}."
+            )
+
+    def grid(self, shape: tuple[int, ...]) -> Grid | None:
+        """Give the grid of the whole image; ``None`` where nothing is noted, as of flat images."""
+        affine = self._affine()
+        if affine is not None:
+            return check_grid(self.path, Grid(shape, affine))
+        found = self._itk()
+        return None if found is None else check_grid(self.path, Grid.of_itk(shape, **found))
+
+    def numbers(self, name: str, values: Any, shape: tuple[int, ...]) -> Any:
+        """Give what is noted as numbers, of the shape that they must have."""
+        try:
+            found = np.array(values, np.float64)
+        except (TypeError, ValueError):
+            found = np.empty(0)
+        if found.shape != shape or not np.isfinite(found).all():
+            raise DamagedFileError(
+                f"{self.path}: expected {math.prod(shape)} numbers as {name!r}, got {reprlib.repr(values)}."
+            )
+        return found
+
+    def _itk(self) -> dict[str, Any] | None:
+        """Give what the reader of SimpleITK has noted: version 2 in a mapping, version 1 by longer names."""
+        found = self.noted.get("sitk_stuff")
+        if not isinstance(found, Mapping):
+            found = {name: self.noted.get(f"itk_{name}") for name in _LENGTHS}
+        if any(found.get(name) is None for name in _LENGTHS):
+            return None
+        if isinstance(found["spacing"], Sized) and len(found["spacing"]) == 2:  # a flat image
+            return None
+        return {name: self.numbers(name, found[name], (length,)) for name, length in _LENGTHS.items()}
+
+    def _affine(self) -> Any:
+        """Give what a reader of nibabel has noted.
+
+        One of these readers turns images to a common orientation; the mask is then turned back, the
+        probabilities are not.
+        """
+        noted = self.noted.get("nibabel_stuff")
+        for name in ("reoriented_affine", "original_affine"):
+            if isinstance(noted, Mapping) and noted.get(name) is not None:
+                return self.numbers(name, noted[name], (4, 4))
         return None
-    return Grid(volume.shape[1:], np.asarray(affine, np.float64))
 
 
-def _with_grid(volume: Volume, grid: Grid | None) -> Volume:
-    return Volume(volume.path, volume.shape, volume.dtype, volume.load, has_channels=True, grid=grid)
-
-
-def _uncropped(volume: Volume, about: Mapping[str, Any]) -> Volume:
+def _uncropped(volume: Volume, about: _About) -> Volume:
     """Put the array of version 1, cut to where the image is not zero, back into the whole image."""
-    shape = tuple(int(length) for length in about["original_size_of_raw_data"])
-    box = tuple(slice(int(low), int(high)) for low, high in about["crop_bbox"])
-    if tuple(each.stop - each.start for each in box) != volume.shape[1:]:
-        raise DamagedFileError(
-            f"{volume.path}: expected the shape of the box {about['crop_bbox']} in its .pkl file, got "
-            f"{volume.shape[1:]}. Do they belong to one case?"
-        )
+    shape, box = _box(volume, about)
+    is_regions = about.noted.get("regions_class_order") is not None
 
     def load(channel: int | None) -> Any:
         if channel is not None:
-            return _padded(volume.read(channel), box, shape, outside=float(channel == 0))
+            outside = 0.0 if is_regions else float(channel == 0)
+            return _padded(volume.read(channel), box, shape, outside=outside)
         return np.stack([load(i) for i in range(volume.shape[0])])
 
-    noted = {name: about.get(f"itk_{name}") for name in ("spacing", "origin", "direction")}
     whole = (volume.shape[0], *shape)
-    return Volume(volume.path, whole, volume.dtype, load, has_channels=True, grid=_itk_grid(shape, noted))
+    return replace(volume, shape=whole, load=load, has_channels=True, grid=about.grid(shape))
+
+
+def _box(volume: Volume, about: _About) -> tuple[tuple[int, ...], tuple[slice, ...]]:
+    """Give the shape of the whole image, and the part of it that an array fills."""
+    name = "original_size_of_raw_data"
+    shape = tuple(int(each) for each in about.numbers(name, about.noted.get(name), (3,)))
+    box = [(int(a), int(b)) for a, b in about.numbers("crop_bbox", about.noted["crop_bbox"], (3, 2))]
+    if any(not 0 <= low <= high <= length for (low, high), length in zip(box, shape, strict=True)):
+        raise DamagedFileError(f"{about.path}: expected a box in an image of the shape {shape}, got {box}.")
+    if tuple(high - low for low, high in box) != volume.shape[1:]:
+        raise DamagedFileError(
+            f"{volume.path}: expected the shape of the box {box} in its .pkl file, got {volume.shape[1:]}. "
+            "Do they belong to one case?"
+        )
+    return shape, tuple(slice(low, high) for low, high in box)
 
 
 def _padded(part: Any, box: tuple[slice, ...], shape: tuple[int, ...], *, outside: float) -> Any:
@@ -136,7 +170,7 @@ def scheme_beside(path: Path) -> LabelScheme | None:
 
 def dataset_json_of(path: Path) -> Path | None:
     """Find the ``dataset.json`` that a map belongs to, in its folder or above it."""
-    folders = [path.parent, *path.parent.parents][: _LEVELS_UP + 1]
+    folders = path.absolute().parents[: _LEVELS_UP + 1]
     return next((folder / "dataset.json" for folder in folders if (folder / "dataset.json").is_file()), None)
 
 
@@ -159,12 +193,14 @@ def read_scheme(path: Path) -> LabelScheme:
         raise WrongContentError(f"{path}: expected nnU-Net's 'labels', names with numbers, got {labels!r}.")
     try:
         pairs = [_label(name, value) for name, value in labels.items()]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise WrongContentError(
             f"{path}: expected whole numbers for each label, or lists of them, got {labels!r}."
         ) from None
-    named = [(name, values) for name, values in pairs if name.lower() != _BACKGROUND and values != (0,)]
-    is_regions = any(isinstance(value, list | tuple) for value in labels.values())
+    named = [(name, values) for name, values in pairs if name != _IGNORED and set(values) - {0}]
+    if not named:
+        raise WrongContentError(f"{path}: expected a label beside the background, got {labels!r}.")
+    is_regions = any(len(values) > 1 for _, values in named)
     if not is_regions:  # the channels of a softmax are in the order of the labels
         named.sort(key=lambda pair: pair[1])
     return LabelScheme(tuple(named), is_regions)
@@ -174,7 +210,13 @@ def _label(name: str, value: Any) -> tuple[str, tuple[int, ...]]:
     """Read one label: version 2 has names first, version 1 numbers."""
     if isinstance(value, str):
         return value, (int(name),)
-    return name, tuple(int(each) for each in value) if isinstance(value, list | tuple) else (int(value),)
+    return name, tuple(_whole(each) for each in (value if isinstance(value, list) else [value]))
+
+
+def _whole(value: Any) -> int:
+    if int(value) != value:
+        raise ValueError(f"{value!r} is no whole number")
+    return int(value)
 
 
 def check_channels(volume: Volume, scheme: LabelScheme) -> None:

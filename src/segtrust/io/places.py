@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 __all__ = ["Place"]
@@ -40,18 +40,13 @@ class Place:
     is_trusted: bool = False
 
     @classmethod
-    def of(cls, text: str | Path) -> Place:
-        """Read what ``str`` gave; a file whose own name looks like that is meant itself."""
-        if isinstance(text, Path) or Path(text).exists():
-            return cls(Path(text))
-        found = _PATTERN.fullmatch(text)
-        if found is None or not (found["key"] or found["index"]):
-            return cls(Path(text))
-        return cls(Path(found["path"]), found["key"], None if found["index"] is None else int(found["index"]))
-
-    def below(self, folder: Path) -> Place:
-        """Give the place with a path that is taken from a folder on."""
-        return replace(self, path=folder / self.path)
+    def of(cls, text: str | Path, folder: Path = Path()) -> Place:
+        """Read what ``str`` gave, from a folder on; a file whose own name looks like that is meant itself."""
+        found = _PATTERN.fullmatch(str(text))
+        if found is None or not (found["key"] or found["index"]) or (folder / text).exists():
+            return cls(folder / text)
+        index = None if found["index"] is None else int(found["index"])
+        return cls(folder / found["path"], found["key"] or None, index)
 
     def __str__(self) -> str:
         """Write it down as one text."""

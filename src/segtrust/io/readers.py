@@ -120,8 +120,9 @@ def _first_bytes(path: Path) -> bytes:
 def _one_of(volume: Volume, place: Place) -> Volume:
     """Give one of the cases that are stacked in an array; the array is read once, not once a case."""
     index = place.index
-    if index is None or not 0 <= index < volume.shape[0]:
-        raise WrongContentError(f"{place}: expected a number from 0 to {volume.shape[0] - 1}.")
+    count = volume.shape[0] if volume.shape else 0
+    if index is None or not 0 <= index < count:
+        raise WrongContentError(f"{place}: expected the number of one of {count} cases, got {index}.")
 
     def load(channel: int | None) -> Any:
         part = _stack(place.path, place.key, place.path.stat().st_mtime_ns)[index]
@@ -130,6 +131,6 @@ def _one_of(volume: Volume, place: Place) -> Volume:
     return replace(volume, path=str(place), shape=volume.shape[1:], load=load, has_channels=None)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)  # maps, masks and truths of one file
 def _stack(path: Path, key: str | None, changed: int) -> Any:
     return _reader_of(path).open(path, key).read()

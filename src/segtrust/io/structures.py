@@ -71,10 +71,12 @@ def _one_map(volume: Volume) -> Any:
 
 def _complement(values: Any) -> Any:
     """Give one minus probabilities; sums of a softmax may miss 1 in the last digit."""
+    if values.dtype == bool:
+        return ~values
     if values.dtype.kind != "f":
         return np.iinfo(values.dtype).max - values
     found = values.dtype.type(1) - values
-    return np.maximum(found, 0, out=found) if -_ROUNDING < found.min() < 0 else found
+    return np.maximum(found, 0, out=found) if -_ROUNDING < found.min(initial=0) < 0 else found
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,116 @@
+"""Names of files, as tools write them."""
+
+from pathlib import Path
+
+import pytest
+
+from segtrust.errors import ParameterError
+from segtrust.io.names import Pattern, case_of, is_data_file, is_mask_name, stem_of
+
+ENDINGS = (
+    *(".nii.gz", ".nii", ".npz", ".npy", ".mha", ".nrrd", ".h5", ".hdf5", ".dcm", ".png", ".tif"),
+    *(".zarr", ".ome.zarr", ".zarr.zip", ".ome.tiff"),
+)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_stems_have_no_ending(ending):
+    assert is_data_file(Path(f"maps/case.1{ending}"))
+    assert stem_of(Path(f"maps/case.1{ending}")) == "case.1"
+    assert stem_of(Path(f"case.1{ending.upper()}")) == "case.1"
+
+
+@pytest.mark.parametrize(
+    "name", ["a.pkl", "dataset.json", "a.txt", "a.csv", "README.md", ".a.npz", "._a.nii.gz", "a"]
+)
+def test_other_files_are_no_data(name):
+    assert not is_data_file(Path(name))
+
+
+def test_an_unknown_ending_is_left_out_too():
+    assert stem_of(Path("a/case.xyz")) == "case"
+
+
+@pytest.mark.parametrize(
+    ("name", "case"),
+    [
+        # nnU-Net
+        ("BRATS_001.npz", "BRATS_001"),
+        ("BRATS_001.nii.gz", "BRATS_001"),
+        ("BRATS_001_0000.nii.gz", "BRATS_001"),
+        ("case_0001.npz", "case_0001"),
+        # MONAI
+        ("spleen_7_seg.nii.gz", "spleen_7"),
+        ("spleen_7_pred.nii.gz", "spleen_7"),
+        ("spleen_7-prob.npy", "spleen_7"),
+        # TotalSegmentator
+        ("s0011.npz", "s0011"),
+        ("s0011_seg.nii.gz", "s0011"),
+        # breast ultrasound
+        ("benign (1).png", "benign (1)"),
+        ("benign (1)_mask.png", "benign (1)"),
+        ("benign (100)_mask_1.png", "benign (100)"),
+        # polyps, skin
+        ("cju0qkwl35piu.png", "cju0qkwl35piu"),
+        ("ISIC_0000000_segmentation.png", "ISIC_0000000"),
+        ("ISIC_0000000_Prob.PNG", "ISIC_0000000"),
+        ("a_ground_truth.png", "a"),
+        ("a.gt.nii.gz", "a"),
+        # words that are the name itself
+        ("mask.png", "mask"),
+        ("prob_1.png", "prob_1"),
+        ("prediction.npz", "prediction"),
+        ("unmasked.png", "unmasked"),
+        ("imask.png", "imask"),
+    ],
+)
+def test_cases_are_told_from_names(name, case):
+    assert case_of(Path("folder_mask") / name) == case
+
+
+@pytest.mark.parametrize(
+    ("name", "is_mask"),
+    [
+        ("a_seg.nii.gz", True),
+        ("a_Mask.png", True),
+        ("a_mask_1.png", True),
+        ("a_label.npy", True),
+        ("a_gt.png", True),
+        ("a_pred.png", False),
+        ("a_prob.png", False),
+        ("a.png", False),
+        ("mask.png", False),
+        ("mask_7.png", False),
+    ],
+)
+def test_masks_are_told_from_names(name, is_mask):
+    assert is_mask_name(Path(name)) is is_mask
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "case"),
+    [
+        ("{case}.npz", "a.npz", "a"),
+        ("{case}.npz", "a.npz.bak", None),
+        ("p_{case}_lesion.nii.gz", "p_07_lesion.nii.gz", "07"),
+        ("p_{case}_lesion.nii.gz", "p__lesion.nii.gz", None),
+        ("{case}_*.png", "a_x_3.png", "a_x"),
+        ("scan*_{case}.png", "scan12_a.png", "a"),
+        ("a.b+({case}).png", "a.b+(7).png", "7"),
+        ("a.b+({case}).png", "aXb+(7).png", None),
+        ("{case}", "anything at all", "anything at all"),
+    ],
+)
+def test_patterns_have_the_case_in_its_place(text, name, case):
+    assert Pattern(text).case_of(Path("folder") / name) == case
+
+
+@pytest.mark.parametrize("text", ["", "a.npz", "{case}{case}", "{Case}.npz", "{case}_{case}.png"])
+def test_a_pattern_without_one_case_is_refused(text):
+    with pytest.raises(ParameterError, match=r"^pattern: expected \{case\} in it once, got"):
+        Pattern(text)
+
+
+def test_a_pattern_is_a_name_without_folders():
+    with pytest.raises(ParameterError, match=r"^pattern: expected the name of a file without folders"):
+        Pattern("{case}/prob.npz")
