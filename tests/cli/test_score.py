@@ -102,7 +102,10 @@ def test_an_empty_folder_is_2(tmp_path):
 
 def test_nnunet_as_it_comes(tmp_path):
     out = tmp_path / "scores.json"
-    done = segtrust("score", NNUNET / "plain/predictions", "-o", out, "--region", "each", "--workers", 2)
+    names = ("--names", NNUNET / "plain/predictions/dataset.json")
+    done = segtrust(
+        *("score", NNUNET / "plain/predictions", "-o", out, "--region", "each", "--workers", 2, *names)
+    )
     assert done.returncode == 0, done.stderr
     found = [(row["case"], row["structure"]) for row in read_table(out).rows]
     assert found == [(case, name) for case in ("test_0", "test_1") for name in ("organ", "lesion")]
