@@ -72,6 +72,9 @@ class Table:
 
 
 def _value(value: Any) -> Any:
+    """Give a value as tables hold it; bytes of a file's name that are no text are spelled out."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
