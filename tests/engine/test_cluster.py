@@ -1,5 +1,6 @@
 """Cases on a Dask cluster of separate processes, some of which die."""
 
+import json
 import os
 import signal
 import subprocess
@@ -10,10 +11,13 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from segtrust.engine.cluster import LOCAL, run_on_dask
 from segtrust.errors import ParameterError, WorkerError
+from segtrust.io.tables import read_table
+from tests.engine.files import segtrust
 from tests.engine.works import cases, die_always, die_once, expected, name_length, note_times, slow
 from tests.processes import is_running, wait_until
 
@@ -50,8 +54,6 @@ def scheduler(folder):
         *("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show"),
         *("--scheduler-file", folder / "scheduler.json"),
     ) as process:
-        import json
-
         wait_until((folder / "scheduler.json").exists)
         wait_until(lambda: (folder / "scheduler.json").read_text().strip())
         yield process, json.loads((folder / "scheduler.json").read_text())["address"]
@@ -118,6 +120,30 @@ def test_a_running_cluster_whose_worker_is_killed_in_the_middle_loses_nothing(tm
         assert killed
         assert not is_running(killed[0])
         assert run(name_length, cases(["after", "it"]), address) == expected(["after", "it"])
+
+
+def test_the_command_gives_the_table_of_one_process_though_a_worker_is_killed(tmp_path):
+    maps = tmp_path / "maps"
+    maps.mkdir()
+    p = np.random.default_rng(0).random((600, 500))
+    for number in range(60):
+        np.save(maps / f"{number:02d}.npy", p ** (1 + number / 7))
+    assert segtrust("score", maps, "-o", tmp_path / "here.json").returncode == 0
+    journal = tmp_path / ".there.json.journal"
+    with scheduler(tmp_path) as (_, address), worker(address, tmp_path) as first, worker(address, tmp_path):
+        command = ("score", maps, "-o", tmp_path / "there.json", "--dask", address)
+        running = subprocess.Popen(
+            [sys.executable, "-m", "segtrust", *map(str, command)], stderr=subprocess.PIPE, text=True
+        )
+        wait_until(lambda: journal.exists() and journal.read_bytes().count(b"\n") >= 8, pause=0.001)
+        first.kill()
+        assert running.poll() is None, "it came to its end before the worker was killed"
+        _, said = running.communicate(timeout=60)
+    assert (running.returncode, said) == (0, "")
+    cases_done = [line for line in journal.read_text().splitlines() if '"case"' in line]
+    assert len(cases_done) == 60  # each once
+    tables = [read_table(tmp_path / f"{name}.json").rows for name in ("here", "there")]
+    assert [{**row, "seconds": 0} for row in tables[0]] == [{**row, "seconds": 0} for row in tables[1]]
 
 
 def test_a_scheduler_that_goes_away_is_told(tmp_path):

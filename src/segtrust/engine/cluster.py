@@ -155,13 +155,15 @@ def _apply(work: Work, case: CaseFiles) -> Outcome:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep Dask's own account of deaths and restarts from the terminal: what matters of it is told here."""
-    logger = logging.getLogger("distributed")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
+    names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] == "distributed"]
+    before = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        logger.setLevel(before)
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
 
 
 @contextmanager
