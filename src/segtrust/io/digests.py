@@ -24,8 +24,8 @@ def digest_of(path: Path, kind: Digest = "quick") -> str:
     """Give a fingerprint of a file, with its kind in front.
 
     Quick ones are checksums that the file keeps itself (zip, and gzip of one member), or CRC-32: they tell
-    files apart that differ by accident. ``"sha256"`` also tells those that were made to look alike, and takes as long as a
-    quarter of the reading. A folder (Zarr) has no quick one.
+    files apart that differ by accident. ``"sha256"`` also tells those that were made to look alike, and takes
+    as long as a quarter of the reading. A folder (Zarr) has no quick one.
 
     Examples
     --------
