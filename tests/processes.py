@@ -23,8 +23,9 @@ def wait_until(condition, seconds=60, pause=0.05):
 
 
 def children(pid):
-    """Processes below one, by Linux's list."""
-    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    """Processes that the threads of one have started, by Linux's list."""
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(each) for path in lists for each in path.read_text().split()]
 
 
 def is_running(pid):

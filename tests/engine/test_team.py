@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from segtrust.engine.team import _leaving_interrupts, compute_side_by_side
+from segtrust.engine.team import compute_side_by_side, leaving_interrupts
 from segtrust.errors import WorkerError
 from tests.processes import interruptible
 
@@ -131,7 +131,7 @@ def test_processes_begin_deaf_to_interrupts():
     shows_its_mask = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
     command = [sys.executable, "-c", shows_its_mask]
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
-    with _leaving_interrupts():
+    with leaving_interrupts():
         said = subprocess.check_output(command, text=True)
     assert said.strip() == "True"
     assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -108,6 +108,7 @@ def patterns_of(files: CaseFlags) -> Any:
 
 def job_of(how: HowFlags, read: ReadFlags) -> ScoreJob:
     """Say what is done with each case."""
+    from segtrust.engine.calibration import check_reading, reference_beside
     from segtrust.engine.scoring import ScoreJob
     from segtrust.io.loading import ReadOptions
     from segtrust.maps import EmptyPolicy
@@ -122,6 +123,8 @@ def job_of(how: HowFlags, read: ReadFlags) -> ScoreJob:
         resample=read.resample,
         scheme=read.names,
     )
+    if how.policy is not None:
+        check_reading(reference_beside(how.policy), asdict(options))
     policies = _policies(how)
     estimators = _estimators(how, policies)
     return ScoreJob(

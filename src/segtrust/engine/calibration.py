@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from segtrust.engine.outcomes import Row
-from segtrust.errors import ParameterError, WrongContentError
+from segtrust.errors import ParameterError, PolicyError, WrongContentError
 from segtrust.io.structures import FOREGROUND
 from segtrust.io.tables import Table
-from segtrust.saved import check_format, read_json, write_json
+from segtrust.saved import check_format, plain, read_json, write_json
 from segtrust.selective.cases import CalibrationCases
 from segtrust.selective.certificate import Certificate
 from segtrust.selective.policy import Policy
@@ -22,6 +22,7 @@ from segtrust.selective.targets import Target
 __all__ = [
     "Calibration",
     "calibrate_table",
+    "check_reading",
     "read_reference",
     "reference_beside",
     "save_policies",
@@ -29,6 +30,8 @@ __all__ = [
 ]
 
 _REFERENCE = "segtrust-reference-1"
+_READING = ("mask", "threshold", "channel", "labels")
+"""Of the options of reading those on which confidences depend, beside the structure."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,7 @@ def _number(row: Mapping[str, Any], column: str) -> float:
 
 
 def save_policies(path: Path, found: Mapping[str, tuple[Certificate, Scoring]], table: Table) -> str:
-    """Write the policy of a structure, or of several, and beside it the confidences it was made with.
+    """Write the policy of a structure, or of several, and beside it what it was made with.
 
     Returns
     -------
@@ -160,21 +163,48 @@ def save_policies(path: Path, found: Mapping[str, tuple[Certificate, Scoring]], 
     if len(policies) == 1:
         confidences = {"": next(iter(confidences.values()))}
     digests = {policy.structure: policy.digest for policy in policies.values()}
-    write_json(reference_beside(path), {"format": _REFERENCE, "digests": digests, "confidences": confidences})
+    values = {"digests": digests, "confidences": confidences, "read": table.about.get("read", {})}
+    write_json(reference_beside(path), {"format": _REFERENCE, **values})
     return str(whole)
 
 
 def reference_beside(policy: Path) -> Path:
-    """Where the confidences of the calibration cases are: numbers alone, without names."""
+    """Where the confidences of the calibration cases are, without names, and how the cases were read."""
     return policy.with_name(f"{policy.stem}.reference.json")
+
+
+def _saved_reference(path: Path) -> Any:
+    if not path.exists():
+        return None
+    saved = read_json(path)
+    check_format(saved, _REFERENCE, str(path))
+    return saved
+
+
+def check_reading(path: Path, read: Mapping[str, Any]) -> None:
+    """Refuse to read cases otherwise than those that a policy was made with, where the reference tells.
+
+    Another threshold, mask or channel gives other confidences, of which nothing is promised.
+    """
+    made_with = (_saved_reference(path) or {}).get("read") or {}
+    asked = plain({name: read[name] for name in _READING}, "read")
+    told = [
+        f"{name} {made_with[name]!r}, not {asked[name]!r}"
+        for name in _READING
+        if name in made_with and made_with[name] != asked[name]
+    ]
+    if told:
+        raise PolicyError(
+            f"{path}: the policy was made with cases that were read with {'; '.join(told)}. Read the new "
+            "ones in the same way, or calibrate anew."
+        )
 
 
 def read_reference(path: Path, policies: Mapping[str, Policy]) -> dict[str, list[float]]:
     """Read the confidences that policies were made with; nothing where the file is not there."""
-    if not path.exists():
+    saved = _saved_reference(path)
+    if saved is None:
         return {}
-    saved = read_json(path)
-    check_format(saved, _REFERENCE, str(path))
     if any(saved["digests"].get(name) != policy.digest for name, policy in policies.items()):
         raise ParameterError(
             f"{path}: expected the confidences that the policy was made with, got those of another. Keep "

@@ -14,6 +14,7 @@ from typing import Any
 from segtrust.engine.chunks import spread_over_dask
 from segtrust.engine.outcomes import Outcome
 from segtrust.engine.pool import Work, quarantined
+from segtrust.engine.team import leaving_interrupts
 from segtrust.errors import ParameterError, WorkerError
 from segtrust.io.cases import CaseFiles
 from segtrust.io.sizes import memory_of
@@ -167,7 +168,8 @@ def _quiet() -> Iterator[None]:
 def _client(distributed: Any, address: str, workers: int) -> Iterator[Any]:
     """Connect to a scheduler, or start one with processes of its own, and take both down afterwards."""
     if address != LOCAL:
-        try:
+        try:  # an address of a kind that is not known would let the client wait for ever
+            distributed.comm.get_address_host_port(address, strict=True)
             client = distributed.Client(address, set_as_default=False)
         except (OSError, ValueError) as error:
             raise ParameterError(
@@ -178,16 +180,14 @@ def _client(distributed: Any, address: str, workers: int) -> Iterator[Any]:
             yield client
         return
     dask = require("dask", extra="dask")
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        distributed.LocalCluster(
+    with dask.config.set({"distributed.scheduler.allowed-failures": 0}), leaving_interrupts():
+        cluster = distributed.LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
             memory_limit=0,  # cases in flight are limited by the budget; one alone may take it all
             dashboard_address=None,
             silence_logs=logging.CRITICAL,
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
+        )
+    with cluster, distributed.Client(cluster, set_as_default=False) as client:
         yield client

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -67,10 +68,10 @@ class Journal:
                 raise
         return self
 
-    def __exit__(self, *_: object) -> None:
-        """Close the file, with all of it on the disk."""
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Close the file, with all of it on the disk; what has gone wrong before is not told twice."""
         if self._file is not None:
-            with self._file as file:
+            with suppress(*[OSError] if kind else []), self._file as file:
                 os.fsync(file.fileno())
 
     def add(self, outcome: Outcome, stamp: Any) -> None:
@@ -98,9 +99,13 @@ class Journal:
 
     def _write(self, values: Mapping[str, Any]) -> None:
         """Write a line in one piece; no name of a file is too strange for the escapes of JSON."""
-        if self._file is not None:
+        if self._file is None:
+            return
+        try:
             self._file.write(json.dumps(values).encode() + b"\n")
             self._file.flush()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path)) from None
 
     def _read(self, file: IO[bytes]) -> int:
         """Take in the whole lines of the file, and give how many bytes they are."""

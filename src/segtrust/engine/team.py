@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeVar
 
 from segtrust.errors import WorkerError
 
-__all__ = ["Worker", "compute_side_by_side"]
+__all__ = ["Worker", "compute_side_by_side", "leaving_interrupts"]
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
@@ -73,7 +73,7 @@ class Worker(Generic[_Task, _Result]):
         context = get_context("spawn")
         self.connection, other_end = context.Pipe()
         self._process = context.Process(target=_serve, args=(work, other_end), daemon=True)
-        with _leaving_interrupts():
+        with leaving_interrupts():
             self._process.start()
         other_end.close()  # so that the pipe ends with the process
         self._task: Any = None
@@ -113,7 +113,7 @@ def _name_of(task: Any) -> Any:
 
 
 @contextmanager
-def _leaving_interrupts() -> Iterator[None]:
+def leaving_interrupts() -> Iterator[None]:
     """Let a process begin in which Ctrl-C does nothing, from its first moment on."""
     if not hasattr(signal, "pthread_sigmask"):
         yield

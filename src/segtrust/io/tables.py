@@ -94,8 +94,12 @@ def _value(name: str, value: Any) -> Any:
 
 
 def _printable(text: str) -> str:
-    """Write out what no table can hold: bytes of a file's name that are no text, and carriage returns."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8").replace("\r", "\\r")
+    """Spell out what no table can hold: bytes of a file's name that are no text, and carriage returns."""
+    try:
+        spelled = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # half of a character, as JSON can spell it
+        spelled = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return spelled.replace("\r", "\\r")
 
 
 def check_ending(path: Path) -> None:

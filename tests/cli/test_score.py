@@ -1,0 +1,200 @@
+"""``segtrust score`` and ``segtrust merge``, run as a user runs them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import segtrust as st
+from segtrust.calibration.scaling import PlattScaling
+from segtrust.confidence import PatchLevel
+from segtrust.io.tables import read_table
+from segtrust.saved import write_json
+from tests.engine.files import NNUNET, segtrust, write_maps
+from tests.processes import children, interruptible, is_running, wait_until
+from tests.selective.certified import policy
+
+COMMANDS = ("score", "merge", "evaluate", "calibrate", "triage")
+
+
+def no_constant(name):
+    raise AssertionError(f"{name} is no JSON")
+
+
+def parsed(text):
+    """One JSON object and nothing else, without the NaN that Python alone understands."""
+    return json.loads(text, parse_constant=no_constant)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_two_examples_and_the_exit_codes(command):
+    done = segtrust(command, "--help", env={**os.environ, "COLUMNS": "200"})
+    assert done.returncode == 0
+    examples = done.stdout[done.stdout.index("Examples:") :]
+    assert examples.count(f"segtrust {command} ") >= 2
+    assert "Exit codes: 0" in examples
+
+
+def test_all_well_is_0_and_nothing_is_drawn_without_a_terminal(tmp_path):
+    made = write_maps(tmp_path / "maps", 3)
+    done = segtrust("score", tmp_path / "maps", "-o", tmp_path / "out/scores.csv")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("3 cases scored in ")
+    assert done.stdout.count("\n") == 1
+    rows = read_table(tmp_path / "out/scores.csv").rows
+    for row, case in zip(rows, made, strict=True):
+        expected = st.score(case.prediction.probabilities, estimators=["sdc", "idc", "amsp"])
+        assert {name: row[name] for name in expected} == expected
+
+
+def test_some_failed_is_1_and_all_failed_2(tmp_path):
+    write_maps(tmp_path / "maps", 2)
+    (tmp_path / "maps/bad.npy").write_bytes(b"")
+    out = tmp_path / "scores.csv"
+    some = segtrust("score", tmp_path / "maps", "-o", out, "--json")
+    assert some.returncode == 1
+    told = parsed(some.stdout)
+    assert (told["cases"], told["failed"], told["table"]) == (2, 1, str(out))
+    assert told["failures"][0]["case"] == "bad"
+    assert str(tmp_path / "maps/bad.npy") in told["failures"][0]["reason"]
+    assert some.stderr == ""
+    every = segtrust("score", tmp_path / "maps/bad.npy", "-o", tmp_path / "none.csv")
+    assert every.returncode == 2
+    assert "bad.npy" in every.stderr
+    assert "failures.csv" in every.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--estimators", "sdc,sdk"), "Unknown estimator 'sdk'; available: aef"),
+        (("--estimators", "sdc,aef"), "aef learns from cases and has learned nothing here. Give a policy"),
+        (("--mask", "other"), "mask: expected delivered or threshold, got 'other'"),
+        (("--empty", "other"), "empty: expected 'paper' or 'agree', got 'other'"),
+        (("--memory", "much"), "memory: expected a size such as 8GiB"),
+        (("--num-parts", "2", "--part-id", "2"), "part-id: expected a number from 0 to 1, got 2"),
+        pytest.param(
+            ("--dask", "nonsense://x"),
+            "dask: expected the address of a running scheduler",
+            marks=pytest.mark.needs("distributed"),
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_2_and_one_line(tmp_path, options, said):
+    write_maps(tmp_path / "maps", 1)
+    done = segtrust("score", tmp_path / "maps", "-o", tmp_path / "scores.csv", *options)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "scores.csv").exists()
+
+
+def test_an_empty_folder_is_2(tmp_path):
+    done = segtrust("score", tmp_path, "-o", tmp_path / "scores.csv")
+    assert done.returncode == 2
+    assert "expected probability maps, got none" in done.stderr
+
+
+def test_nnunet_as_it_comes(tmp_path):
+    out = tmp_path / "scores.json"
+    names = ("--names", NNUNET / "plain/predictions/dataset.json")
+    done = segtrust(
+        *("score", NNUNET / "plain/predictions", "-o", out, "--region", "each", "--workers", 2, *names)
+    )
+    assert done.returncode == 0, done.stderr
+    found = [(row["case"], row["structure"]) for row in read_table(out).rows]
+    assert found == [(case, name) for case in ("test_0", "test_1") for name in ("organ", "lesion")]
+
+
+def test_parts_and_their_merge(tmp_path):
+    write_maps(tmp_path / "maps", 3)
+    parts = [tmp_path / f"part-{part}.csv" for part in range(2)]
+    for part, path in enumerate(parts):
+        done = segtrust("score", tmp_path / "maps", "-o", path, "--num-parts", 2, "--part-id", part)
+        assert done.returncode == 0, done.stderr
+    merged = segtrust("merge", *parts, "-o", tmp_path / "scores.csv")
+    assert (merged.returncode, merged.stderr) == (0, "")
+    assert merged.stdout.startswith("3 rows of 2 tables, 0 cases failed.")
+    assert segtrust("merge", parts[0], "-o", tmp_path / "scores.csv").returncode == 2
+
+
+def test_a_policy_scores_as_it_was_calibrated(tmp_path):
+    made = write_maps(tmp_path / "maps", 3)
+    scaling = PlattScaling(slope=0.6, intercept=-0.8, used_ids=frozenset(["someone"]), n_cases=1)
+    write_json(tmp_path / "scaling.json", scaling.to_dict())
+    decides = policy(estimator="pla", parameters={"size": 5}, recalibration=scaling.to_dict())
+    decides.save(tmp_path / "policy.json")
+    arguments = ("score", tmp_path / "maps", "--policy", tmp_path / "policy.json")
+    done = segtrust(*arguments, "-o", tmp_path / "scores.csv")
+    assert done.returncode == 0, done.stderr
+    rows = read_table(tmp_path / "scores.csv").rows
+    for row, case in zip(rows, made, strict=True):
+        p = case.prediction.probabilities
+        expected = st.score(scaling.apply(p), p >= 0.5, [PatchLevel(size=5), "sdc"])
+        assert {name: row[name] for name in expected} == pytest.approx(expected, rel=1e-12)
+        assert row["decision"] == str(decides.decide(row["pla"]))
+        assert row["policy"] == decides.digest[:12]
+    same = segtrust(*arguments, "-o", tmp_path / "same.csv", "--calibrate-maps", tmp_path / "scaling.json")
+    assert same.returncode == 0, same.stderr
+    assert [row["pla"] for row in read_table(tmp_path / "same.csv").rows] == [row["pla"] for row in rows]
+    write_json(tmp_path / "scaling.json", PlattScaling(slope=0.7, intercept=-0.8).to_dict())
+    other = segtrust(*arguments, "-o", tmp_path / "other.csv", "--calibrate-maps", tmp_path / "scaling.json")
+    assert other.returncode == 2
+    assert "expected the recalibration of the policy, got another" in other.stderr
+
+
+def test_names_of_files_may_hold_anything(tmp_path):
+    write_maps(tmp_path / "maps", 1)
+    strange = os.fsdecode(b'\xc5ngstr\xf6m, "one".npy')
+    (tmp_path / "maps/case_000.npy").rename(tmp_path / "maps" / strange)
+    for ending in ("csv", "json", "parquet"):
+        done = segtrust("score", tmp_path / "maps", "-o", tmp_path / f"scores.{ending}")
+        assert done.returncode == 0, done.stderr
+        assert len(read_table(tmp_path / f"scores.{ending}").rows) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.needs("distributed")
+def test_on_a_cluster_of_ones_own_it_is_quiet_and_the_table_the_same(tmp_path):
+    write_maps(tmp_path / "maps", 8)
+    tables = []
+    for name, options in (("here", ()), ("dask", ("--dask", "local", "--workers", 2))):
+        out = tmp_path / f"{name}.json"
+        done = segtrust("score", tmp_path / "maps", "-o", out, *options)
+        assert (done.returncode, done.stderr) == (0, "")
+        tables.append([{**row, "seconds": 0} for row in read_table(out).rows])
+    assert tables[0] == tables[1]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks processes up in /proc")
+@pytest.mark.parametrize("options", [("--workers", "2"), ("--workers", "2", "--dask", "local")])
+def test_ctrl_c_ends_all_processes_and_says_that_it_goes_on(tmp_path, options):
+    write_maps(tmp_path / "maps", 2)
+    p = np.random.default_rng(0).random((900, 900))
+    for number in range(40):
+        np.save(tmp_path / f"maps/big_{number}.npy", p)
+    out = tmp_path / "scores.csv"
+    command = interruptible(
+        "-m", "segtrust", "score", tmp_path / "maps", "-o", out, "--estimators", "all", *options
+    )
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        journal = tmp_path / ".scores.csv.journal"
+        wait_until(lambda: journal.exists() and journal.read_bytes().count(b"\n") >= 4, pause=0.005)
+        below = children(running.pid)
+        os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to all of them
+        _, said = running.communicate(timeout=30)
+    finally:
+        running.kill()
+    assert running.returncode == 130
+    assert "the same command goes on" in said
+    assert "Traceback" not in said
+    assert len(below) >= 2
+    wait_until(lambda: not any(map(is_running, below)))
+    assert not out.exists()
