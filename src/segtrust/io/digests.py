@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import mmap
+import struct
 from pathlib import Path
 from typing import Literal
 
@@ -14,14 +15,17 @@ __all__ = ["Digest", "digest_of"]
 
 Digest = Literal["quick", "sha256"]
 _CHUNK = 1 << 22
+_SMALLEST_GZIP = 18
+_FRAMES = 512
+"""Bytes that a gzip file may have beside its data: header, name and checksum."""
 
 
 def digest_of(path: Path, kind: Digest = "quick") -> str:
     """Give a fingerprint of a file, with its kind in front.
 
-    Quick ones are checksums that the file keeps itself (zip, gzip), or CRC-32: they tell files apart that
-    differ by accident. ``"sha256"`` also tells those that were made to look alike, and takes as long as a
-    quarter of the reading. A folder (Zarr) has no quick one.
+    Quick ones are checksums that the file keeps itself (zip, and gzip of one member), or CRC-32: they tell
+    files apart that differ by accident. ``"sha256"`` also tells those that were made to look alike, and takes
+    as long as a quarter of the reading. A folder (Zarr) has no quick one.
 
     Examples
     --------
@@ -37,12 +41,29 @@ def digest_of(path: Path, kind: Digest = "quick") -> str:
         return ""
     with path.open("rb") as file:
         head = file.read(4)
-        if is_gzip(head):
-            file.seek(-8, 2)
-            return f"gzip-crc32:{int.from_bytes(file.read(4), 'little'):08x}"
+    if is_gzip(head):
+        kept = _kept_by_gzip(path)
+        return f"sha256:{_sha256(path)}" if kept is None else f"gzip-crc32:{kept:08x}"
     if recognises_npz(path, head):
         return f"zip-crc32:{_of_directory(path):08x}"
     return f"crc32:{_crc32_of_file(path):08x}"
+
+
+def _kept_by_gzip(path: Path) -> int | None:
+    """Give the checksum at the end; ``None`` where it is of the last member only, or the file is cut off.
+
+    One member unpacks to no fewer bytes than it has, but for its header and the frames of deflate. Of more
+    than 4 GiB the remainder alone is kept. CRC-32 of the whole file would not do instead: where noise is kept
+    as it is, followed by its own CRC-32, that of both depends on the length alone.
+    """
+    packed = path.stat().st_size
+    if packed < _SMALLEST_GZIP:
+        return None
+    with path.open("rb") as file:
+        file.seek(-8, 2)
+        crc, unpacked = struct.unpack("<II", file.read(8))
+    is_one = unpacked and unpacked >= packed - _FRAMES - packed // 1000
+    return int(crc) if is_one else None
 
 
 def _of_directory(path: Path) -> int:
@@ -63,7 +84,8 @@ def _sha256(path: Path) -> str:
     files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
     for each in files:
         if path.is_dir():
-            digest.update(f"{each.relative_to(path).as_posix()}\0".encode())
+            named = f"{each.relative_to(path).as_posix()}\0{each.stat().st_size}\0"
+            digest.update(named.encode("utf-8", "surrogateescape"))
         with each.open("rb") as file:
             while chunk := file.read(_CHUNK):
                 digest.update(chunk)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -44,8 +45,18 @@ def read_losses(path: Path, column: str | None, scheme: LabelScheme | None = Non
 def _of_table(path: Path, column: str) -> Losses:
     table = read_table(path)
     structures = table.column("structure") if "structure" in table.columns else [""] * len(table.rows)
-    named = zip(table.column("case"), structures, table.column(column), strict=True)
-    return {(str(case), str(each)): _loss(value, column) for case, each, value in named}
+    names = [(str(case), str(each)) for case, each in zip(table.column("case"), structures, strict=True)]
+    (often, times), *_ = [*Counter(names).most_common(1), (("", ""), 0)]
+    if times > 1:
+        raise WrongContentError(
+            f"{path}: expected one loss for each case, got {times} of {' '.join(often).strip()!r}."
+        )
+    values = table.column(column)
+    try:
+        losses = [_loss(value, column) for value in values]
+    except ValueError as error:
+        raise WrongContentError(f"{path}: expected numbers as {column!r}, got text: {error}.") from None
+    return dict(zip(names, losses, strict=True))
 
 
 def _of_summary(cases: Any, metric: str, path: Path, scheme: LabelScheme | None) -> Losses:
@@ -55,7 +66,7 @@ def _of_summary(cases: Any, metric: str, path: Path, scheme: LabelScheme | None)
             case = case_of(Path(str(each["prediction_file"]).replace("\\", "/")))
             for label, metrics in each["metrics"].items():
                 found[case, _structure(label, scheme)] = _loss(metrics[metric], metric)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise WrongContentError(
             f"{path}: expected nnU-Net's metrics of each case with {metric!r}, got something else: {error!r}."
         ) from None

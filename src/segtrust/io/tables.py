@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from segtrust.errors import ParameterError, WrongContentError
 from segtrust.optional import require
-from segtrust.saved import replacing
+from segtrust.saved import plain, read_json, replacing, write_json
 
 __all__ = ["ENDINGS", "TEXTS", "Table", "check_ending", "read_table", "write_table"]
 
 Row = dict[str, Any]
+_Read = tuple[tuple[str, ...], Sequence[Mapping[str, Any]], Mapping[str, Any]]
+"""Columns, rows and what they were made with."""
 
 ENDINGS = (".parquet", ".csv", ".json")
 TEXTS = frozenset(
@@ -31,6 +34,8 @@ TEXTS = frozenset(
 """Columns that hold text, also where it looks like a number: a case may be called 007."""
 _WHOLE = frozenset(["k"])
 _ABOUT = b"segtrust"
+_DAMAGED = (ValueError, KeyError, TypeError, AttributeError, NotImplementedError, OSError, csv.Error)
+"""What readers raise over a file that is no table."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +50,14 @@ class Table:
         Text, numbers and ``None``; NaN is ``None``.
     about
         What the table was made with, as plain values.
+    source
+        Names it in errors.
     """
 
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     about: Mapping[str, Any] = field(default_factory=dict)
+    source: str = field(default="table", compare=False)
 
     @classmethod
     def of(cls, rows: Sequence[Mapping[str, Any]], about: Mapping[str, Any] | None = None) -> Table:
@@ -61,21 +69,37 @@ class Table:
         {'case': 'b', 'sdc': None, 'dice': None}
         """
         columns = tuple(dict.fromkeys(name for row in rows for name in row))
-        filled = tuple({name: _value(row.get(name)) for name in columns} for row in rows)
+        filled = tuple({name: _value(name, row.get(name)) for name in columns} for row in rows)
         return cls(columns, filled, about or {})
 
     def column(self, name: str) -> list[Any]:
         """Give a column, or say which there are."""
         if name not in self.columns:
-            raise WrongContentError(f"table: expected a column {name!r}, got {', '.join(self.columns)}.")
+            listed = ", ".join(self.columns) or "none"
+            raise WrongContentError(f"{self.source}: expected a column {name!r}, got {listed}.")
         return [row[name] for row in self.rows]
 
 
-def _value(value: Any) -> Any:
-    """Give a value as tables hold it; bytes of a file's name that are no text are spelled out."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return None if isinstance(value, float) and math.isnan(value) else value
+def _value(name: str, value: Any) -> Any:
+    """Give a value of a table as text, number or nothing, which is what all formats keep."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool):
+        value = int(value)
+    if value is None or value != value:
+        return None
+    if name in TEXTS or isinstance(value, str):
+        return _printable(str(value))
+    return int(value) if name in _WHOLE and value == value // 1 else value
+
+
+def _printable(text: str) -> str:
+    """Spell out what no table can hold: bytes of a file's name that are no text, and carriage returns."""
+    try:
+        spelled = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # half of a character, as JSON can spell it
+        spelled = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return spelled.replace("\r", "\\r")
 
 
 def check_ending(path: Path) -> None:
@@ -98,25 +122,37 @@ def write_table(path: Path, table: Table) -> None:
     (({'case': '007', 'sdc': 0.1},), {'threshold': 0.5})
     """
     check_ending(path)
+    table = replace(table, about=plain(table.about, f"{path}: about"))
     path.parent.mkdir(parents=True, exist_ok=True)
     writer = {".parquet": _write_parquet, ".csv": _write_csv, ".json": _write_json}[path.suffix.lower()]
     with replacing(path) as draft:
         writer(draft, table)
-    if path.suffix.lower() == ".csv" and table.about:
-        with replacing(_beside(path)) as draft:
-            draft.write_text(json.dumps(table.about, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    if path.suffix.lower() == ".csv":
+        _write_about(_beside(path), table.about)
+
+
+def _write_about(path: Path, about: Mapping[str, Any]) -> None:
+    """Write what a table was made with beside it; what another table was made with does not stay."""
+    if about:
+        write_json(path, about)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def read_table(path: Path) -> Table:
     """Read what `write_table` wrote, or any table of these formats."""
     check_ending(path)
-    if not path.exists():
+    if not path.is_file():
         raise ParameterError(f"{path}: expected a table, got no such file.")
     reader = {".parquet": _read_parquet, ".csv": _read_csv, ".json": _read_json}[path.suffix.lower()]
     try:
-        return reader(path)
-    except (ValueError, KeyError, TypeError, OSError, csv.Error) as error:
-        raise WrongContentError(f"{path}: expected a table, got one that cannot be read ({error}).") from None
+        columns, rows, about = reader(path)
+        filled = tuple({name: _value(name, row.get(name)) for name in columns} for row in rows)
+    except _DAMAGED as error:
+        raise WrongContentError(
+            f"{path}: expected a table, got one that cannot be read ({error or type(error).__name__})."
+        ) from None
+    return Table(columns, filled, about, str(path))
 
 
 def _beside(path: Path) -> Path:
@@ -130,36 +166,41 @@ def _write_csv(path: Path, table: Table) -> None:
         writer.writerows(table.rows)
 
 
-def _read_csv(path: Path) -> Table:
+def _read_csv(path: Path) -> _Read:
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.DictReader(file)
         rows = [{name: _parsed(name, text) for name, text in row.items()} for row in reader]
         columns = tuple(reader.fieldnames or ())
     beside = _beside(path)
-    about = json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else {}
-    return Table(columns, tuple(rows), about)
+    return columns, rows, read_json(beside) if beside.exists() else {}
 
 
-def _parsed(name: str, text: str | None) -> Any:
+def _parsed(name: str | None, text: Any) -> Any:
     """Give a number where the column holds numbers; text where it does not."""
+    if name is None:
+        raise ValueError(f"more values than columns: {', '.join(text)}")
     if name in TEXTS:
         return text or ""
     if not text:
         return None
     try:
-        return int(text) if name in _WHOLE else _value(float(text))
+        return float(text)
     except ValueError:
         return text
 
 
 def _write_json(path: Path, table: Table) -> None:
-    whole = {"about": table.about, "columns": table.columns, "rows": table.rows}
-    path.write_text(json.dumps(whole, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
+    rows = plain(table.rows, "rows of a JSON table")
+    write_json(path, {"about": table.about, "columns": table.columns, "rows": rows}, indent=1)
 
 
-def _read_json(path: Path) -> Table:
-    whole = json.loads(path.read_text(encoding="utf-8"))
-    return Table(tuple(whole["columns"]), tuple(whole["rows"]), whole["about"])
+def _read_json(path: Path) -> _Read:
+    whole = read_json(path)
+    columns, rows, about = (whole[name] for name in ("columns", "rows", "about"))
+    kinds = (isinstance(columns, list), isinstance(rows, list), isinstance(about, dict))
+    if not all(kinds) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError("lists of columns and rows, and what they were made with, were expected")
+    return tuple(map(str, columns)), rows, about
 
 
 def _write_parquet(path: Path, table: Table) -> None:
@@ -167,7 +208,16 @@ def _write_parquet(path: Path, table: Table) -> None:
     kinds = {name: _kind(arrow, name, table) for name in table.columns}
     about = {_ABOUT: json.dumps(table.about, ensure_ascii=False).encode()}
     schema = arrow.schema(list(kinds.items()), metadata=about)
-    parquet.write_table(arrow.Table.from_pylist(list(table.rows), schema=schema), path)
+    columns = [_cells(table, name, kinds[name] == arrow.string()) for name in table.columns]
+    parquet.write_table(
+        arrow.Table.from_arrays(list(map(arrow.array, columns, kinds.values())), schema=schema), path
+    )
+
+
+def _cells(table: Table, name: str, is_text: bool) -> list[Any]:
+    """Give a column; one that holds text here and there is text everywhere."""
+    values = [row[name] for row in table.rows]
+    return [None if value is None else str(value) for value in values] if is_text else values
 
 
 def _kind(arrow: Any, name: str, table: Table) -> Any:
@@ -178,8 +228,7 @@ def _kind(arrow: Any, name: str, table: Table) -> Any:
     return arrow.string() if is_text else arrow.float64()
 
 
-def _read_parquet(path: Path) -> Table:
+def _read_parquet(path: Path) -> _Read:
     found = require("pyarrow.parquet", extra="tables").read_table(path)
     about = json.loads((found.schema.metadata or {}).get(_ABOUT, b"{}"))
-    rows = tuple({name: _value(value) for name, value in row.items()} for row in found.to_pylist())
-    return Table(tuple(found.column_names), rows, about)
+    return tuple(found.column_names), found.to_pylist(), about

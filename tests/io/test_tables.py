@@ -1,0 +1,259 @@
+"""Tables: what is written is read again, by us and by others."""
+
+import json
+import math
+import random
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from segtrust.errors import ParameterError, WrongContentError
+from segtrust.io.tables import ENDINGS, Table, check_ending, read_table, write_table
+
+in_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+pytestmark = pytest.mark.needs("pyarrow")
+
+ROWS = [
+    {"case": "007", "structure": "1e5", "sdc": 0.1, "k": 3, "group": "", "reason": "no finding"},
+    {"case": 'Ärzte, "quoted"\nsecond line; tab\t', "structure": "nan", "sdc": None, "k": 0, "group": "inf"},
+    {"case": " spaces ", "structure": "脳", "sdc": 1 / 3, "k": 2**40, "group": "1_000", "reason": "0"},
+]
+ABOUT = {"estimators": {"sdc": {"threshold": 0.5}}, "note": "Müller, 脳", "numbers": [1, 2.5, None]}
+
+
+@pytest.fixture(params=ENDINGS)
+def path(request, tmp_path):
+    return tmp_path / f"table{request.param}"
+
+
+def again(path, table):
+    write_table(path, table)
+    return read_table(path)
+
+
+def test_tables_are_read_as_they_were_written(path):
+    table = Table.of(ROWS, ABOUT)
+    found = again(path, table)
+    assert (found.columns, found.about) == (table.columns, ABOUT)
+    for one, other in zip(found.rows, table.rows, strict=True):
+        assert {name: value or None for name, value in one.items() if name == "reason"} == {
+            "reason": other["reason"]
+        }
+        assert [one[name] for name in one if name != "reason"] == [
+            other[name] for name in one if name != "reason"
+        ]
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\0"))
+
+
+@given(
+    rows=st.lists(
+        st.fixed_dictionaries(
+            {
+                "case": texts,
+                "sdc": st.none() | st.floats(allow_nan=False, allow_infinity=False),
+                "k": st.integers(0, 2**53),
+            }
+        ),
+        min_size=1,
+        max_size=5,
+    )
+)
+@in_folder
+def test_all_numbers_and_names_come_back(path, rows):
+    assert again(path, Table.of(rows)).rows == tuple(rows)
+
+
+def test_nan_is_nothing(path):
+    (row,) = again(
+        path, Table.of([{"case": "a", "sdc": math.nan, "dice": np.float32("nan"), "k": None}])
+    ).rows
+    assert row == {"case": "a", "sdc": None, "dice": None, "k": None}
+
+
+def test_numbers_of_numpy_are_numbers(path):
+    values = {
+        "case": np.str_("a"),
+        "sdc": np.float32(0.5),
+        "k": np.int64(3),
+        "dice": np.float64(0.25),
+        "x": np.bool_(1),
+    }
+    (row,) = again(path, Table.of([values])).rows
+    assert row == {"case": "a", "sdc": 0.5, "k": 3, "dice": 0.25, "x": 1}
+    assert type(row["k"]) is int
+
+
+def test_whole_numbers_stay_whole(path):
+    (row,) = again(path, Table.of([{"case": "a", "k": 3.0}])).rows
+    assert row["k"] == 3
+    assert type(row["k"]) is int
+
+
+def test_ids_are_text(path):
+    (row,) = again(path, Table.of([{"case": 7, "group": 1.5}])).rows
+    assert row == {"case": "7", "group": "1.5"}
+
+
+def test_a_column_of_text_and_numbers_is_kept(path):
+    rows = again(path, Table.of([{"case": "a", "x": 0.5}, {"case": "b", "x": "none"}])).rows
+    assert [str(row["x"]) for row in rows] == ["0.5", "none"]
+
+
+def test_names_that_are_no_text_can_be_written(path):
+    """File names may hold any bytes; hours of work must not end at one."""
+    rows = again(path, Table.of([{"case": "M\udcfcller\r"}, {"case": "half \ud800"}])).rows
+    assert [row["case"] for row in rows] == ["M\\xfcller\\r", "half \\ud800"]
+
+
+def test_a_table_without_rows(path):
+    found = again(path, Table(("case", "sdc"), (), {"a": 1}))
+    assert (found.columns, found.rows, found.about) == (("case", "sdc"), (), {"a": 1})
+
+
+def test_columns_that_some_lack_are_empty_there(path):
+    rows = again(path, Table.of([{"case": "a", "sdc": 0.5}, {"case": "b", "idc": 0.25}])).rows
+    assert rows == ({"case": "a", "sdc": 0.5, "idc": None}, {"case": "b", "sdc": None, "idc": 0.25})
+
+
+def test_full_precision_is_kept(path):
+    values = [random.Random(0).random() * 10.0**power for power in range(-300, 300, 7)]
+    assert again(path, Table.of([{"x": value} for value in values])).column("x") == values
+
+
+def test_endings_in_capitals(tmp_path):
+    assert again(tmp_path / "A.CSV", Table.of([{"case": "a"}], ABOUT)).about == ABOUT
+
+
+def test_folders_are_made(tmp_path, path):
+    assert again(tmp_path / "a/b" / path.name, Table.of(ROWS)).rows
+
+
+def test_what_another_table_was_made_with_does_not_stay(path):
+    again(path, Table.of(ROWS, ABOUT))
+    assert again(path, Table.of(ROWS)).about == {}
+
+
+def test_another_ending_is_refused(tmp_path):
+    for name in ("a.xlsx", "a", "a.csv.gz"):
+        for call in (check_ending, read_table, lambda path: write_table(path, Table.of(ROWS))):
+            with pytest.raises(ParameterError, match=f"^{tmp_path}/{name}: expected a table ending in"):
+                call(tmp_path / name)
+
+
+def test_an_absent_table_is_told(path):
+    with pytest.raises(ParameterError, match=f"^{path}: expected a table, got no such file"):
+        read_table(path)
+
+
+def test_an_absent_column_lists_those_that_are_there(path):
+    with pytest.raises(WrongContentError, match=f"^{path}: expected a column 'loss', got case, sdc"):
+        again(path, Table.of([{"case": "a", "sdc": 1.0}])).column("loss")
+    with pytest.raises(WrongContentError, match=r"^table: expected a column 'loss', got none\."):
+        Table((), ()).column("loss")
+
+
+@pytest.mark.parametrize("about", [{"a": math.nan}, {"a": object()}, {"a": math.inf}])
+def test_what_is_no_plain_value_is_refused_before_anything_is_written(path, about):
+    with pytest.raises(ParameterError, match=f"^{path}: about: expected plain values"):
+        write_table(path, Table.of(ROWS, about))
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_failure_leaves_the_table_that_was_there(tmp_path):
+    path = tmp_path / "a.json"
+    write_table(path, Table.of(ROWS))
+    before = path.read_bytes()
+    with pytest.raises(ParameterError, match="finite numbers"):
+        write_table(path, Table.of([{"x": math.inf}]))
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.needs("pandas")
+def test_pandas_opens_them(path):
+    import pandas
+
+    write_table(path, Table.of(ROWS, ABOUT))
+    if path.suffix == ".json":
+        frame = pandas.DataFrame(json.loads(path.read_text())["rows"])
+    else:
+        kinds = {"case": str, "structure": str}
+        frame = pandas.read_csv(path, dtype=kinds) if path.suffix == ".csv" else pandas.read_parquet(path)
+    assert list(frame["case"]) == [row["case"] for row in ROWS]
+    assert list(frame["k"]) == [3, 0, 2**40]
+    assert frame["sdc"].isna().tolist() == [False, True, False]
+
+
+@pytest.mark.needs("pandas")
+def test_what_pandas_wrote_is_read(path):
+    import pandas
+
+    if path.suffix == ".json":
+        pytest.skip("pandas writes other JSON")
+    frame = pandas.DataFrame({"case": [7, 8], "k": [3.0, np.nan], "loss": [0.5, np.nan]})
+    frame.to_csv(path, index=False) if path.suffix == ".csv" else frame.to_parquet(path)
+    rows = read_table(path).rows
+    assert rows == ({"case": "7", "k": 3, "loss": 0.5}, {"case": "8", "k": None, "loss": None})
+
+
+def test_tables_of_spreadsheets_are_read(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("\ufeffcase,loss\r\n007,0.25\r\nb,\r\n".encode())
+    assert read_table(path).rows == ({"case": "007", "loss": 0.25}, {"case": "b", "loss": None})
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", b"case,sdc\na,1,2,3\n"),
+        ("a.csv", b"case\n\xff\xfe\n"),
+        ("a.csv", b'case\n"' + b"x" * 200_000),
+        ("a.json", b""),
+        ("a.json", b"words"),
+        ("a.json", b"[1, 2]"),
+        ("a.json", b"[" * 100_000),
+        ("a.json", b'{"columns": ["a"]}'),
+        ("a.json", b'{"columns": "abc", "rows": [], "about": {}}'),
+        ("a.json", b'{"columns": ["a"], "rows": [1], "about": {}}'),
+        ("a.json", b'{"columns": ["a"], "rows": {}, "about": {}}'),
+        ("a.json", b'{"columns": ["a"], "rows": [], "about": []}'),
+        ("a.parquet", b""),
+        ("a.parquet", b"words"),
+        ("a.parquet", b"PAR1\0\0\0\0PAR1"),
+    ],
+)
+def test_what_is_no_table_is_told(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(WrongContentError, match=f"^{path}: expected"):
+        read_table(path)
+
+
+def test_notes_beside_a_table_that_are_damaged_are_told(tmp_path):
+    path = tmp_path / "a.csv"
+    write_table(path, Table.of(ROWS, ABOUT))
+    (tmp_path / "a.csv.about.json").write_text("words")
+    with pytest.raises(WrongContentError, match=r"a\.csv\.about\.json: expected JSON"):
+        read_table(path)
+
+
+def test_a_folder_is_no_table(path):
+    path.mkdir()
+    with pytest.raises(ParameterError, match=f"^{path}: expected a table, got no such file"):
+        read_table(path)
+
+
+def test_garbled_tables_are_an_error_or_a_table(path):
+    write_table(path, Table.of(ROWS, ABOUT))
+    content, draw = path.read_bytes(), random.Random(0)
+    for _ in range(300):
+        garbled = bytearray(content)
+        for _ in range(draw.randint(1, 4)):
+            garbled[draw.randrange(len(garbled))] = draw.randrange(256)
+        path.write_bytes(garbled[: draw.choice((len(garbled), draw.randrange(len(garbled))))])
+        with suppress(WrongContentError):
+            read_table(path)
