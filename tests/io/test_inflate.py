@@ -18,14 +18,6 @@ in_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture]
 WORDS = b"a mask, a map, a truth; " * 500
 
 
-@pytest.fixture(params=inflate._NAMES)
-def library(request, monkeypatch):
-    """Each library in turn."""
-    found = pytest.importorskip(request.param)
-    monkeypatch.setattr(inflate, "deflate_library", lambda: found)
-    return found
-
-
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "a.gz"

@@ -11,14 +11,6 @@ from segtrust.io import inflate
 PIECE = 16 << 20
 
 
-@pytest.fixture(params=inflate._NAMES)
-def library(request, monkeypatch):
-    """Each library in turn."""
-    found = pytest.importorskip(request.param)
-    monkeypatch.setattr(inflate, "deflate_library", lambda: found)
-    return found
-
-
 @pytest.mark.parametrize("more", [0, 7, 100, 258, 500])
 @pytest.mark.parametrize("level", [1, 6])
 def test_a_deflate_stream_is_emptied(library, level, more):

@@ -21,10 +21,9 @@ def write(tmp_path):
 
 
 def parquet(path, columns):
-    arrow = pytest.importorskip("pyarrow")
     import pyarrow.parquet
 
-    pyarrow.parquet.write_table(arrow.table(columns), path)
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
     return path
 
 
@@ -120,6 +119,7 @@ def test_an_absent_manifest_is_told(tmp_path, name):
 
 
 @pytest.mark.needs("pyarrow")
+@pytest.mark.needs("pyarrow")
 def test_parquet_is_read(tmp_path):
     columns = {
         "case": [7, 0],
@@ -133,6 +133,7 @@ def test_parquet_is_read(tmp_path):
     assert (second.id, second.truth, second.mask, second.group) == ("0", None, None, "")
 
 
+@pytest.mark.needs("pyarrow")
 @pytest.mark.needs("pyarrow")
 def test_damaged_parquet_is_told(tmp_path):
     path = parquet(tmp_path / "a.parquet", {"probabilities": ["x.npy"] * 50})

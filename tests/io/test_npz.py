@@ -24,14 +24,6 @@ DTYPES = ("f2", "f4", "f8", ">f4", "u1", ">u2", "i4", "?")
 P = np.random.default_rng(3).random((3, 4, 5, 6)).astype(np.float32)
 
 
-@pytest.fixture(params=inflate._NAMES)
-def library(request, monkeypatch):
-    """Each library in turn."""
-    found = pytest.importorskip(request.param)
-    monkeypatch.setattr(inflate, "deflate_library", lambda: found)
-    return found
-
-
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "case.npz"

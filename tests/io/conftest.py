@@ -1,0 +1,17 @@
+"""What several tests of files share."""
+
+from importlib import import_module
+
+import pytest
+
+from segtrust.io import inflate
+
+
+@pytest.fixture(
+    params=[pytest.param(name, marks=pytest.mark.needs(name.split(".")[0])) for name in inflate._NAMES]
+)
+def library(request, monkeypatch):
+    """Each library that unpacks deflate streams, in turn."""
+    found = import_module(request.param)
+    monkeypatch.setattr(inflate, "deflate_library", lambda: found)
+    return found
