@@ -252,3 +252,12 @@ def test_folders_get_different_names(tmp_path):
     folders = [tmp_path / "a/x/maps", tmp_path / "b/x/maps", tmp_path / "b/y/maps"]
     assert different_names(folders) == ["a/x/maps", "b/x/maps", "b/y/maps"]
     assert different_names([tmp_path / "a"]) == ["a"]
+
+
+def test_a_folder_for_each_case_is_looked_into(tmp_path):
+    """As MONAI saves by default: ``case/case_trans.nii.gz``."""
+    for case in ("a", "b"):
+        (tmp_path / case).mkdir()
+        np.save(tmp_path / case / f"{case}_trans.npy", np.full((3, 4), 0.5))
+    (tmp_path / "empty").mkdir()
+    assert [case.id for case in find_cases([tmp_path]).cases] == ["a", "b"]

@@ -364,3 +364,12 @@ def test_many_structures_of_an_archive_are_unpacked_once(model, monkeypatch):
     monkeypatch.setattr(npz, "_whole", lambda *place: read.append(place) or whole(*place))
     assert len(load(model, regions=("each",))) == 2
     assert len(read) == 1
+
+
+def test_four_axes_without_a_word_on_channels_are_refused(tmp_path):
+    np.save(tmp_path / "a.npy", np.full((3, 4, 5, 6), 0.5))
+    case = CaseFiles("a", Place(tmp_path / "a.npy"))
+    with pytest.raises(WrongContentError, match=r"at most 3 dimensions, got \(3, 4, 5, 6\).*--channel"):
+        list(load_case(case, ReadOptions()))
+    (loaded,) = load_case(case, ReadOptions(channel=2))
+    assert loaded.prediction.shape == (4, 5, 6)

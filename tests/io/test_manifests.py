@@ -119,7 +119,6 @@ def test_an_absent_manifest_is_told(tmp_path, name):
 
 
 @pytest.mark.needs("pyarrow")
-@pytest.mark.needs("pyarrow")
 def test_parquet_is_read(tmp_path):
     columns = {
         "case": [7, 0],
@@ -133,7 +132,6 @@ def test_parquet_is_read(tmp_path):
     assert (second.id, second.truth, second.mask, second.group) == ("0", None, None, "")
 
 
-@pytest.mark.needs("pyarrow")
 @pytest.mark.needs("pyarrow")
 def test_damaged_parquet_is_told(tmp_path):
     path = parquet(tmp_path / "a.parquet", {"probabilities": ["x.npy"] * 50})

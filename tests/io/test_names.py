@@ -37,7 +37,8 @@ def test_an_unknown_ending_is_left_out_too():
         # nnU-Net
         ("BRATS_001.npz", "BRATS_001"),
         ("BRATS_001.nii.gz", "BRATS_001"),
-        ("BRATS_001_0000.nii.gz", "BRATS_001"),
+        ("slice_0000.nii.gz", "slice_0000"),
+        ("BRATS_001_trans.nii.gz", "BRATS_001"),
         ("case_0001.npz", "case_0001"),
         # MONAI
         ("spleen_7_seg.nii.gz", "spleen_7"),

@@ -46,6 +46,10 @@ class PromiseFlags:
         typer.Option(help="Limit instead the share of accepted cases whose Dice is below this."),
     ] = None
     delta: Annotated[float, typer.Option(help="Probability that the promise is broken.")] = 0.05
+    start_coverage: Annotated[
+        float,
+        typer.Option(help="Where the search begins, fixed before a loss is seen; lower for hard targets."),
+    ] = 0.5
     estimator: Annotated[str, typer.Option(help="Column of the confidence.")] = "sdc"
     loss_column: Annotated[str, typer.Option(help="Column of the loss; else one minus 'dice'.")] = "loss"
     patients: Annotated[
@@ -151,6 +155,7 @@ def _calibration(promise: PromiseFlags, reference: Path | None) -> Any:
         promise.patients,
         promise.predictor,
         confidences,
+        promise.start_coverage,
     )
 
 

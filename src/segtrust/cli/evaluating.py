@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from segtrust.cli.console import progress_bar
-from segtrust.cli.options import CaseFlags, ReadFlags, RunFlags, with_options
+from segtrust.cli.options import ReadFlags, RunFlags, TruthFlags, with_options
 from segtrust.cli.scoring import HowFlags, deciding, job_of, patterns_of, table_run, tell_failures
 from segtrust.errors import ParameterError
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from segtrust.engine.score_table import Scored
     from segtrust.io.cases import DataSet
     from segtrust.io.structures import LabelScheme
+    from segtrust.io.tables import Table
 
 __all__ = ["EVALUATE_EPILOG", "evaluate"]
 
@@ -33,15 +34,9 @@ _JUDGING = "How it is judged"
 
 
 @dataclass
-class TruthFlags(CaseFlags):
-    """Which files belong to a case, the truth among them."""
+class SetFlags(TruthFlags):
+    """Which files belong to a case, of several sets."""
 
-    truth: Annotated[
-        Path | None, typer.Option(help="Folder of the truths, named as the maps.", rich_help_panel=_FILES)
-    ] = None
-    truth_pattern: Annotated[
-        str | None, typer.Option(help="Names of the truths: '{case}_gt.png'.", rich_help_panel=_FILES)
-    ] = None
     ood: Annotated[
         list[str] | None,
         typer.Option(
@@ -97,12 +92,12 @@ def evaluate(
     predictions: Annotated[
         list[Path],
         typer.Argument(
-            help="Maps as for `score`; or folders that hold 'predictions' and 'masks' (or 'labels')."
+            help="Maps as for `score`; folders of 'predictions' and 'masks' (or 'labels'); a table of scores."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for tables, figures and report.")],
     how: JudgeFlags,
-    files: TruthFlags,
+    files: SetFlags,
     read: ReadFlags,
     run: RunFlags,
 ) -> None:
@@ -111,30 +106,59 @@ def evaluate(
     Writes the score table, risk-coverage curves, AURC with intervals, coverage at the risk of all cases,
     paired tests and bound statistics, for other sets (--ood) beside them.
     """
-    from segtrust.engine.score_table import score_cases
+    from segtrust.engine.score_table import failures_beside, read_scores
     from segtrust.report.evaluation import tables_for_people, write_evaluation
     from segtrust.report.runs import mark_running, open_run, write_run
 
     open_run(output, command="evaluate")
     mark_running(output, command="evaluate")
+    table = read_scores(predictions[0]) if len(predictions) == 1 else None
+    if table is None:
+        scored = _scored_now(predictions, output, (how, files, read, run))
+    else:
+        scored = _scored_before(table, how)
+    failures_path = failures_beside(output / "scores.parquet", None)
+    scored = _with_lost(scored, how, failures_path)
+    sets = _by_set([row for row in scored.rows if row["loss"] is not None])
+    if not sets:
+        tell_failures(scored.failures, failures_path, nothing=True)
+        raise ParameterError(f"{predictions[0]}: expected cases to judge, got none.")
+    tables = write_evaluation(output, sets, _evaluation(how, scored.rows[0]))
+    parameters = {"sets": {name: len(rows) for name, rows in sets.items()}, "failed": len(scored.failures)}
+    write_run(output, command="evaluate", parameters=parameters, seconds=scored.seconds)
+    _tell(scored, tables, tables_for_people(tables), output, as_json=run.as_json)
+    tell_failures(scored.failures, failures_path, quiet=run.as_json)
+
+
+def _scored_now(
+    predictions: Sequence[Path], output: Path, flags: tuple[JudgeFlags, SetFlags, ReadFlags, RunFlags]
+) -> Scored:
+    """Score the cases of all sets."""
+    from segtrust.engine.score_table import score_cases
+
+    how, files, read, run = flags
     found = _all_sets(predictions, files, with_truth=how.losses is None)
     job = replace(job_of(how, read), with_truth=how.losses is None)
     with progress_bar("cases", len(found.cases)) as advance:
         table = table_run(output / "scores.parquet", run, advance)
-        scored = score_cases(found, job, table, finish=_finishing(how, _scheme(read, found)))
-    scored = _with_lost(scored, how, table.failures_path)
-    sets = _by_set([row for row in scored.rows if row["loss"] is not None])
-    if not sets:
-        tell_failures(scored.failures, table.failures_path, nothing=True)
-    judged = _evaluation(how, [each.name for each in job.estimators])
-    tables = write_evaluation(output, sets, judged)
-    parameters = {"sets": {name: len(rows) for name, rows in sets.items()}, "failed": len(scored.failures)}
-    write_run(output, command="evaluate", parameters=parameters, seconds=scored.seconds)
-    _tell(scored, tables, tables_for_people(tables), output, as_json=run.as_json)
-    tell_failures(scored.failures, table.failures_path, quiet=run.as_json)
+        return score_cases(found, job, table, finish=_finishing(how, _scheme(read, found)))
 
 
-def _all_sets(paths: Sequence[Path], files: TruthFlags, *, with_truth: bool) -> DataSet:
+def _scored_before(table: Table, how: JudgeFlags) -> Scored:
+    """Take the rows of a table of scores, such as that of an array of jobs, merged."""
+    from segtrust.engine.score_table import Scored
+
+    if how.losses is None and not {"loss", how.loss} & set(table.columns):
+        raise ParameterError(
+            "losses: expected a table with losses. Score with --truth, or give them: --losses."
+        )
+    is_judged = "loss" in table.columns and how.losses is None
+    rows = table.rows if is_judged else _finishing(how, None)(table.rows)
+    named = tuple({**row, "set": row.get("set") or _FIRST} for row in rows)
+    return Scored(named, (), 0.0)
+
+
+def _all_sets(paths: Sequence[Path], files: SetFlags, *, with_truth: bool) -> DataSet:
     """Find the cases of all sets, each under a name that tells its set."""
     others = _named(files.ood, "ood")
     truths = dict(_named(files.ood_truth, "ood-truth"))
@@ -157,7 +181,7 @@ def _named(texts: Sequence[str] | None, option: str) -> list[tuple[str, Path]]:
     return [(name, Path(path)) for name, _, path in pairs]
 
 
-def _one_set(paths: Sequence[Path], files: TruthFlags, truth: Path | None, *, with_truth: bool) -> DataSet:
+def _one_set(paths: Sequence[Path], files: SetFlags, truth: Path | None, *, with_truth: bool) -> DataSet:
     from segtrust.io.cases import DataSet
     from segtrust.io.datasets import different_names, with_prefix
 
@@ -169,14 +193,11 @@ def _one_set(paths: Sequence[Path], files: TruthFlags, truth: Path | None, *, wi
     return found
 
 
-def _cases_of(path: Path, files: TruthFlags, truth: Path | None, *, with_truth: bool) -> DataSet:
+def _cases_of(path: Path, files: SetFlags, truth: Path | None, *, with_truth: bool) -> DataSet:
     from segtrust.io.datasets import find_cases, with_layout, with_masks, with_truths
-    from segtrust.io.names import Pattern
 
     maps, beside = with_layout(path)
     patterns = patterns_of(files)
-    if files.truth_pattern is not None:
-        patterns = replace(patterns, truth=Pattern(files.truth_pattern))
     found = find_cases([maps], patterns, allow_pickle=files.allow_pickle)
     if files.mask_dir is not None:
         found = with_masks(found, files.mask_dir, patterns)
@@ -230,7 +251,7 @@ def _finishing(how: JudgeFlags, scheme: LabelScheme | None) -> Callable[[Sequenc
     given = None if how.losses is None else read_losses(how.losses, how.loss_column, scheme)
     if how.loss not in ("dice", "iou"):
         raise ParameterError(f"loss: expected 'dice' or 'iou', got {how.loss!r}.")
-    decide = list if how.policy is None else deciding(how.policy)
+    decide = list if how.policy is None else deciding(how)
 
     def loss_of(row: Mapping[str, Any]) -> float | None:
         if given is None:
@@ -247,12 +268,18 @@ def _by_set(rows: Sequence[Any]) -> dict[str, list[Any]]:
     return found
 
 
-def _evaluation(how: JudgeFlags, estimators: Sequence[str]) -> Any:
+def _evaluation(how: JudgeFlags, row: Mapping[str, Any]) -> Any:
+    """Judge the estimators that were asked for, or all that the rows have."""
+    from segtrust.confidence.registry import ESTIMATORS
     from segtrust.experiments.evaluation import Evaluation
     from segtrust.selective.resample import Bootstrap
 
+    asked = ESTIMATORS if how.estimators == "all" else [name.strip() for name in how.estimators.split(",")]
+    estimators = tuple(name for name in asked if name in row)
+    if not estimators:
+        raise ParameterError(f"estimators: expected some that were scored, got {how.estimators!r}.")
     return Evaluation(
-        tuple(estimators),
+        estimators,
         drop_empty=how.drop_empty_truth,
         by_patient=how.patients,
         bootstrap=Bootstrap(resamples=how.resamples),

@@ -18,7 +18,7 @@ import typer
 
 from segtrust.errors import ParameterError
 
-__all__ = ["CaseFlags", "DigestKind", "PartFlags", "ReadFlags", "RunFlags", "with_options"]
+__all__ = ["CaseFlags", "DigestKind", "PartFlags", "ReadFlags", "RunFlags", "TruthFlags", "with_options"]
 
 
 def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -123,6 +123,18 @@ class CaseFlags:
     ] = None
     mask_pattern: Annotated[
         str | None, _option(panel=_FILES, help="Names of the masks: '{case}_seg.nii.gz'.")
+    ] = None
+
+
+@dataclass
+class TruthFlags(CaseFlags):
+    """Which files belong to a case, the truth among them."""
+
+    truth: Annotated[Path | None, _option(panel=_FILES, help="Folder of the truths, named as the maps.")] = (
+        None
+    )
+    truth_pattern: Annotated[
+        str | None, _option(panel=_FILES, help="Names of the truths: '{case}_gt.png'.")
     ] = None
 
 

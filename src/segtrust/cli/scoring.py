@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from segtrust.cli.console import progress_bar
-from segtrust.cli.options import CaseFlags, DigestKind, PartFlags, ReadFlags, RunFlags, with_options
+from segtrust.cli.options import (
+    CaseFlags,
+    DigestKind,
+    PartFlags,
+    ReadFlags,
+    RunFlags,
+    TruthFlags,
+    with_options,
+)
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -48,6 +56,9 @@ class HowFlags:
     policy: Annotated[
         Path | None, typer.Option(help="Add what this policy decides: accept, defer, no finding.")
     ] = None
+    predictor: Annotated[
+        str, typer.Option(help="Which model made the maps; a policy's promise holds for its own.")
+    ] = ""
     calibrate_maps: Annotated[
         Path | None, typer.Option(help="Recalibrate the maps first: a saved scaling (JSON).")
     ] = None
@@ -65,7 +76,7 @@ def score(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The table: .parquet, .csv or .json.")],
     how: HowFlags,
-    files: CaseFlags,
+    files: TruthFlags,
     read: ReadFlags,
     run: PartFlags,
 ) -> None:
@@ -78,14 +89,24 @@ def score(
     from segtrust.engine.run import part_of
     from segtrust.engine.score_table import score_cases
 
-    found = find_data(predictions, files)
-    job = job_of(how, read)
-    finish = list if how.policy is None else deciding(how.policy)
+    found = with_truth_of(find_data(predictions, files), files)
+    job = replace(job_of(how, read), with_truth=bool(found.cases) and all(each.truth for each in found.cases))
+    finish = list if how.policy is None else deciding(how)
     count = len(part_of(found.cases, run.part_id, run.num_parts))
     with progress_bar("cases", count) as advance:
         table = table_run(output, run, advance)
         scored = score_cases(found, job, table, finish=finish)
+    if how.policy is not None and not run.as_json:
+        for policy in _policies(how).values():
+            typer.echo(str(policy.for_predictor(how.predictor)))
     tell(scored, table, as_json=run.as_json)
+
+
+def with_truth_of(found: DataSet, files: TruthFlags) -> DataSet:
+    """Give the cases their truths, where a folder of them is given."""
+    from segtrust.io.datasets import with_truths
+
+    return found if files.truth is None else with_truths(found, files.truth, patterns_of(files))
 
 
 def find_data(paths: Sequence[Path], files: CaseFlags) -> DataSet:
@@ -102,8 +123,8 @@ def patterns_of(files: CaseFlags) -> Any:
     from segtrust.io.datasets import Patterns
     from segtrust.io.names import Pattern
 
-    maps, masks = (None if each is None else Pattern(each) for each in (files.pattern, files.mask_pattern))
-    return Patterns(maps, masks)
+    texts = (files.pattern, files.mask_pattern, getattr(files, "truth_pattern", None))
+    return Patterns(*(None if each is None else Pattern(each) for each in texts))
 
 
 def job_of(how: HowFlags, read: ReadFlags) -> ScoreJob:
@@ -183,11 +204,11 @@ def _scaling(how: HowFlags, policies: Policies) -> Any:
     return of_policies[0] if of_policies else None
 
 
-def deciding(path: Path) -> Callable[..., Any]:
+def deciding(how: HowFlags) -> Callable[..., Any]:
     """Give what adds the decisions of a policy to rows."""
-    from segtrust.engine.decisions import decide_rows, load_policies
+    from segtrust.engine.decisions import decide_rows
 
-    return decide_rows(load_policies(path))
+    return decide_rows(_policies(how))
 
 
 def table_run(output: Path, run: RunFlags, advance: Callable[[int], object]) -> ScoreRun:

@@ -15,6 +15,7 @@ from segtrust.saved import check_format, plain, read_json, write_json
 from segtrust.selective.cases import CalibrationCases
 from segtrust.selective.certificate import Certificate
 from segtrust.selective.policy import Policy
+from segtrust.selective.procedure import Procedure
 from segtrust.selective.scoring import Scoring
 from segtrust.selective.structures import StructurePolicies, certify_structures
 from segtrust.selective.targets import Target
@@ -54,6 +55,8 @@ class Calibration:
         Which model made the maps, in words.
     reference
         Confidences of unlabelled cases by structure, for candidate thresholds.
+    start_coverage
+        Coverage at which the search for a threshold begins.
     """
 
     estimator: str
@@ -63,6 +66,7 @@ class Calibration:
     by_patient: bool = False
     predictor: str = ""
     reference: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    start_coverage: float = 0.5
 
 
 def calibrate_table(table: Table, how: Calibration) -> dict[str, tuple[Certificate, Scoring]]:
@@ -82,7 +86,13 @@ def calibrate_table(table: Table, how: Calibration) -> dict[str, tuple[Certifica
     scoring = scoring_of(table, how)
     table.column("case")  # or say that there is none
     cases = {name: _cases(table, name, how) for name in dict.fromkeys(structures_of(table))}
-    found = certify_structures(cases, how.targets, delta=how.delta, used_ids=scoring.seen_ids)
+    found = certify_structures(
+        cases,
+        how.targets,
+        delta=how.delta,
+        procedure=Procedure(start_coverages=(how.start_coverage,)),
+        used_ids=scoring.seen_ids,
+    )
     return {name: (certificate, scoring) for name, certificate in found.items()}
 
 
@@ -149,19 +159,18 @@ def save_policies(path: Path, found: Mapping[str, tuple[Certificate, Scoring]], 
     str
         What it promises, in words.
     """
+    names = {name: "" if list(found) == [FOREGROUND] else name for name in found}
     policies = {
-        name: Policy.from_certificate(certificate, scoring, structure=name if len(found) > 1 else "")
+        name: Policy.from_certificate(certificate, scoring, structure=names[name])
         for name, (certificate, scoring) in found.items()
     }
     whole = StructurePolicies(policies) if len(policies) > 1 else next(iter(policies.values()))
     path.parent.mkdir(parents=True, exist_ok=True)
     whole.save(path)
     confidences = {
-        name: sorted(row[scoring.estimator] for row in _rows_of(table, name))
+        names[name]: sorted(row[scoring.estimator] for row in _rows_of(table, name))
         for name, (_, scoring) in found.items()
     }
-    if len(policies) == 1:
-        confidences = {"": next(iter(confidences.values()))}
     digests = {policy.structure: policy.digest for policy in policies.values()}
     values = {"digests": digests, "confidences": confidences, "read": table.about.get("read", {})}
     write_json(reference_beside(path), {"format": _REFERENCE, **values})

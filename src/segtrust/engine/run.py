@@ -91,12 +91,27 @@ class Engine:
 
 
 def _free_memory() -> int:
-    """Bytes that can be had, those among them that the system keeps files in until somebody needs them."""
+    """Bytes that can be had, those among them that the system keeps files in until somebody needs them.
+
+    A container, or a job of a batch system, may have less than the machine.
+    """
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
+        free = next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
     except (OSError, ValueError, IndexError, StopIteration):
         return _USUAL_MEMORY
+    return min(free, _left_in_group(Path("/sys/fs/cgroup")) or free)
+
+
+def _left_in_group(folder: Path) -> int | None:
+    """Bytes that the group of this process may still take; ``None`` where nothing limits it."""
+    try:
+        most, used = (
+            int((folder / name).read_text(encoding="ascii")) for name in ("memory.max", "memory.current")
+        )
+    except (OSError, ValueError):  # "max" is no number
+        return None
+    return max(most - used, 1)
 
 
 def run_cases(

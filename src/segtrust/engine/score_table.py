@@ -17,7 +17,7 @@ from segtrust.engine.scoring import ScoreJob
 from segtrust.errors import ParameterError
 from segtrust.io.cases import DataSet
 from segtrust.io.nnunet import read_scheme
-from segtrust.io.tables import Table, check_ending, write_table
+from segtrust.io.tables import ENDINGS, Table, check_ending, read_table, write_table
 from segtrust.saved import plain
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "ScoreRun",
     "Scored",
     "failures_beside",
+    "read_scores",
     "score_cases",
     "settings_of",
     "write_failures",
@@ -129,6 +130,20 @@ def score_cases(
     write_table(run.out, Table.of(rows, about))
     write_failures(run.failures_path, failures)
     return Scored(rows, failures, time.perf_counter() - begin)
+
+
+def read_scores(path: Path) -> Table | None:
+    """Read a table of scores; ``None`` for what is none, such as a manifest, which lists files.
+
+    Examples
+    --------
+    >>> read_scores(Path("predictions")) is None
+    True
+    """
+    if path.suffix.lower() not in ENDINGS or not path.is_file():
+        return None
+    table = read_table(path)
+    return table if {"case", "structure", "k"} <= set(table.columns) else None
 
 
 def check_output(path: Path) -> None:

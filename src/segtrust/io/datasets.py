@@ -142,7 +142,7 @@ def _cases_in(folder: Path, patterns: Patterns) -> DataSet:
     if folds:
         found = [_of_group(_cases_in(each, patterns), each.parent.name) for each in folds]
         return sum(found, DataSet())
-    files = sorted(each for each in folder.iterdir() if is_data_file(each))
+    files = _data_files(folder)
     if patterns.probabilities is None and _is_without_maps(folder, files):
         return DataSet(unpaired=tuple(Unpaired(case_of(path), str(path), _WITHOUT_MAPS) for path in files))
     maps, masks = _told_apart(files, patterns)
@@ -150,6 +150,17 @@ def _cases_in(folder: Path, patterns: Patterns) -> DataSet:
         case for path in maps for case in _cases_of_file(path, _case_of(path, patterns.probabilities) or "")
     ]
     return _with(DataSet(tuple(cases)), masks, "mask", _case_names(masks, patterns.mask))
+
+
+def _data_files(folder: Path) -> list[Path]:
+    """Give the files of a folder that may hold maps or masks, or where there are none those one level below.
+
+    MONAI, for one, saves each case into a folder of its own.
+    """
+    entries = sorted(folder.iterdir())
+    here = [each for each in entries if is_data_file(each)]
+    below = [each for each in entries if each.is_dir() and not each.name.startswith(".")]
+    return here or sorted(file for each in below for file in each.iterdir() if is_data_file(file))
 
 
 def _of_group(found: DataSet, group: str) -> DataSet:
@@ -225,7 +236,7 @@ def with_truths(found: DataSet, folder: Path, patterns: Patterns | None = None) 
 def _with_folder(found: DataSet, folder: Path, role: str, pattern: Pattern | None) -> DataSet:
     if not folder.is_dir():
         raise PairingError(f"{folder}: expected a folder of masks, got none.")
-    files = sorted(each for each in folder.iterdir() if is_data_file(each))
+    files = _data_files(folder)
     return _with(found, files, role, _case_names(files, pattern))
 
 

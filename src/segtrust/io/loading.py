@@ -21,6 +21,9 @@ from segtrust.maps import Prediction
 __all__ = ["LoadedCase", "MaskKind", "ReadOptions", "load_case"]
 
 
+_MOST_AXES = 3
+
+
 class MaskKind(StrEnum):
     """Which mask is scored."""
 
@@ -144,6 +147,12 @@ def _structures(volume: Volume, path: Path, options: ReadOptions) -> Sequence[St
         )
     if options.channel is not None:
         return [Structure(f"channel {options.channel}", options.channel, values=options.labels)]
+    long_axes = [length for length in volume.shape if length > 1]
+    if volume.has_channels is None and len(long_axes) > _MOST_AXES:
+        raise WrongContentError(
+            f"{path}: expected a map of at most {_MOST_AXES} dimensions, got {volume.shape}. If the "
+            "first axis are channels, say which: --channel."
+        )
     return [Structure(values=options.labels)]
 
 

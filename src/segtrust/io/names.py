@@ -19,10 +19,12 @@ _ENDINGS = (
     *(".nii", ".npz", ".npy", ".mha", ".mhd", ".nrrd", ".nhdr", ".h5", ".hdf5", ".zarr", ".dcm"),
     *(".png", ".tif", ".tiff", ".bmp", ".webp", ".jpg", ".jpeg"),
 )
-_MAP_WORDS = "probabilities|probability|probs|prob|softmax|sigmoid|predictions|prediction|preds|pred|output"
-_MASK_WORDS = "segmentation|seg|masks|mask|labels|label|groundtruth|ground_truth|truth|gt"
+_MAP_WORDS = (
+    "probabilities|probability|probs|prob|softmax|sigmoid|predictions|prediction|preds|pred|output|trans"
+)
+_MASK_WORDS = "segmentation|seg|masks?|labels?|ground_?truth|truth|gt"
 _MASK = re.compile(rf"(?<=.)[_\-. ](?:{_MASK_WORDS})(?:_\d+)?$", re.IGNORECASE)
-_ROLE = re.compile(rf"(?<=.)[_\-. ](?:{_MAP_WORDS}|{_MASK_WORDS}|0000)(?:_\d+)?$", re.IGNORECASE)
+_ROLE = re.compile(rf"(?<=.)[_\-. ](?:{_MAP_WORDS}|{_MASK_WORDS})(?:_\d+)?$", re.IGNORECASE)
 
 
 def _ending_of(name: str) -> str:
@@ -52,11 +54,8 @@ def case_of(path: Path) -> str:
 
     Examples
     --------
-    >>> [
-    ...     case_of(Path(name))
-    ...     for name in ("a_prob.nii.gz", "benign (1)_mask.png", "b_seg.nii.gz", "c_0000.png")
-    ... ]
-    ['a', 'benign (1)', 'b', 'c']
+    >>> [case_of(Path(name)) for name in ("a_prob.nii.gz", "benign (1)_mask.png", "b_seg.nii.gz")]
+    ['a', 'benign (1)', 'b']
     """
     return _ROLE.sub("", stem_of(path))
 
