@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import math
 import sys
+import time
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from segtrust.engine.chunks import spread_over_dask
@@ -90,11 +92,16 @@ class _Fleet:
     distributed: Any
     client: Any
     work: Work
+    _asked: float = field(default=-math.inf, init=False)
+    _threads: int = field(default=1, init=False)
 
     @property
     def threads(self) -> int:
-        """Cases that can be worked on at the same time; it may change from moment to moment."""
-        return max(1, sum(map(int, self.client.nthreads().values())))
+        """Cases that can be worked on at the same time; it may change, and is asked for once a second."""
+        now = time.monotonic()
+        if now - self._asked > 1.0:
+            self._asked, self._threads = now, max(1, sum(map(int, self.client.nthreads().values())))
+        return self._threads
 
     @property
     def memory(self) -> int:
