@@ -117,7 +117,8 @@ def test_another_file_is_refused_and_left_as_it_was(tmp_path, content):
 
 
 def test_a_diary_of_another_version_is_named(tmp_path):
-    (tmp_path / "diary").write_bytes(b'{"format": "segtrust-journal-0", "made_with": {}}\n')
+    line = b'{"case": "a", "rows": [{"sdc": 0.5}]}\n'
+    (tmp_path / "diary").write_bytes(b'{"format": "segtrust-journal-0", "made_with": {}}\n' + line)
     with pytest.raises(SavedStateError, match="of another version of segtrust"):
         found(tmp_path / "diary")
 
@@ -155,3 +156,14 @@ def test_a_second_run_is_refused_until_the_first_is_dead(tmp_path):
             os.kill(first.pid, signal.SIGKILL)
     with Journal(path, {}) as journal:
         assert journal.find("a", []) == Outcome("a", ({"sdc": 0.5},))
+
+
+def test_a_diary_without_results_may_be_begun_anew(tmp_path):
+    """Nothing is lost, and whoever was told to say more can say it."""
+    failed = Outcome("a", failure=Failure("a", "a.h5", "WrongContentError", "say which by --key"))
+    with Journal(tmp_path / "diary", {"key": None}) as journal:
+        journal.add(failed, [1])
+    with Journal(tmp_path / "diary", {"key": "p"}) as journal:
+        journal.add(Outcome("a", ({"sdc": 0.5},)), [1])
+    with pytest.raises(ParameterError, match="begun with key 'p', not None"):
+        Journal(tmp_path / "diary", {"key": None}).__enter__()

@@ -112,7 +112,9 @@ def test_parts_have_lists_of_their_own_and_one_of_them_tells_what_has_no_partner
     told = DataSet(found.cases, (Unpaired("x", "labels/x.png", "alone"),))
     for part in range(2):
         score_cases(told, JOB, ScoreRun(tmp_path / f"part-{part}.csv", Engine(), part=part, parts=2))
-    listed = [[row["case"] for row in read_table(tmp_path / f"failures-{part}.csv").rows] for part in (0, 1)]
+    listed = [
+        [row["case"] for row in read_table(tmp_path / f"part-{part}.failures.csv").rows] for part in (0, 1)
+    ]
     assert listed == [["x"], ["case_005"]]
 
 
@@ -222,3 +224,20 @@ def test_killed_parts_that_went_on_are_merged_into_the_table_of_an_unbroken_run(
     assert lines(tmp_path / "merged/scores.csv") == lines(tmp_path / "one/scores.csv")
     for name in ("failures.csv", "scores.csv.about.json"):
         assert (tmp_path / "merged" / name).read_bytes() == (tmp_path / "one" / name).read_bytes()
+
+
+def test_two_tables_in_one_folder_keep_their_lists(maps, tmp_path):
+    (maps / "case_002.npy").write_bytes(b"")
+    assert run(maps, tmp_path / "first.csv").failures
+    other = tmp_path / "others"
+    other.mkdir()
+    np.save(other / "a.npy", np.full((3, 4), 0.5))
+    assert not run(other, tmp_path / "second.csv").failures
+    listed = read_table(tmp_path / "failures.csv").rows
+    assert [(row["case"], row["table"]) for row in listed] == [("case_002", "first.csv")]
+
+
+def test_a_table_without_rows_has_columns(tmp_path):
+    (tmp_path / "a.npy").write_bytes(b"")
+    run(tmp_path, tmp_path / "out/scores.csv")
+    assert (tmp_path / "out/scores.csv").read_text() == "case,structure\n"

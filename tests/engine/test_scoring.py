@@ -9,6 +9,7 @@ import segtrust as st
 from segtrust.calibration.scaling import PlattScaling
 from segtrust.confidence import IdealDice, PatchLevel, SoftDice
 from segtrust.engine.scoring import ScoreJob
+from segtrust.io.cases import CaseFiles
 from segtrust.io.loading import MaskKind, ReadOptions
 from segtrust.io.places import Place
 from segtrust.maps import EmptyPolicy
@@ -226,3 +227,21 @@ def test_ctrl_c_is_no_failure_of_a_case(tmp_path):
     np.save(tmp_path / "a.npy", blob(6).prediction.probabilities)
     with pytest.raises(KeyboardInterrupt):
         ScoreJob((Broken(KeyboardInterrupt()),))(files_of(tmp_path / "a.npy"))
+
+
+def test_rounding_beyond_the_ends_is_cut_off_and_nothing_else(tmp_path):
+    p = np.array([[1.0000001, 0.25], [-1e-9, 0.75]], np.float32)
+    np.save(tmp_path / "a.npy", p)
+    job = ScoreJob((SoftDice(),))
+    (row,) = job(CaseFiles("a", Place(tmp_path / "a.npy"))).rows
+    assert row["sdc"] == st.soft_dice_confidence(np.clip(p, 0, 1))
+    np.save(tmp_path / "a.npy", p + np.float32(0.001))
+    assert "expected probabilities in [0, 1]" in job(CaseFiles("a", Place(tmp_path / "a.npy"))).failure.reason
+
+
+def test_rows_say_which_mask_was_scored(tmp_path):
+    np.save(tmp_path / "a.npy", np.full((2, 3), 0.75))
+    np.save(tmp_path / "m.npy", np.ones((2, 3), np.uint8))
+    job, case = ScoreJob((SoftDice(),)), CaseFiles("a", Place(tmp_path / "a.npy"))
+    assert job(case).rows[0]["mask"] == "threshold"
+    assert job(case.having("mask", Place(tmp_path / "m.npy"))).rows[0]["mask"] == "delivered"

@@ -29,7 +29,7 @@ def rows(n, seed=0, structure="organ", **more):
             "amsp": rng.random(),
             "loss": loss[i],
             "truth_ratio": 0.0 if i == 0 else 0.2,
-            "relative_error": None if i == 1 else 1e-4 * (i + 1),
+            "relative_error": float("nan") if i == 1 else 1e-4 * (i + 1),
             "shape": "4×5",
             **more,
         }

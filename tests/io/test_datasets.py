@@ -111,8 +111,10 @@ def test_truths_and_maps_without_each_other_are_told(folder):
 def test_masks_of_another_folder(folder):
     found = find_cases([folder("a.npy", "b.npy")])
     masked = with_masks(found, folder("a.png", "c.png", inside="masks"))
-    assert masks_of(masked) == {"a": "a.png", "b": None}
-    assert told(masked) == {"c": "a mask without a probability map"}
+    assert masks_of(masked) == {"a": "a.png"}
+    reasons = told(masked)
+    assert reasons.pop("c") == "a mask without a probability map"
+    assert reasons["b"].startswith("expected its mask in")
 
 
 def test_a_folder_that_is_none_is_told(folder, tmp_path):
@@ -261,3 +263,15 @@ def test_a_folder_for_each_case_is_looked_into(tmp_path):
         np.save(tmp_path / case / f"{case}_trans.npy", np.full((3, 4), 0.5))
     (tmp_path / "empty").mkdir()
     assert [case.id for case in find_cases([tmp_path]).cases] == ["a", "b"]
+
+
+def test_numbers_after_words_tell_cases_apart(folder):
+    for word in ("pred", "output", "seg", "frame"):
+        names = [f"{word}_a_{word}_{i}.npy" for i in range(3)] + [f"{word}_0000.npy"]
+        found = find_cases([folder(*names, inside=word)])
+        assert len(found.cases) == 4, found.unpaired
+
+
+def test_a_folder_that_is_given_twice_counts_once(folder):
+    here = folder("a.npy", "b.npy")
+    assert len(find_cases([here, here]).cases) == 2

@@ -10,6 +10,7 @@ import pytest
 from segtrust.errors import (
     GeometryError,
     NotBinaryError,
+    NotNormalisedError,
     ParameterError,
     UnknownNameError,
     WrongContentError,
@@ -373,3 +374,26 @@ def test_four_axes_without_a_word_on_channels_are_refused(tmp_path):
         list(load_case(case, ReadOptions()))
     (loaded,) = load_case(case, ReadOptions(channel=2))
     assert loaded.prediction.shape == (4, 5, 6)
+
+
+def test_regions_without_names_are_not_taken_for_a_softmax(tmp_path):
+    """The first region would be taken for the background, and its complement be scored."""
+    p = np.random.default_rng(0).random((3, 4, 5, 6)).astype(np.float32)
+    np.savez_compressed(tmp_path / "a.npz", probabilities=p)
+    case = CaseFiles("a", Place(tmp_path / "a.npz"))
+    with pytest.raises(NotNormalisedError, match=r"a\.npz: expected a softmax.*--names.*--channel"):
+        list(load_case(case, ReadOptions()))
+    (loaded,) = load_case(case, ReadOptions(channel=0))
+    assert (loaded.prediction.probabilities == p[0]).all()
+    assert loaded.structure == "channel 0"
+
+
+@pytest.mark.needs("nibabel")
+def test_labels_given_as_a_map_are_refused(tmp_path):
+    import nibabel
+
+    labels = np.zeros((4, 5, 6), np.uint8)
+    labels[1:3] = 1
+    nibabel.save(nibabel.Nifti1Image(labels, np.eye(4)), tmp_path / "a.nii.gz")
+    with pytest.raises(WrongContentError, match="got 0 and 1, which are labels"):
+        list(load_case(CaseFiles("a", Place(tmp_path / "a.nii.gz")), ReadOptions()))

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from segtrust.errors import UnsafeFileError
+from segtrust.errors import GeometryError, UnsafeFileError
 from segtrust.io.grids import Grid
 from segtrust.io.resampling import resampled_labels
 from segtrust.io.volumes import Volume
@@ -16,7 +16,7 @@ LABELS = np.random.default_rng(0).integers(0, 4, (5, 6, 7))
 HERE = {"spacing": (1.0, 1.5, 2.0), "origin": (3.0, -4.0, 5.0), "direction": (1, 0, 0, 0, 1, 0, 0, 0, 1)}
 ELSEWHERE = {
     "spacing": (0.7, 0.9, 1.3),
-    "origin": (9.0, -4.5, 4.0),
+    "origin": (11.0, -4.5, 4.0),
     "direction": (-1, 0, 0, 0, 1, 0, 0, 0, 1),
 }
 
@@ -40,15 +40,15 @@ def test_labels_are_those_of_itk(dtype):
     import SimpleITK
 
     labels = LABELS.astype(dtype)
-    target = Grid.of_itk((8, 9, 10), **ELSEWHERE)
+    target = Grid.of_itk((10, 12, 16), **ELSEWHERE)
     found = resampled_labels(volume_of(labels, Grid.of_itk((5, 6, 7), **HERE)), target)
     wanted = SimpleITK.Resample(
         image_of(labels, HERE),
-        image_of(np.zeros((8, 9, 10), np.uint8), ELSEWHERE),
+        image_of(np.zeros((10, 12, 16), np.uint8), ELSEWHERE),
         SimpleITK.Transform(),
         SimpleITK.sitkNearestNeighbor,
     )
-    assert found.shape == (8, 9, 10)
+    assert found.shape == (10, 12, 16)
     assert (found == SimpleITK.GetArrayFromImage(wanted)).all()
     assert len(np.unique(found)) == 4
 
@@ -56,7 +56,7 @@ def test_labels_are_those_of_itk(dtype):
 @pytest.mark.parametrize("dtype", [">i2", ">f4", "f2", "?"])
 def test_types_that_itk_does_not_know_are_read_all_the_same(dtype):
     labels = (LABELS % 2).astype(dtype)
-    here, there = Grid.of_itk((5, 6, 7), **HERE), Grid.of_itk((8, 9, 10), **ELSEWHERE)
+    here, there = Grid.of_itk((5, 6, 7), **HERE), Grid.of_itk((10, 12, 16), **ELSEWHERE)
     plain = resampled_labels(volume_of((LABELS % 2).astype(np.uint8), here), there)
     assert (resampled_labels(volume_of(labels, here), there) == plain).all()
 
@@ -80,9 +80,13 @@ def test_the_same_grid_changes_nothing():
     assert (resampled_labels(volume_of(LABELS, grid), grid) == LABELS).all()
 
 
-def test_outside_is_background():
+def test_labels_outside_of_the_map_are_refused():
+    """They would be lost, and a Dice without them be too high."""
+    here = Grid.of_itk((5, 6, 7), **HERE)
     far = Grid.of_itk((5, 6, 7), spacing=(1, 1, 1), origin=(1000, 0, 0))
-    assert not resampled_labels(volume_of(LABELS, Grid.of_itk((5, 6, 7), **HERE)), far).any()
+    with pytest.raises(GeometryError, match=r"a\.nii\.gz: .* got 165 of 165 labelled pixels outside of it"):
+        resampled_labels(volume_of(LABELS, here), far)
+    assert not resampled_labels(volume_of(0 * LABELS, here), far).any()
 
 
 def test_slices_are_resampled_too():

@@ -198,7 +198,7 @@ def triage(
         table = table_run(output / "scores.csv", run, advance)
         scored = score_cases(found, job, table, finish=decide_rows(policies))
     decided = _triage(scored, policies, how)
-    write_lists(output, scored.rows, decided.decisions, link=how.link)
+    write_lists(output, scored.rows, decided.decisions, link=how.link, failures=scored.failures)
     if run.as_json:
         typer.echo(json.dumps(_as_values(decided, policies, scored.failures) | {"output": str(output)}))
     else:

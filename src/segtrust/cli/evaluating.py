@@ -240,7 +240,7 @@ def _with_lost(scored: Scored, how: JudgeFlags, path: Path) -> Scored:
     if not lost:
         return scored
     failures = (*scored.failures, *lost)
-    write_failures(path, failures)
+    write_failures(path, failures, "scores.parquet")
     return replace(scored, failures=failures)
 
 

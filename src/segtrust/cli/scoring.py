@@ -169,6 +169,8 @@ def _estimators(how: HowFlags, policies: Policies) -> tuple[ConfidenceEstimator,
     from segtrust.selective.scoring import Scoring
 
     names = [name.strip() for name in how.estimators.split(",") if name.strip()]
+    if not names:
+        raise ParameterError("estimators: expected at least one name, got none.")
     if names == ["all"]:
         names = list(_NOTHING_TO_LEARN)
     asked = {name: estimator_of(Scoring(name, empty=how.empty)) for name in names}

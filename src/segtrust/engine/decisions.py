@@ -25,6 +25,8 @@ Policies = Mapping[str, Policy]
 
 def load_policies(path: Path) -> Policies:
     """Read a policy, or one of several structures."""
+    if not path.is_file():
+        raise PolicyError(f"{path}: expected a policy, got no such file.")
     saved = read_json(path, error=PolicyError)
     several = isinstance(saved, Mapping) and "policies" in saved
     if several:

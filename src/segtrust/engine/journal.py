@@ -91,7 +91,7 @@ class Journal:
                 f"{self.path}: expected an output that no other run writes, got one of {_owner(file)}. Wait "
                 "for its end, or choose another output."
             )
-        whole = self._read(file) if self.resume else 0
+        whole = self._read(file) if self.resume and _has_rows(file) else 0
         file.truncate(whole)
         if not whole:
             self._write({"format": _FORMAT, "made_with": plain(dict(self.made_with), "made_with")})
@@ -148,6 +148,15 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[bytes, dict[str, Any]]]:
         if not isinstance(values, dict):
             return
         yield line, values
+
+
+def _has_rows(file: IO[bytes]) -> bool:
+    """Tell whether a file may hold results: a diary without any may be begun anew, whatever its settings."""
+    file.seek(0)
+    first = file.readline()
+    if not first.startswith(_BEGINNING[: len(first)]):
+        return True  # another file, which is refused
+    return any(values.get("rows") for _, values in _lines(file))
 
 
 def _owner(file: IO[bytes]) -> str:

@@ -31,8 +31,9 @@ def merge_tables(paths: Sequence[Path], output: Path) -> tuple[Table, list[Failu
     merged = Table.of([row for _, _, table in parts for row in table.rows], settings)
     write_table(output, merged)
     failed = [failures_beside(path, number) for number, path, _ in parts]
-    failures = [Failure(**row) for path in failed if path.exists() for row in read_table(path).rows]
-    write_failures(failures_beside(output, None), failures)
+    listed = [row for path in failed if path.exists() for row in read_table(path).rows]
+    failures = [Failure(row["case"], row["file"], row["kind"], row["reason"]) for row in listed]
+    write_failures(failures_beside(output, None), failures, output.name)
     return merged, failures
 
 

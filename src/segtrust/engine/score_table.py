@@ -14,7 +14,7 @@ from segtrust.engine.journal import Journal
 from segtrust.engine.outcomes import Failure, Row
 from segtrust.engine.run import Engine, part_of, run_cases
 from segtrust.engine.scoring import ScoreJob
-from segtrust.errors import ParameterError
+from segtrust.errors import ParameterError, SegtrustError
 from segtrust.io.cases import DataSet
 from segtrust.io.nnunet import read_scheme
 from segtrust.io.tables import ENDINGS, Table, check_ending, read_table, write_table
@@ -38,8 +38,8 @@ PART = "part"
 
 
 def failures_beside(table: Path, part: int | None) -> Path:
-    """Give the list of what failed in a run, or in one part of it."""
-    return table.with_name("failures.csv" if part is None else f"failures-{part}.csv")
+    """Give the list of what failed in the runs of a folder, or in one part of a run."""
+    return table.with_name("failures.csv" if part is None else f"{table.stem}.failures.csv")
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,8 @@ def score_cases(
     outcomes = run_cases(job, cases, engine=run.engine, journal=journal, advance=run.advance)
     rows = tuple(finish([row for outcome in outcomes.values() for row in outcome.rows]))
     failures = _failures(outcomes.values(), found if run.part == 0 else DataSet())
-    write_table(run.out, Table.of(rows, about))
-    write_failures(run.failures_path, failures)
+    write_table(run.out, Table.of(rows, about) if rows else Table(("case", "structure"), (), about))
+    write_failures(run.failures_path, failures, run.out.name)
     return Scored(rows, failures, time.perf_counter() - begin)
 
 
@@ -166,12 +166,26 @@ def _failures(outcomes: Any, found: DataSet) -> tuple[Failure, ...]:
     return (*failed, *map(Failure.of_unpaired, found.unpaired))
 
 
-def write_failures(path: Path, failures: Sequence[Failure]) -> None:
-    """List what failed; a list of an earlier run is removed where nothing did."""
-    if failures:
-        write_table(path, Table.of([failure.row() for failure in failures]))
+def write_failures(path: Path, failures: Sequence[Failure], table: str) -> None:
+    """List what failed in the making of a table; what failed in that of others in the folder stays.
+
+    Where nothing is left to tell there is no such file.
+    """
+    own = [{**failure.row(), "table": table} for failure in failures]
+    others = [row for row in _listed(path) if row.get("table", table) != table]
+    kept = [row for row in others if path.with_name(str(row["table"])).exists()]
+    if own or kept:
+        write_table(path, Table.of([*kept, *own]))
     else:
         path.unlink(missing_ok=True)
+
+
+def _listed(path: Path) -> Sequence[Row]:
+    """Give the rows of a list that is there; one that cannot be read is written anew."""
+    try:
+        return read_table(path).rows if path.exists() else ()
+    except SegtrustError:
+        return ()
 
 
 def settings_of(job: ScoreJob) -> dict[str, Any]:

@@ -6,14 +6,15 @@ import math
 import time
 import traceback
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from segtrust.calibration.scaling import Scaling
 from segtrust.confidence.base import ConfidenceEstimator
-from segtrust.confidence.score import assess_map
+from segtrust.confidence.score import Assessment, assess_map
 from segtrust.engine.outcomes import Failure, Outcome, Row
-from segtrust.errors import PairingError, SegtrustError
+from segtrust.errors import PairingError, ProbabilityRangeError, SegtrustError
 from segtrust.io.cases import CaseFiles
 from segtrust.io.digests import Digest, digest_of
 from segtrust.io.loading import LoadedCase, ReadOptions, load_case
@@ -23,6 +24,8 @@ from segtrust.maps import EmptyPolicy, Prediction
 from segtrust.risks import overlap
 
 __all__ = ["ScoreJob"]
+
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -65,13 +68,7 @@ class ScoreJob:
 
     def _row(self, loaded: LoadedCase, files: CaseFiles) -> Row:
         prediction = self._calibrated(loaded.prediction)
-        source = open_map(
-            prediction.probabilities,
-            prediction.mask,
-            threshold=prediction.threshold,
-            source=str(files.probabilities),
-        )
-        found = assess_map(source, self.estimators)
+        found = self._assessed(prediction, str(files.probabilities))
         bounds = found.bounds
         row = {
             "case": files.id,
@@ -84,12 +81,24 @@ class ScoreJob:
             **{name: float(getattr(bounds, name)) for name in ("mu", "lam", "s", "lower", "upper")},
             "relative_error": float(bounds.relative_error),
             "foreground_ratio": float(found.foreground_ratio),
+            "mask": "threshold" if prediction.mask is None else "delivered",
             "mask_difference": _difference(loaded),
             "shape": "×".join(map(str, prediction.shape)),
             "spacing_mm": "×".join(f"{each:g}" for each in prediction.spacing_mm or ()),
             "file": str(files.probabilities),
         }
         return row | (self._overlaps(loaded) if self.with_truth else {})
+
+    def _assessed(self, prediction: Prediction, source: str) -> Assessment:
+        """Score a map; one that is beyond 0 or 1 by rounding alone is cut off there."""
+        p, mask, threshold = prediction.probabilities, prediction.mask, prediction.threshold
+        try:
+            return assess_map(open_map(p, mask, threshold=threshold, source=source), self.estimators)
+        except ProbabilityRangeError:
+            if not _is_rounded(p):
+                raise
+        cut = np.clip(p, 0, 1)
+        return assess_map(open_map(cut, mask, threshold=threshold, source=source), self.estimators)
 
     def _calibrated(self, prediction: Prediction) -> Prediction:
         return prediction if self.scaling is None else self.scaling.calibrate(prediction)
@@ -111,6 +120,13 @@ class ScoreJob:
             "iou": float(found.tversky(1.0, 1.0, self.empty)),
             "truth_ratio": truth_pixels / math.prod(loaded.truth.shape),
         }
+
+
+def _is_rounded(p: Any) -> bool:
+    """Whether a map in memory leaves [0, 1] by no more than single floats round."""
+    if not isinstance(p, np.ndarray) or p.dtype.kind != "f":
+        return False
+    return bool(p.min() >= -_ROUNDING and p.max() <= 1 + _ROUNDING)
 
 
 def _difference(loaded: LoadedCase) -> float | None:

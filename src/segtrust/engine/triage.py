@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from segtrust.engine.decisions import Policies
-from segtrust.engine.outcomes import Row
+from segtrust.engine.outcomes import Failure, Row
 from segtrust.io.names import stem_of
 from segtrust.io.places import Place
 from segtrust.io.tables import Table, write_table
@@ -82,18 +82,30 @@ def check_drift(
     return found
 
 
-def write_lists(out: Path, rows: Sequence[Row], decisions: Mapping[str, Decision], *, link: bool) -> None:
+def write_lists(
+    out: Path,
+    rows: Sequence[Row],
+    decisions: Mapping[str, Decision],
+    *,
+    link: bool,
+    failures: Sequence[Failure] = (),
+) -> None:
     """Write a list of cases for each decision, and links to their files if wanted.
 
-    Those whose confidence is farthest below their threshold, or least above it, come first.
+    Those whose confidence is farthest below their threshold, or least above it, come first; then those that
+    gave no result, with the reason.
     """
+    reasons = {each.case: {"file": each.file, "reason": each.reason} for each in failures}
     by_margin = sorted(rows, key=lambda row: row["margin"])
     for decision in Decision:
         name = str(decision).replace(" ", "_")
         cases = [case for case, each in decisions.items() if each is decision]
         chosen = [row for row in by_margin if decisions[row["case"]] is decision]
         known = {row["case"] for row in chosen}
-        listed = chosen + [{"case": case} for case in cases if case not in known]
+        lost = [case for case in cases if case not in known]
+        listed = chosen + [
+            {"case": each, "decision": str(decision), **reasons.get(each, {})} for each in lost
+        ]
         write_table(out / f"{name}.csv", Table.of(listed) if listed else Table(("case",), ()))
         if link:
             _link(out / name, chosen)

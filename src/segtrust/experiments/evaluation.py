@@ -274,7 +274,7 @@ def _comparisons(found: EvaluatedSet, how: Evaluation) -> Iterator[Row]:
 
 
 def _bounds(found: EvaluatedSet) -> Row:
-    errors = [row["relative_error"] for row in found.rows if row.get("relative_error") is not None]
+    errors = [each for row in found.rows if (each := row.get("relative_error")) is not None and each == each]
     return {
         **_key(found),
         "cases": len(errors),

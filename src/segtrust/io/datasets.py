@@ -65,7 +65,7 @@ def find_cases(
     """
     chosen = patterns or Patterns()
     found = DataSet()
-    for path in paths:
+    for path in {path.resolve(): path for path in paths}.values():
         pickled = allow_pickle and path.is_file()
         found = found + (_cases_of_pickle(path) if pickled else _cases_at(path, chosen))
     found = _without_doubles(found)
@@ -215,22 +215,26 @@ def _case_names(files: Iterable[Path], pattern: Pattern | None) -> dict[str, lis
 
 
 def with_masks(found: DataSet, folder: Path, patterns: Patterns | None = None) -> DataSet:
-    """Give each case the delivered mask of its name in a folder."""
-    return _with_folder(found, folder, "mask", (patterns or Patterns()).mask)
+    """Give each case the delivered mask of its name in a folder; cases without one are told."""
+    return _complete(_with_folder(found, folder, "mask", (patterns or Patterns()).mask), "mask", folder)
 
 
 def with_truths(found: DataSet, folder: Path, patterns: Patterns | None = None) -> DataSet:
     """Give each case the truth of its name in a folder; cases without one are told."""
-    complete = _with_folder(found, folder, "truth", (patterns or Patterns()).truth)
+    return _complete(_with_folder(found, folder, "truth", (patterns or Patterns()).truth), "truth", folder)
+
+
+def _complete(found: DataSet, role: str, folder: Path) -> DataSet:
+    """Leave out, and tell, cases that lack a file."""
     missing = [
         Unpaired(
-            case.id, str(case.probabilities), f"expected its truth in {folder}, got no file of that name"
+            case.id, str(case.probabilities), f"expected its {role} in {folder}, got no file of that name"
         )
-        for case in complete.cases
-        if case.truth is None
+        for case in found.cases
+        if getattr(case, role) is None
     ]
-    cases = tuple(case for case in complete.cases if case.truth is not None)
-    return DataSet(cases, complete.unpaired + tuple(missing))
+    cases = tuple(case for case in found.cases if getattr(case, role) is not None)
+    return DataSet(cases, found.unpaired + tuple(missing))
 
 
 def _with_folder(found: DataSet, folder: Path, role: str, pattern: Pattern | None) -> DataSet:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -88,9 +88,10 @@ def open_dicomseg(path: Path, key: str | None = None) -> Volume:
         _check_kind(path, dataset)
         found = _segmentation(path, dataset)
     if dataset.SegmentationType == "LABELMAP":
-        return Volume(path, found.grid.shape, found.dtype, lambda _: found.load(0), False, found.grid)
+        volume = Volume(path, found.grid.shape, found.dtype, lambda _: found.load(0), False, found.grid)
+        return replace(volume, is_cropped=True)
     shape = (len(found.names), *found.grid.shape)
-    return Volume(path, shape, found.dtype, found.load, True, found.grid, found.names)
+    return Volume(path, shape, found.dtype, found.load, True, found.grid, found.names, is_cropped=True)
 
 
 def _read(path: Path, **options: Any) -> Any:

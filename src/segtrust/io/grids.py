@@ -74,6 +74,12 @@ class Grid:
         finest = np.sqrt((self.affine[:3, :3] ** 2).sum(0)).min()
         return float(np.sqrt((apart**2).sum(1)).max() / finest)
 
+    def shares_pixels_with(self, other: Grid) -> bool:
+        """Tell whether two grids are parts of one: their pixels coincide where they overlap."""
+        step = np.linalg.inv(self.affine) @ other.affine
+        apart = step[:3, 3] - np.round(step[:3, 3])
+        return bool(np.abs(step[:3, :3] - np.eye(3)).max() < 1e-3 and np.abs(apart).max() < _TOLERANCE)
+
     @property
     def lengths(self) -> tuple[int, ...]:
         """Pixels along x, y and z; a slice has one along z."""

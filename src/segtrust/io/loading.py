@@ -8,20 +8,28 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from segtrust.errors import GeometryError, ParameterError, WrongContentError
 from segtrust.io.cases import CaseFiles
 from segtrust.io.grids import check_same_grid
+from segtrust.io.labels import mask_of_values
 from segtrust.io.nnunet import check_channels, read_scheme, scheme_beside
 from segtrust.io.places import Place
 from segtrust.io.readers import open_volume
 from segtrust.io.structures import LabelScheme, Structure
 from segtrust.io.volumes import Volume
+from segtrust.kernels.classes import check_normalised
 from segtrust.maps import Prediction
 
 __all__ = ["LoadedCase", "MaskKind", "ReadOptions", "load_case"]
 
 
 _MOST_AXES = 3
+_NO_NAMES = (
+    "No dataset.json tells what its channels are: if they are regions, give one (--names), or choose a "
+    "channel (--channel)."
+)
 
 
 class MaskKind(StrEnum):
@@ -105,10 +113,21 @@ def load_case(files: CaseFiles, options: ReadOptions) -> Iterator[LoadedCase]:
     labels = [_labels(each, volume, options) for each in (files.mask, files.truth)]
     for structure in structures:
         p = _without_unit_axes(structure.probabilities(volume))
+        _refuse_labels(p, volume)
         masks = [None if each is None else each.mask_of(structure, tuple(p.shape)) for each in labels]
         scored = masks[0] if options.mask is MaskKind.DELIVERED else None
         prediction = Prediction(p, scored, options.threshold, files.id, _spacing(volume, len(p.shape)))
         yield LoadedCase(structure.name, prediction, masks[0], masks[1])
+
+
+def _refuse_labels(p: Any, volume: Volume) -> None:
+    """Refuse a mask that was given as a map: in an image with a place in space 1 of 255 means 1."""
+    is_integer = str(p.dtype) in ("uint8", "uint16") and isinstance(p, np.ndarray)
+    if is_integer and volume.grid is not None and p.size and p.max() == 1:
+        raise WrongContentError(
+            f"{volume.path}: expected probabilities, times 255 where they are 8-bit numbers, got 0 and 1, "
+            "which are labels. Give the map, and the mask by --mask-dir; or save probabilities as floats."
+        )
 
 
 def _in_memory(volume: Volume) -> Volume:
@@ -166,13 +185,17 @@ def _scheme(volume: Volume, path: Path, options: ReadOptions) -> LabelScheme | N
     if volume.channel_names:
         names = tuple((name, (i + 1,)) for i, name in enumerate(volume.channel_names))
         return LabelScheme(names, is_regions=True)
-    return scheme_beside(path) or _numbered(volume, path)
+    return scheme_beside(path) or _numbered(volume, path, options)
 
 
-def _numbered(volume: Volume, path: Path) -> LabelScheme | None:
-    """Give numbers to the classes of nnU-Net where no names are to be had, as with TotalSegmentator."""
-    if path.suffix.lower() != ".npz" or volume.shape[0] < 2:
+def _numbered(volume: Volume, path: Path, options: ReadOptions) -> LabelScheme | None:
+    """Give numbers to the classes of nnU-Net where no names are to be had, as with TotalSegmentator.
+
+    Only a softmax has a background: what is none is refused, or its first region would be taken for that.
+    """
+    if path.suffix.lower() != ".npz" or volume.shape[0] < 2 or options.channel is not None:
         return None
+    check_normalised(volume.read(), source=str(path), remedy=_NO_NAMES)
     names = tuple((f"class {i}", (i,)) for i in range(1, volume.shape[0]))
     return LabelScheme(names, is_regions=False)
 
@@ -189,9 +212,10 @@ class _Labels:
 
     values: Any
     source: str
+    names: tuple[str, ...] = ()
 
     def mask_of(self, structure: Structure, shape: tuple[int, ...]) -> Any:
-        mask = _without_unit_axes(structure.mask(self.values, self.source), ndim=len(shape))
+        mask = _without_unit_axes(self._whole_mask(structure), ndim=len(shape))
         if tuple(mask.shape) != shape:
             raise GeometryError(
                 f"{self.source}: expected the shape of the map, {shape}, got {tuple(mask.shape)}. Look "
@@ -199,18 +223,41 @@ class _Labels:
             )
         return mask
 
+    def _whole_mask(self, structure: Structure) -> Any:
+        """Give the mask of a structure, from labels, or from the segment of its name or number."""
+        if not self.names:
+            return structure.mask(self.values, self.source)
+        names, number = self.names, structure.channel or 0
+        at = names.index(structure.name) if structure.name in names else number
+        if at >= len(names):
+            raise WrongContentError(
+                f"{self.source}: expected a segment for {structure.name!r}, got {', '.join(names)}."
+            )
+        return mask_of_values(self.values[at], None, self.source)
+
 
 def _labels(place: Place | None, volume: Volume, options: ReadOptions) -> _Labels | None:
     """Read a mask or a truth, on the grid of the map."""
     if place is None:
         return None
-    found = _one_image(open_volume(place))
-    if options.resample and found.grid is not None and volume.grid is not None:
+    opened = open_volume(place)
+    names = opened.channel_names if opened.has_channels and opened.shape[0] > 1 else ()
+    found = opened if names else _one_image(opened)
+    if found.grid is not None and volume.grid is not None and _may_be_moved(found, volume, options):
         from segtrust.io.resampling import resampled_labels
 
-        return _Labels(resampled_labels(found, volume.grid), str(place))
+        parts = [_channel(found, i) for i in range(len(names))] or [found]
+        moved = [resampled_labels(each, volume.grid) for each in parts]
+        return _Labels(np.stack(moved) if names else moved[0], str(place), names)
     check_same_grid(volume.grid, found.grid, (str(volume.path), str(place)))
-    return _Labels(found.read(), str(place))
+    return _Labels(found.read(), str(place), names)
+
+
+def _may_be_moved(labels: Volume, volume: Volume, options: ReadOptions) -> bool:
+    """Whether labels are brought to the grid of the map: if asked, or if only empty slices are absent."""
+    if options.resample or labels.grid is None or volume.grid is None:
+        return options.resample
+    return (labels.is_cropped or volume.is_cropped) and volume.grid.shares_pixels_with(labels.grid)
 
 
 def _one_image(volume: Volume) -> Volume:
@@ -222,7 +269,11 @@ def _one_image(volume: Volume) -> Volume:
             f"{volume.path}: expected one image of labels, got {volume.shape[0]} channels. Save labels as "
             "whole numbers."
         )
-    return replace(volume, shape=volume.shape[1:], load=lambda _: volume.read(0), has_channels=False)
+    return _channel(volume, 0)
+
+
+def _channel(volume: Volume, number: int) -> Volume:
+    return replace(volume, shape=volume.shape[1:], load=lambda _: volume.read(number), has_channels=False)
 
 
 def _without_unit_axes(values: Any, ndim: int = 0) -> Any:

@@ -22,9 +22,9 @@ _ENDINGS = (
 _MAP_WORDS = (
     "probabilities|probability|probs|prob|softmax|sigmoid|predictions|prediction|preds|pred|output|trans"
 )
-_MASK_WORDS = "segmentation|seg|masks?|labels?|ground_?truth|truth|gt"
-_MASK = re.compile(rf"(?<=.)[_\-. ](?:{_MASK_WORDS})(?:_\d+)?$", re.IGNORECASE)
-_ROLE = re.compile(rf"(?<=.)[_\-. ](?:{_MAP_WORDS}|{_MASK_WORDS})(?:_\d+)?$", re.IGNORECASE)
+_MASK_WORDS = r"segmentation|seg|masks?|mask_\d+|labels?|ground_?truth|truth|gt"
+_MASK = re.compile(rf"(?<=.)[_\-. ](?:{_MASK_WORDS})$", re.IGNORECASE)
+_ROLE = re.compile(rf"(?<=.)[_\-. ](?:{_MAP_WORDS}|{_MASK_WORDS})$", re.IGNORECASE)
 
 
 def _ending_of(name: str) -> str:

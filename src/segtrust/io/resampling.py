@@ -6,11 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from segtrust.errors import GeometryError
 from segtrust.io.grids import Grid
 from segtrust.io.volumes import Volume, check_size
 from segtrust.optional import require
 
 __all__ = ["resampled_labels"]
+
+_ROUNDING = 0.05
+"""Pixels that headers round by."""
 
 
 def resampled_labels(labels: Volume, grid: Grid) -> Any:
@@ -18,15 +22,36 @@ def resampled_labels(labels: Volume, grid: Grid) -> Any:
 
     Masks and truths are brought to the grid of the map, never the probabilities: those are what the model
     said, and interpolation would blur them.
+
+    Labels beyond the grid would be lost, and are an error.
     """
     if labels.grid is None:
         return np.asarray(labels.read())
     check_size(labels.path, labels.bytes)
+    found = np.asarray(labels.read())
+    _refuse_outside(found, labels, grid)
     sitk = require("SimpleITK", extra="io")
-    image = _image(sitk, np.asarray(labels.read()), labels.grid)
+    image = _image(sitk, found, labels.grid)
     target = _image(sitk, np.zeros(grid.shape, np.uint8), grid)
-    found = sitk.Resample(image, target, sitk.Transform(3, sitk.sitkIdentity), sitk.sitkNearestNeighbor, 0)
-    return sitk.GetArrayFromImage(found).reshape(grid.shape)
+    moved = sitk.Resample(image, target, sitk.Transform(3, sitk.sitkIdentity), sitk.sitkNearestNeighbor, 0)
+    return sitk.GetArrayFromImage(moved).reshape(grid.shape)
+
+
+def _refuse_outside(values: Any, labels: Volume, grid: Grid) -> None:
+    """Refuse labels that lie where the map is not."""
+    if labels.grid is None:
+        return
+    places = np.argwhere(values.reshape(labels.grid.lengths[::-1]) != 0)[:, ::-1]
+    step = np.linalg.inv(grid.affine) @ labels.grid.affine
+    inside = places @ step[:3, :3].T + step[:3, 3]
+    margin = 0.5 + 0.5 * np.abs(step[:3, :3]).sum(axis=1) + _ROUNDING  # half a pixel of each
+    beyond = (inside < -margin) | (inside > np.array(grid.lengths) - 1 + margin)
+    count = int(np.count_nonzero(beyond.any(axis=1)))
+    if count:
+        raise GeometryError(
+            f"{labels.path}: expected labels inside of the map, {grid}, got {count} of {len(places)} "
+            f"labelled pixels outside of it; they lie on {labels.grid}. Do both belong to one case?"
+        )
 
 
 def _image(sitk: Any, values: Any, grid: Grid) -> Any:

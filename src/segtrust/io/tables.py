@@ -28,7 +28,7 @@ ENDINGS = (".parquet", ".csv", ".json")
 TEXTS = frozenset(
     [
         *("case", "structure", "group", "split", "set", "shape", "spacing_mm", "file", "digest"),
-        *("decision", "policy", "kind", "reason"),
+        *("decision", "policy", "kind", "reason", "table", "mask"),
     ]
 )
 """Columns that hold text, also where it looks like a number: a case may be called 007."""

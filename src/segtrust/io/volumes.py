@@ -68,6 +68,8 @@ class Volume:
         Of each channel, where the file says them.
     lazy
         Whether `load` reads no pixels, so that an array larger than the memory is no danger.
+    is_cropped
+        Whether slices that hold nothing may be absent, as from DICOM segmentations.
     """
 
     path: Path | str
@@ -78,6 +80,7 @@ class Volume:
     grid: Grid | None = None
     channel_names: tuple[str, ...] = ()
     lazy: bool = False
+    is_cropped: bool = False
 
     @property
     def bytes(self) -> int:
