@@ -44,7 +44,8 @@ def _refuse_outside(values: Any, labels: Volume, grid: Grid) -> None:
     places = np.argwhere(values.reshape(labels.grid.lengths[::-1]) != 0)[:, ::-1]
     step = np.linalg.inv(grid.affine) @ labels.grid.affine
     inside = places @ step[:3, :3].T + step[:3, 3]
-    margin = 0.5 + 0.5 * np.abs(step[:3, :3]).sum(axis=1) + _ROUNDING  # half a pixel of each
+    pixel = np.maximum(np.abs(step[:3, :3]).sum(axis=1), 1.0)  # the larger one, of labels and map
+    margin = 0.5 * pixel + _ROUNDING
     beyond = (inside < -margin) | (inside > np.array(grid.lengths) - 1 + margin)
     count = int(np.count_nonzero(beyond.any(axis=1)))
     if count:
