@@ -18,7 +18,18 @@ from rich.progress import (
 )
 from rich.text import Text
 
-__all__ = ["new_console", "progress_bar"]
+__all__ = ["counted", "new_console", "progress_bar"]
+
+
+def counted(number: int, what: str) -> str:
+    """Give a number of things in words.
+
+    Examples
+    --------
+    >>> counted(1, "case"), counted(0, "case")
+    ('1 case', '0 cases')
+    """
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def new_console() -> Console:

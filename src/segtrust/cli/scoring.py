@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from segtrust.cli.console import progress_bar
+from segtrust.cli.console import counted, progress_bar
 from segtrust.cli.options import (
     CaseFlags,
     DigestKind,
@@ -231,7 +231,8 @@ def tell(scored: Scored, table: ScoreRun, *, as_json: bool) -> None:
         about = {"cases": cases, "failed": failed, "table": str(table.out), "seconds": scored.seconds}
         typer.echo(json.dumps(about | {"failures": [each.row() for each in scored.failures]}))
     else:
-        typer.echo(f"{cases} cases scored in {scored.seconds:.1f} s, {failed} failed. Table: {table.out}")
+        scored_cases = f"{counted(cases, 'case')} scored in {scored.seconds:.1f} s"
+        typer.echo(f"{scored_cases}, {failed} failed. Table: {table.out}")
     tell_failures(scored.failures, table.failures_path, quiet=as_json, nothing=not cases)
 
 
@@ -247,7 +248,8 @@ def tell_failures(
     if not quiet:
         for failure in failures[:_SHOWN]:
             typer.secho(f"  {failure.case}: {failure.reason}", err=True)
-        typer.secho(f"All {len(failures)} failures, with their reasons: {path}", err=True)
+        told = counted(len(failures), "failure")
+        typer.secho(f"{told}, with the reasons: {path}", err=True)
     raise typer.Exit(2 if nothing else 1)
 
 
