@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -140,8 +139,12 @@ def test_a_folder_that_may_not_be_written_to(maps, tmp_path):
         run(maps, tmp_path / "closed/scores.csv")
 
 
-def limit_files():
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+# A limit that a process sets itself: to set it between fork and exec is not safe beside the threads of JAX.
+SMALL_FILES = """
+import resource, runpy
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+runpy.run_module("segtrust", run_name="__main__", alter_sys=True)
+"""
 
 
 @LINUX
@@ -149,7 +152,8 @@ def test_a_disk_that_is_full_is_told_and_the_run_goes_on_when_there_is_room(maps
     run(maps, tmp_path / "other.csv")  # compiles what is needed, which could not be kept later
     arguments = ("score", maps, "-o", tmp_path / "scores.csv", "--estimators", "sdc")
     bare = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    done = segtrust(*arguments, preexec_fn=limit_files, env=bare)
+    command = [sys.executable, "-c", SMALL_FILES, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=bare)
     assert done.returncode == 2
     journal = tmp_path / ".scores.csv.journal"
     assert done.stderr == f"error: [Errno 27] File too large: '{journal}'\n"
