@@ -42,3 +42,48 @@ def test_scores_without_losses_cannot_be_judged(tmp_path):
     done = segtrust("evaluate", str(tmp_path / "scores.csv"), "-o", str(tmp_path / "out"))
     assert done.returncode == 2
     assert "expected a table with losses" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def scores(tmp_path_factory):
+    """A table with Dice and IoU of two cases."""
+    run, out = kept_run("plain"), tmp_path_factory.mktemp("scores") / "scores.csv"
+    done = segtrust("score", str(run.predictions), "--truth", str(run.labels), "-o", str(out))
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_a_table_is_judged_by_the_loss_that_is_asked_for(scores, tmp_path):
+    losses = {}
+    for loss in ("dice", "iou"):
+        done = segtrust("evaluate", str(scores), "--loss", loss, "-o", str(tmp_path / loss), "--json")
+        assert done.returncode == 0, done.stderr
+        losses[loss] = json.loads(done.stdout)["sets"][0]["mean_loss"]
+    with scores.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for loss, found in losses.items():
+        assert found == pytest.approx(sum(1 - float(row[loss]) for row in rows) / len(rows))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--truth", "labels"), "--truth: expected with maps only"),
+        (("--ood", "far=maps"), "--ood: expected with maps only"),
+        (("--estimators", "sdc,pla"), "estimators: expected some that were scored, got pla"),
+        (("--loss", "mse"), "loss: expected 'dice' or 'iou'"),
+    ],
+)
+def test_what_means_nothing_for_a_table_is_refused(scores, tmp_path, options, message):
+    done = segtrust("evaluate", str(scores), "-o", str(tmp_path / "out"), *options)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize("name", ["failures.csv", "cases.csv"])
+def test_an_output_that_would_be_lost_is_refused(tmp_path, name):
+    (tmp_path / "cases.csv").write_text("case,probabilities\na,a.npy\n")
+    done = segtrust("score", str(tmp_path / "cases.csv"), "-o", str(tmp_path / name))
+    assert done.returncode == 2
+    assert "expected another" in done.stderr
+    assert (tmp_path / "cases.csv").read_text().startswith("case,probabilities")

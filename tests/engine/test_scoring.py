@@ -1,6 +1,7 @@
 """Rows of the score table, against numbers that are computed by hand from the same arrays."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -235,6 +236,8 @@ def test_rounding_beyond_the_ends_is_cut_off_and_nothing_else(tmp_path):
     job = ScoreJob((SoftDice(),))
     (row,) = job(CaseFiles("a", Place(tmp_path / "a.npy"))).rows
     assert row["sdc"] == st.soft_dice_confidence(np.clip(p, 0, 1))
+    scaled = replace(job, scaling=PlattScaling(1.0, 0.0, n_cases=1))
+    assert scaled(CaseFiles("a", Place(tmp_path / "a.npy"))).failure is None
     np.save(tmp_path / "a.npy", p + np.float32(0.001))
     assert "expected probabilities in [0, 1]" in job(CaseFiles("a", Place(tmp_path / "a.npy"))).failure.reason
 

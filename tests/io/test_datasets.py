@@ -120,7 +120,7 @@ def test_masks_of_another_folder(folder):
 def test_a_folder_that_is_none_is_told(folder, tmp_path):
     found = find_cases([folder("a.npy")])
     for add in (with_masks, with_truths):
-        with pytest.raises(PairingError, match=f"^{tmp_path}/absent: expected a folder of masks, got none"):
+        with pytest.raises(PairingError, match=f"^{tmp_path}/absent: expected a folder of .*s, got none"):
             add(found, tmp_path / "absent")
 
 
@@ -275,3 +275,15 @@ def test_numbers_after_words_tell_cases_apart(folder):
 def test_a_folder_that_is_given_twice_counts_once(folder):
     here = folder("a.npy", "b.npy")
     assert len(find_cases([here, here]).cases) == 2
+
+
+def test_a_folder_of_masks_counts_alone(folder):
+    """Also where nnU-Net has left masks beside the maps: whoever names a folder means that one."""
+    here = folder("a.nii.gz", "b.nii.gz", inside="maps")
+    for case in ("a", "b"):
+        np.savez(here / f"{case}.npz", probabilities=np.zeros((2, 3, 4, 5), np.float32))
+    found = find_cases([here])
+    assert masks_of(found) == {"a": "a.nii.gz", "b": "b.nii.gz"}
+    masked = with_masks(found, folder("a.png", inside="masks"))
+    assert masks_of(masked) == {"a": "a.png"}
+    assert told(masked)["b"].startswith("expected its mask in")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from segtrust.errors import GeometryError
+from segtrust.errors import GeometryError, WrongContentError
 from segtrust.io.cases import CaseFiles
 from segtrust.io.loading import ReadOptions, load_case
 from segtrust.io.places import Place
@@ -48,3 +48,13 @@ def test_a_mask_where_the_map_is_not_is_refused(case, tmp_path):
     save(segmentation(full, "BINARY"), tmp_path / "mask.dcm")
     with pytest.raises(GeometryError, match="labelled pixels outside of it"):
         list(load_case(case[0], ReadOptions(regions=("each",))))
+
+
+def test_segments_are_never_taken_by_their_number(case, tmp_path):
+    """The second segment of a mask need not be the second of the map."""
+    masks = case[1]
+    save(segmentation(masks, "BINARY", names=("kidney", "Liver")), tmp_path / "mask.dcm")
+    (loaded,) = load_case(case[0], ReadOptions(regions=("liver",)))
+    assert loaded.delivered.sum() == masks[..., 1].sum(), "by its name, whatever its case"
+    with pytest.raises(WrongContentError, match="expected a segment called 'spleen', got kidney, Liver"):
+        list(load_case(case[0], ReadOptions(regions=("spleen",))))

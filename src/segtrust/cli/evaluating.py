@@ -12,7 +12,7 @@ import typer
 
 from segtrust.cli.console import progress_bar
 from segtrust.cli.options import ReadFlags, RunFlags, TruthFlags, with_options
-from segtrust.cli.scoring import HowFlags, deciding, job_of, patterns_of, table_run, tell_failures
+from segtrust.cli.scoring import USUAL, HowFlags, deciding, job_of, patterns_of, table_run, tell_failures
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -110,13 +110,16 @@ def evaluate(
     from segtrust.report.evaluation import tables_for_people, write_evaluation
     from segtrust.report.runs import mark_running, open_run, write_run
 
+    if how.loss not in ("dice", "iou"):
+        raise ParameterError(f"loss: expected 'dice' or 'iou', got {how.loss!r}.")
     open_run(output, command="evaluate")
     mark_running(output, command="evaluate")
     table = read_scores(predictions[0]) if len(predictions) == 1 else None
     if table is None:
         scored = _scored_now(predictions, output, (how, files, read, run))
     else:
-        scored = _scored_before(table, how)
+        _refuse_void(how, files, read)
+        scored = _scored_before(table, how, read)
     failures_path = failures_beside(output / "scores.parquet", None)
     scored = _with_lost(scored, how, failures_path)
     sets = _by_set([row for row in scored.rows if row["loss"] is not None])
@@ -144,18 +147,40 @@ def _scored_now(
         return score_cases(found, job, table, finish=_finishing(how, _scheme(read, found)))
 
 
-def _scored_before(table: Table, how: JudgeFlags) -> Scored:
-    """Take the rows of a table of scores, such as that of an array of jobs, merged."""
-    from segtrust.engine.score_table import Scored
+def _refuse_void(how: JudgeFlags, files: SetFlags, read: ReadFlags) -> None:
+    """Refuse options that say how maps are read, where there are none."""
+    given = {
+        "--truth": files.truth,
+        "--ood": files.ood,
+        "--ood-truth": files.ood_truth,
+        "--mask-dir": files.mask_dir,
+        "--policy": how.policy,
+        "--region": read.region,
+        "--channel": read.channel,
+    }
+    void = [name for name, value in given.items() if value is not None]
+    if void:
+        raise ParameterError(f"{void[0]}: expected with maps only, got it with a table of scores.")
 
+
+def _scored_before(table: Table, how: JudgeFlags, read: ReadFlags) -> Scored:
+    """Take the rows of a table of scores, such as that of an array of jobs, merged."""
+    from segtrust.engine.score_table import PART, Scored
+    from segtrust.io.nnunet import read_scheme
+
+    if PART in table.about:
+        raise ParameterError(
+            "expected a whole run, got a part of one. Put the parts together: segtrust merge."
+        )
     if how.losses is None and not {"loss", how.loss} & set(table.columns):
         raise ParameterError(
             "losses: expected a table with losses. Score with --truth, or give them: --losses."
         )
-    is_judged = "loss" in table.columns and how.losses is None
-    rows = table.rows if is_judged else _finishing(how, None)(table.rows)
-    named = tuple({**row, "set": row.get("set") or _FIRST} for row in rows)
-    return Scored(named, (), 0.0)
+    is_judged = how.losses is None and how.loss not in table.columns
+    finish = _finishing(how, None if read.names is None else read_scheme(read.names))
+    rows = table.rows if is_judged else finish(table.rows)
+    usual = {"file": "", "group": "", "shape": ""}
+    return Scored(tuple({**usual, **row, "set": row.get("set") or _FIRST} for row in rows), (), 0.0)
 
 
 def _all_sets(paths: Sequence[Path], files: SetFlags, *, with_truth: bool) -> DataSet:
@@ -164,6 +189,10 @@ def _all_sets(paths: Sequence[Path], files: SetFlags, *, with_truth: bool) -> Da
     truths = dict(_named(files.ood_truth, "ood-truth"))
     first = _one_set([*paths], files, files.truth, with_truth=with_truth)
     found = _of_set(first, _FIRST)
+    unknown = sorted(truths.keys() - {name for name, _ in others})
+    if unknown:
+        raise ParameterError(f"ood-truth: expected the name of a set given by --ood, got {unknown[0]!r}.")
+    files = replace(files, mask_dir=None)  # that of the first set
     for name in dict.fromkeys(name for name, _ in others):
         folders = [path for each, path in others if each == name]
         truth = truths.get(name)
@@ -230,9 +259,10 @@ def _with_lost(scored: Scored, how: JudgeFlags, path: Path) -> Scored:
     from segtrust.engine.outcomes import Failure
     from segtrust.engine.score_table import write_failures
 
+    where = "" if how.losses is None else f" in {how.losses}"
     lost = [
         Failure(
-            row["case"], row["file"], "NoLoss", f"expected the loss of {row['structure']} in {how.losses}"
+            row["case"], row["file"], "NoLoss", f"expected its loss ({row['structure']}){where}, got none"
         )
         for row in scored.rows
         if row["loss"] is None
@@ -249,13 +279,11 @@ def _finishing(how: JudgeFlags, scheme: LabelScheme | None) -> Callable[[Sequenc
     from segtrust.io.losses import read_losses
 
     given = None if how.losses is None else read_losses(how.losses, how.loss_column, scheme)
-    if how.loss not in ("dice", "iou"):
-        raise ParameterError(f"loss: expected 'dice' or 'iou', got {how.loss!r}.")
     decide = list if how.policy is None else deciding(how)
 
     def loss_of(row: Mapping[str, Any]) -> float | None:
         if given is None:
-            return 1.0 - float(row[how.loss])
+            return None if row[how.loss] is None else 1.0 - float(row[how.loss])
         return given.get((row["case"], row["structure"]), given.get((row["case"], "")))
 
     return lambda rows: decide([{**row, "loss": loss_of(row)} for row in rows])
@@ -276,8 +304,9 @@ def _evaluation(how: JudgeFlags, row: Mapping[str, Any]) -> Any:
 
     asked = ESTIMATORS if how.estimators == "all" else [name.strip() for name in how.estimators.split(",")]
     estimators = tuple(name for name in asked if name in row)
-    if not estimators:
-        raise ParameterError(f"estimators: expected some that were scored, got {how.estimators!r}.")
+    missing = [name for name in asked if name not in row]
+    if not estimators or (missing and how.estimators not in ("all", USUAL)):
+        raise ParameterError(f"estimators: expected some that were scored, got {', '.join(missing)}.")
     return Evaluation(
         estimators,
         drop_empty=how.drop_empty_truth,

@@ -89,6 +89,8 @@ def score(
     from segtrust.engine.run import part_of
     from segtrust.engine.score_table import score_cases
 
+    if output.resolve() in {path.resolve() for path in predictions}:
+        raise ParameterError(f"{output}: expected another file than what is read, or that would be lost.")
     found = with_truth_of(find_data(predictions, files), files)
     job = replace(job_of(how, read), with_truth=bool(found.cases) and all(each.truth for each in found.cases))
     finish = list if how.policy is None else deciding(how)

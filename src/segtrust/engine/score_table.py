@@ -14,7 +14,7 @@ from segtrust.engine.journal import Journal
 from segtrust.engine.outcomes import Failure, Row
 from segtrust.engine.run import Engine, part_of, run_cases
 from segtrust.engine.scoring import ScoreJob
-from segtrust.errors import ParameterError, SegtrustError
+from segtrust.errors import ParameterError, SegtrustError, WrongContentError
 from segtrust.io.cases import DataSet
 from segtrust.io.nnunet import read_scheme
 from segtrust.io.tables import ENDINGS, Table, check_ending, read_table, write_table
@@ -142,13 +142,18 @@ def read_scores(path: Path) -> Table | None:
     """
     if path.suffix.lower() not in ENDINGS or not path.is_file():
         return None
-    table = read_table(path)
+    try:
+        table = read_table(path)
+    except WrongContentError:
+        return None  # told by who reads it as what it is
     return table if {"case", "structure", "k"} <= set(table.columns) else None
 
 
 def check_output(path: Path) -> None:
     """Refuse a table that could not be written, before hours are spent on it."""
     check_ending(path)
+    if path.name.endswith("failures.csv"):
+        raise ParameterError(f"{path}: expected another name, got that of the list of failures.")
     if path.is_dir():
         raise ParameterError(f"{path}: expected the name of a table, got a folder.")
     try:
@@ -172,7 +177,7 @@ def write_failures(path: Path, failures: Sequence[Failure], table: str) -> None:
     Where nothing is left to tell there is no such file.
     """
     own = [{**failure.row(), "table": table} for failure in failures]
-    others = [row for row in _listed(path) if row.get("table", table) != table]
+    others = [row for row in _listed(path) if (row.get("table") or table) != table]
     kept = [row for row in others if path.with_name(str(row["table"])).exists()]
     if own or kept:
         write_table(path, Table.of([*kept, *own]))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import time
 import traceback
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from segtrust.calibration.scaling import Scaling
 from segtrust.confidence.base import ConfidenceEstimator
-from segtrust.confidence.score import Assessment, assess_map
+from segtrust.confidence.score import assess_map
 from segtrust.engine.outcomes import Failure, Outcome, Row
 from segtrust.errors import PairingError, ProbabilityRangeError, SegtrustError
 from segtrust.io.cases import CaseFiles
@@ -67,8 +67,24 @@ class ScoreJob:
         return Outcome(files.id, tuple(row | about | seconds for row in rows))
 
     def _row(self, loaded: LoadedCase, files: CaseFiles) -> Row:
+        """Score a map; one that is beyond 0 or 1 by rounding alone is cut off there."""
+        try:
+            return self._plain_row(loaded, files)
+        except ProbabilityRangeError:
+            if not _is_rounded(loaded.prediction.probabilities):
+                raise
+        cut = replace(loaded.prediction, probabilities=np.clip(loaded.prediction.probabilities, 0, 1))
+        return self._plain_row(replace(loaded, prediction=cut), files)
+
+    def _plain_row(self, loaded: LoadedCase, files: CaseFiles) -> Row:
         prediction = self._calibrated(loaded.prediction)
-        found = self._assessed(prediction, str(files.probabilities))
+        source = open_map(
+            prediction.probabilities,
+            prediction.mask,
+            threshold=prediction.threshold,
+            source=str(files.probabilities),
+        )
+        found = assess_map(source, self.estimators)
         bounds = found.bounds
         row = {
             "case": files.id,
@@ -88,17 +104,6 @@ class ScoreJob:
             "file": str(files.probabilities),
         }
         return row | (self._overlaps(loaded) if self.with_truth else {})
-
-    def _assessed(self, prediction: Prediction, source: str) -> Assessment:
-        """Score a map; one that is beyond 0 or 1 by rounding alone is cut off there."""
-        p, mask, threshold = prediction.probabilities, prediction.mask, prediction.threshold
-        try:
-            return assess_map(open_map(p, mask, threshold=threshold, source=source), self.estimators)
-        except ProbabilityRangeError:
-            if not _is_rounded(p):
-                raise
-        cut = np.clip(p, 0, 1)
-        return assess_map(open_map(cut, mask, threshold=threshold, source=source), self.estimators)
 
     def _calibrated(self, prediction: Prediction) -> Prediction:
         return prediction if self.scaling is None else self.scaling.calibrate(prediction)

@@ -196,7 +196,7 @@ def _over(group: Sequence[Row], how: Evaluation) -> Row:
     return {
         "case": group[0]["case"],
         "structure": ALL_STRUCTURES,
-        "group": group[0]["group"],
+        "group": group[0].get("group", ""),
         "k": sum(row["k"] for row in group),
         **{name: float(np.mean(_numbers(predicted, name))) for name in how.estimators},
         how.loss: float(np.mean(_numbers(there, how.loss))),

@@ -44,6 +44,10 @@ class CaseFiles:
         """Give the case with a mask or a truth."""
         return replace(self, mask=place) if role == "mask" else replace(self, truth=place)
 
+    def lacking(self, role: str) -> CaseFiles:
+        """Give the case without its mask or its truth."""
+        return replace(self, mask=None) if role == "mask" else replace(self, truth=None)
+
 
 @dataclass(frozen=True)
 class Unpaired:

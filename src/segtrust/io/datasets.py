@@ -239,9 +239,11 @@ def _complete(found: DataSet, role: str, folder: Path) -> DataSet:
 
 def _with_folder(found: DataSet, folder: Path, role: str, pattern: Pattern | None) -> DataSet:
     if not folder.is_dir():
-        raise PairingError(f"{folder}: expected a folder of masks, got none.")
+        raise PairingError(f"{folder}: expected a folder of {role}s, got none.")
     files = _data_files(folder)
-    return _with(found, files, role, _case_names(files, pattern))
+    # The folder alone counts: a mask beside the map is another one.
+    bare = DataSet(tuple(case.lacking(role) for case in found.cases), found.unpaired)
+    return _with(bare, files, role, _case_names(files, pattern))
 
 
 def _with(found: DataSet, files: Sequence[Path], role: str, of_case: Mapping[str, list[Path]]) -> DataSet:

@@ -26,6 +26,7 @@ __all__ = ["LoadedCase", "MaskKind", "ReadOptions", "load_case"]
 
 
 _MOST_AXES = 3
+_MOST_LABELS = 15
 _NO_NAMES = (
     "No dataset.json tells what its channels are: if they are regions, give one (--names), or choose a "
     "channel (--channel)."
@@ -121,12 +122,13 @@ def load_case(files: CaseFiles, options: ReadOptions) -> Iterator[LoadedCase]:
 
 
 def _refuse_labels(p: Any, volume: Volume) -> None:
-    """Refuse a mask that was given as a map: in an image with a place in space 1 of 255 means 1."""
+    """Refuse a mask that was given as a map: small whole numbers of an image in space are labels."""
     is_integer = str(p.dtype) in ("uint8", "uint16") and isinstance(p, np.ndarray)
-    if is_integer and volume.grid is not None and p.size and p.max() == 1:
+    if is_integer and volume.grid is not None and p.size and 1 <= p.max() <= _MOST_LABELS:
         raise WrongContentError(
-            f"{volume.path}: expected probabilities, times 255 where they are 8-bit numbers, got 0 and 1, "
-            "which are labels. Give the map, and the mask by --mask-dir; or save probabilities as floats."
+            f"{volume.path}: expected probabilities, times 255 where they are 8-bit numbers, got whole "
+            f"numbers up to {p.max()}, which are labels. Give the map, and the mask by --mask-dir; or save "
+            "probabilities as floats."
         )
 
 
@@ -224,15 +226,19 @@ class _Labels:
         return mask
 
     def _whole_mask(self, structure: Structure) -> Any:
-        """Give the mask of a structure, from labels, or from the segment of its name or number."""
+        """Give the mask of a structure, from labels, or from the segment of its name.
+
+        Never from that of its number: the second segment of a mask need not be the second of a map.
+        """
         if not self.names:
             return structure.mask(self.values, self.source)
-        names, number = self.names, structure.channel or 0
-        at = names.index(structure.name) if structure.name in names else number
-        if at >= len(names):
+        names = [name.casefold() for name in self.names]
+        if names.count(structure.name.casefold()) != 1:
             raise WrongContentError(
-                f"{self.source}: expected a segment for {structure.name!r}, got {', '.join(names)}."
+                f"{self.source}: expected a segment called {structure.name!r}, got {', '.join(self.names)}. "
+                "Name the structures alike: --names, --region."
             )
+        at = names.index(structure.name.casefold())
         return mask_of_values(self.values[at], None, self.source)
 
 
