@@ -60,7 +60,8 @@ def run_on_dask(
             yield from _outcomes(fleet, cases, fleet.memory if budget is None else budget)
     except (CancelledError, OSError) as error:
         raise WorkerError(
-            f"{address}: the scheduler is gone ({error}). Finished cases are kept; the same command goes on."
+            f"{address}: the scheduler is gone ({' '.join(str(error).split())}). Finished cases are kept; the "
+            "same command goes on."
         ) from error
 
 
