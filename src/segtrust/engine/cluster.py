@@ -59,9 +59,9 @@ def run_on_dask(
             fleet = _Fleet(distributed, client, work)
             yield from _outcomes(fleet, cases, fleet.memory if budget is None else budget)
     except (CancelledError, OSError) as error:
+        reason = " ".join(str(error).split())
         raise WorkerError(
-            f"{address}: the scheduler is gone ({' '.join(str(error).split())}). Finished cases are kept; the "
-            "same command goes on."
+            f"{address}: the scheduler is gone ({reason}). Finished cases are kept; the same command goes on."
         ) from error
 
 
