@@ -148,6 +148,7 @@ def test_a_policy_scores_as_it_was_calibrated(tmp_path):
     assert "expected the recalibration of the policy, got another" in other.stderr
 
 
+@pytest.mark.needs("pyarrow")
 def test_names_of_files_may_hold_anything(tmp_path):
     write_maps(tmp_path / "maps", 1)
     strange = os.fsdecode(b'\xc5ngstr\xf6m, "one".npy')

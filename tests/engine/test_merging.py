@@ -34,7 +34,9 @@ def rows(table):
     return [{**row, "seconds": 0} for row in table.rows]
 
 
-@pytest.mark.parametrize("ending", ["csv", "json", "parquet"])
+@pytest.mark.parametrize(
+    "ending", ["csv", "json", pytest.param("parquet", marks=pytest.mark.needs("pyarrow"))]
+)
 @pytest.mark.parametrize("parts", [2, 3, 8])
 def test_any_number_of_parts_in_any_order_is_the_whole(found, tmp_path, ending, parts):
     paths = [score_part(found, tmp_path, part, parts, ending=ending) for part in range(parts)]

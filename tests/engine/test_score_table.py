@@ -54,7 +54,9 @@ def test_rows_are_in_the_order_of_the_cases_and_say_what_they_were_made_with(map
     assert scored.seconds > 0
 
 
-@pytest.mark.parametrize("ending", ["csv", "json", "parquet"])
+@pytest.mark.parametrize(
+    "ending", ["csv", "json", pytest.param("parquet", marks=pytest.mark.needs("pyarrow"))]
+)
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_table_is_the_same_for_any_number_of_workers(maps, tmp_path, ending, workers):
     first = tmp_path / f"one/scores.{ending}"
