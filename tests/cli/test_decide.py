@@ -83,11 +83,21 @@ def test_a_manifest_that_names_a_truth_for_some_only(tmp_path):
     done = segtrust("evaluate", tmp_path / "cases.csv", "-o", tmp_path / "run", "--resamples", 100, "--json")
     assert done.returncode == 1, done.stderr
     (failure,) = parsed(done.stdout)["failed"]
-    assert "expected the truth of this case, got none" in failure["reason"]
+    assert (failure["case"], failure["kind"]) == ("case_000", "Unpaired")
+    assert "expected its truth, got none" in failure["reason"]
+    scores = tmp_path / "scores.csv"
+    assert segtrust("score", tmp_path / "cases.csv", "-o", scores).returncode == 0
+    assert [row["dice"] is None for row in read_table(scores).rows] == [True] + [False] * 8
+    lines[0] += "truths/case_000.npy"
+    (tmp_path / "cases.csv").write_text("\n".join(["case,probabilities,truth", *lines]))
+    assert segtrust("score", tmp_path / "cases.csv", "-o", scores).returncode == 0
+    assert not any(row["dice"] is None for row in read_table(scores).rows)
 
 
 def test_a_certified_policy_says_what_it_promises(data):
-    assert "Policy, certified: accept cases whose sdc confidence is at least" in data["promised"]
+    assert (
+        "Policy for foreground, certified: accept cases whose sdc confidence is at least" in data["promised"]
+    )
     assert "mean loss at most 0.42, with probability 0.95, for maps of fold 0" in data["promised"]
     assert (data["folder"] / "policy.reference.json").exists()
 
@@ -137,7 +147,7 @@ def test_triage_lists_links_and_keeps_the_promise_of_the_same_predictor(data, tm
     flatten(tmp_path / "new/case_007.npy", 0.2)
     done = triage(data, tmp_path / "new", tmp_path / "out", *FOLD, "--link")
     assert done.returncode == 0, done.stderr
-    assert "Policy, certified" in done.stdout
+    assert "Policy for foreground, certified" in done.stdout
     assert "do not differ demonstrably" in done.stdout
     lists = {name: read_table(tmp_path / f"out/{name}.csv") for name in ("accept", "defer", "no_finding")}
     assert sorted(case for table in lists.values() for case in table.column("case")) == [
@@ -155,11 +165,11 @@ def test_triage_with_another_predictor_is_estimated(data, tmp_path):
     for options in ((), ("--predictor", "ensemble")):
         done = triage(data, tmp_path / "new", tmp_path / "out", *options)
         assert done.returncode == 0, done.stderr
-        assert "Policy, estimated, not certified (made with fold 0, used with" in done.stdout
+        assert "Policy for foreground, estimated, not certified (made with fold 0, used with" in done.stdout
     told = parsed(triage(data, tmp_path / "new", tmp_path / "out", "--json").stdout)
-    assert told["standing"] == {"": "estimated"}
+    assert told["standing"] == {"foreground": "estimated"}
     assert sum(told["counts"].values()) == 12
-    assert told["drift"][""]["alarm"] is told["alarm"] is False
+    assert told["drift"]["foreground"]["alarm"] is told["alarm"] is False
 
 
 def test_drift_rings_the_alarm(data, tmp_path):

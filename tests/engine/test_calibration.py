@@ -108,7 +108,7 @@ def test_policies_and_their_reference_belong_together(tmp_path, structures):
     said = save_policies(path, calibrate_table(table, HOW), table)
     assert "ertified" in said
     policies = load_policies(path)
-    assert list(policies) == ([""] if structures == ("foreground",) else list(structures))
+    assert list(policies) == list(structures)
     reference = read_reference(reference_beside(path), policies)
     assert all(values == GRID.tolist() for values in reference.values())
     assert list(reference) == list(policies)

@@ -66,11 +66,14 @@ def test_each_structure_has_its_own_threshold():
     assert [each["decision"] for each in decided] == ["defer", "accept"]
 
 
-def test_a_structure_without_a_policy_is_refused():
+def test_structures_without_a_policy_are_refused_unless_there_are_others():
     with pytest.raises(
-        PolicyError, match=r"expected one that the policy is for \(liver, tumour\), got 'kidney'"
+        PolicyError, match=r"expected one that the policy is for \(liver, tumour\), got kidney"
     ):
         decide_rows(both().policies)([row(0.5, "kidney")])
+    kidney, liver = decide_rows(both().policies)([row(0.5, "kidney"), row(0.5, "liver")])
+    assert (kidney["decision"], kidney["margin"], kidney["policy"]) == ("", None, "")
+    assert liver["decision"]
 
 
 @pytest.mark.parametrize(

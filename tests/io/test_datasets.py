@@ -4,17 +4,11 @@ import numpy as np
 import pytest
 
 from segtrust.errors import PairingError, UnsafeFileError, WrongContentError
-from segtrust.io.datasets import (
-    Patterns,
-    _told_apart,
-    different_names,
-    find_cases,
-    with_layout,
-    with_masks,
-    with_prefix,
-    with_truths,
-)
+from segtrust.io.cases import DataSet
+from segtrust.io.datasets import Search, _told_apart, different_names, find_cases
+from segtrust.io.folders import FolderFile, Layout, layout_of
 from segtrust.io.names import Pattern
+from segtrust.io.pairing import only_with_truth, with_masks, with_truths
 from segtrust.io.places import Place
 from segtrust.io.readers import open_volume
 
@@ -101,11 +95,19 @@ def test_truths_and_maps_without_each_other_are_told(folder):
     found = find_cases([folder("a.npy", "b.npy")])
     truths = folder("b_gt.png", "c.png", inside="truths")
     judged = with_truths(found, truths)
-    assert [(case.id, case.truth.path.name) for case in judged.cases] == [("b", "b_gt.png")]
-    assert told(judged) == {
-        "a": f"expected its truth in {truths}, got no file of that name",
-        "c": "a truth without a probability map",
-    }
+    assert [(case.id, case.truth and case.truth.path.name) for case in judged.cases] == [
+        ("a", None),
+        ("b", "b_gt.png"),
+    ]
+    assert [case.id for case in only_with_truth(judged).cases] == ["b"]
+    assert (
+        told(only_with_truth(judged))
+        == told(judged)
+        == {
+            "a": f"expected its truth in {truths}, got no file of that name",
+            "c": "a truth without a probability map",
+        }
+    )
 
 
 def test_masks_of_another_folder(folder):
@@ -181,17 +183,18 @@ def pattern(text):
 )
 def test_patterns_tell_maps_from_masks(folder, maps, masks, found):
     maps_folder = folder("a_liver.nii.gz", "b_liver.nii.gz", "a_final.nii.gz", "a.nii.gz")
-    chosen = Patterns(pattern(maps), pattern(masks))
+    chosen = Search(pattern(maps), pattern(masks))
     assert masks_of(find_cases([maps_folder], chosen)) == found
 
 
 def test_patterns_of_other_folders(folder):
-    found = find_cases([folder("p1_map.npy")], Patterns(Pattern("{case}_map.npy")))
-    chosen = Patterns(mask=Pattern("seg_{case}.png"), truth=Pattern("{case}.reader1.png"))
-    masked = with_masks(found, folder("seg_p1.png", "seg_p2.png", "p1.png", inside="masks"), chosen)
+    found = find_cases([folder("p1_map.npy")], Search(Pattern("{case}_map.npy")))
+    masks = folder("seg_p1.png", "seg_p2.png", "p1.png", inside="masks")
+    masked = with_masks(found, masks, Pattern("seg_{case}.png"))
     assert masks_of(masked) == {"p1": "seg_p1.png"}
     assert told(masked) == {"p2": "a mask without a probability map"}
-    judged = with_truths(found, folder("p1.reader1.png", "p1.reader2.png", inside="truths"), chosen)
+    truths = folder("p1.reader1.png", "p1.reader2.png", inside="truths")
+    judged = with_truths(found, truths, Pattern("{case}.reader1.png"))
     assert judged.cases[0].truth.path.name == "p1.reader1.png"
 
 
@@ -232,20 +235,31 @@ def test_a_number_beyond_the_stack_is_told(tmp_path):
 
 
 def test_many_files_do_not_take_long(tmp_path):
-    files = sorted(tmp_path / f"case_{i:05}{ending}" for i in range(20_000) for ending in (".npz", ".nii.gz"))
-    maps, masks = _told_apart(files, Patterns())
-    assert len(maps) == len(masks) == 20_000
+    paths = sorted(tmp_path / f"case_{i:05}{ending}" for i in range(20_000) for ending in (".npz", ".nii.gz"))
+    maps, masks, truths = _told_apart([FolderFile(path, "", path) for path in paths], Search())
+    assert (len(maps), len(masks), len(truths)) == (20_000, 20_000, 0)
 
 
 def test_layouts_are_told_by_the_names_of_folders(folder, tmp_path):
     folder("a.npy", inside="data/predictions")
-    assert with_layout(tmp_path / "data") == (tmp_path / "data", None)
-    folder("a.png", inside="data/labelsTs")
-    assert with_layout(tmp_path / "data") == (tmp_path / "data/predictions", tmp_path / "data/labelsTs")
+    assert layout_of(tmp_path / "data") == Layout(tmp_path / "data")
+    folder("a.png", "c.png", inside="data/labelsTs")
+    assert layout_of(tmp_path / "data") == Layout(tmp_path / "data/predictions", tmp_path / "data/labelsTs")
+    found = find_cases([tmp_path / "data"])
+    assert [(case.id, case.mask, case.truth.path.name) for case in found.cases] == [("a", None, "a.png")]
+    assert told(found) == {"c": "a truth without a probability map"}
+
+
+def test_a_folder_of_truths_that_is_named_wins_over_the_layout(folder, tmp_path):
+    folder("a.npy", inside="data/predictions")
+    folder("a.png", "c.png", inside="data/labels")
+    found = find_cases([tmp_path / "data"], Search(truth_folder=folder("a.png", inside="second reader")))
+    assert found.cases[0].truth == Place(tmp_path / "second reader/a.png")
+    assert not found.unpaired
 
 
 def test_names_are_put_in_front(folder):
-    found = with_prefix(find_cases([folder("a.npz", "b.nii.gz")]), "site 1")
+    found = find_cases([folder("a.npz", "b.nii.gz")]).below("site 1")
     assert [case.id for case in found.cases] == ["site 1/a"]
     assert [each.case for each in found.unpaired] == ["site 1/b"]
 
@@ -287,3 +301,84 @@ def test_a_folder_of_masks_counts_alone(folder):
     masked = with_masks(found, folder("a.png", inside="masks"))
     assert masks_of(masked) == {"a": "a.png"}
     assert told(masked)["b"].startswith("expected its mask in")
+
+
+def test_truths_beside_maps_are_not_taken_for_delivered_masks(folder):
+    found = find_cases([folder("a_prob.png", "a_gt.png", "a_seg.png", "b_prob.png", "c_label.png")])
+    assert masks_of(found) == {"a": "a_seg.png", "b": None}
+    assert {case.id: case.truth and case.truth.path.name for case in found.cases} == {
+        "a": "a_gt.png",
+        "b": None,
+    }
+    assert told(found) == {"c": "a truth without a probability map"}
+
+
+def test_a_case_is_told_once_and_rightly(folder):
+    """A case without a mask has a map: its truth is not one without."""
+    search = Search(
+        mask_folder=folder("a.png", inside="masks"), truth_folder=folder("a.png", "b.png", inside="truths")
+    )
+    found = find_cases([folder("a.npy", "b.npy")], search)
+    assert [each.case for each in found.unpaired] == ["b"]
+    assert "its mask" in told(found)["b"]
+
+
+def test_several_folders_with_one_folder_of_truths(folder):
+    folders = [folder("a.npy", inside="first"), folder("b.npy", inside="second")]
+    found = find_cases(folders, Search(truth_folder=folder("a.png", "b.png", "c.png", inside="truths")))
+    assert {case.id: case.truth.path.name for case in found.cases} == {
+        "first/a": "a.png",
+        "second/b": "b.png",
+    }
+    assert told(found) == {"c": "a truth without a probability map"}
+
+
+def test_a_pattern_of_masks_in_a_folder_of_their_own_does_not_count_beside_the_maps(folder):
+    search = Search(masks=Pattern("{case}.png"), mask_folder=folder("a.png", inside="masks"))
+    found = find_cases([folder("a.png")], search)
+    assert [case.probabilities.path.parent.name for case in found.cases] == ["maps"]
+    assert masks_of(found) == {"a": "a.png"}
+
+
+def test_files_that_say_only_what_they_hold_are_of_the_case_of_their_folder(folder):
+    names = [f"{case}/{role}.nii.gz" for case in ("c0", "c1") for role in ("prob", "seg", "gt")]
+    found = find_cases([folder(*names)])
+    assert masks_of(found) == {"c0": "seg.nii.gz", "c1": "seg.nii.gz"}
+    assert {case.truth.path.parent.name for case in found.cases} == {"c0", "c1"}
+    assert not found.unpaired
+
+
+def test_equal_names_below_are_told_apart_by_their_folders(folder):
+    found = find_cases(
+        [folder("site 1/p3/map.npy", "site 1/p4/map.npy", "site 2/p3/map.npy")],
+        Search(truth_folder=folder("site 1/p3/map.png", "site 2/p3/map.png", inside="truths")),
+    )
+    assert {case.id: case.truth and case.truth.path.parent.parent.name for case in found.cases} == {
+        "site 1/p3/map": "site 1",
+        "site 1/p4/map": None,
+        "site 2/p3/map": "site 2",
+    }
+
+
+def test_folders_beside_maps_are_told(folder, tmp_path):
+    found = find_cases([folder("a.npy", "older/b.npy", "notes/read.txt")])
+    assert [case.id for case in found.cases] == ["a"]
+    assert told(found)["older"].startswith("a folder beside maps, which was not looked into")
+
+
+def test_results_below_maps_are_no_maps(folder):
+    found = find_cases([folder("a/a.npy", "evaluation/run.json", "evaluation/figures/curve.png")])
+    assert [case.id for case in found.cases] == ["a"]
+    assert not found.unpaired
+
+
+def test_a_folder_that_leads_to_itself_ends(folder, tmp_path):
+    (folder("a/a.npy") / "again").symlink_to(tmp_path / "maps", target_is_directory=True)
+    assert [case.id for case in find_cases([tmp_path / "maps"]).cases] == ["a"]
+
+
+def test_cases_without_a_truth_are_told_once(folder):
+    found = only_with_truth(find_cases([folder("a.npy")]))
+    assert not found.cases
+    assert told(found) == {"a": "expected its truth, got none. Give their folder: --truth"}
+    assert only_with_truth(found) == DataSet((), found.unpaired)

@@ -17,8 +17,9 @@ from segtrust.errors import (
 )
 from segtrust.io import readers
 from segtrust.io.cases import CaseFiles
-from segtrust.io.datasets import find_cases, with_truths
+from segtrust.io.datasets import find_cases
 from segtrust.io.loading import MaskKind, ReadOptions, load_case
+from segtrust.io.pairing import with_truths
 from segtrust.io.places import Place
 
 pytestmark = pytest.mark.needs("nibabel", "SimpleITK")
@@ -397,3 +398,29 @@ def test_labels_given_as_a_map_are_refused(tmp_path):
     nibabel.save(nibabel.Nifti1Image(labels, np.eye(4)), tmp_path / "a.nii.gz")
     with pytest.raises(WrongContentError, match="whole numbers up to 1, which are labels"):
         list(load_case(CaseFiles("a", Place(tmp_path / "a.nii.gz")), ReadOptions()))
+
+
+def softmax(*shape):
+    return np.moveaxis(np.random.default_rng(5).dirichlet((1, 1, 1), shape), -1, 0)
+
+
+@pytest.mark.parametrize("lead", [(), (np.newaxis,)])
+def test_classes_are_not_taken_for_slices(tmp_path, lead):
+    p = softmax(6, 7)
+    files = case_of(npy(tmp_path / "a.npy", p[lead]))
+    with pytest.raises(WrongContentError, match=r"a\.npy: expected one map, .*adds up to 1.* --channel"):
+        load(files)
+    (loaded,) = load(files, channel=2)
+    np.testing.assert_array_equal(loaded.prediction.probabilities, p[2])
+
+
+def test_classes_as_the_last_axis_are_refused(tmp_path):
+    files = case_of(npy(tmp_path / "a.npy", np.moveaxis(softmax(6, 7), 0, -1)))
+    with pytest.raises(WrongContentError, match="Save them as the first axis"):
+        load(files)
+
+
+def test_the_channel_of_a_volume_is_not_the_slice_of_a_batch(tmp_path):
+    p = np.random.default_rng(0).random((1, 4, 5, 6))
+    (loaded,) = load(case_of(npy(tmp_path / "a.npy", p)), channel=0)
+    np.testing.assert_array_equal(loaded.prediction.probabilities, p[0])

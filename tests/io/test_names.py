@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from segtrust.errors import ParameterError
-from segtrust.io.names import Pattern, case_of, is_data_file, is_mask_name, stem_of
+from segtrust.io.names import Pattern, case_of, is_data_file, is_mask_name, is_role, is_truth_name, stem_of
 
 ENDINGS = (
     *(".nii.gz", ".nii", ".npz", ".npy", ".mha", ".nrrd", ".h5", ".hdf5", ".dcm", ".png", ".tif"),
@@ -75,8 +75,8 @@ def test_cases_are_told_from_names(name, case):
         ("a_seg.nii.gz", True),
         ("a_Mask.png", True),
         ("a_mask_1.png", True),
-        ("a_label.npy", True),
-        ("a_gt.png", True),
+        ("a_label.npy", False),
+        ("a_gt.png", False),
         ("a_pred.png", False),
         ("a_prob.png", False),
         ("a.png", False),
@@ -86,6 +86,28 @@ def test_cases_are_told_from_names(name, case):
 )
 def test_masks_are_told_from_names(name, is_mask):
     assert is_mask_name(Path(name)) is is_mask
+
+
+@pytest.mark.parametrize(
+    ("name", "is_truth"),
+    [
+        ("a_gt.png", True),
+        ("a_Label.npy", True),
+        ("a.ground_truth.png", True),
+        ("a_seg.png", False),
+        ("gt.png", False),
+    ],
+)
+def test_truths_are_told_from_names(name, is_truth):
+    assert is_truth_name(Path(name)) is is_truth
+
+
+@pytest.mark.parametrize(
+    ("name", "alone"),
+    [("prob.nii.gz", True), ("Mask.png", True), ("gt.npy", True), ("a_gt.npy", False), ("a.npy", False)],
+)
+def test_names_that_say_no_case(name, alone):
+    assert is_role(Path("p3") / name) is alone
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,11 @@ import pytest
 import segtrust as st
 from segtrust.confidence import get_estimator
 from segtrust.engine.scoring import ScoreJob
-from segtrust.io.datasets import find_cases, with_truths
+from segtrust.io.datasets import find_cases
 from segtrust.io.loading import ReadOptions
 from segtrust.io.losses import read_losses
 from segtrust.io.nnunet import read_scheme
+from segtrust.io.pairing import with_truths
 from tests.nnunet.contract import read_case
 from tests.nnunet.data import TEST_CASES, VALIDATION_CASES, VARIANTS
 

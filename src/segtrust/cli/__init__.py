@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Annotated
 
@@ -56,13 +57,18 @@ def _with_address(arguments: list[str]) -> list[str]:
     --------
     >>> _with_address(["score", "maps", "--dask", "-o", "scores.csv"])
     ['score', 'maps', '--dask', 'local', '-o', 'scores.csv']
+    >>> _with_address(["score", "maps", "--dask", "node7:8786"])
+    ['score', 'maps', '--dask', 'node7:8786']
     """
     found = []
     for at, each in enumerate(arguments):
         following = "".join(arguments[at + 1 : at + 2])
-        stands_alone = each == "--dask" and following != "local" and "://" not in following
+        stands_alone = each == "--dask" and not _ADDRESS.fullmatch(following)
         found += [each, "local"] if stands_alone else [each]
     return found
+
+
+_ADDRESS = re.compile(r"local|.*://.*|[\w.-]+:\d+")
 
 
 def main() -> None:

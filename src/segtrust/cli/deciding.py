@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from segtrust.cli.console import progress_bar
+from segtrust.cli.jobs import HowFlags, plan_of
 from segtrust.cli.options import CaseFlags, ReadFlags, RunFlags, with_options
-from segtrust.cli.scoring import HowFlags, find_data, job_of, table_run, tell_failures
+from segtrust.cli.scoring import table_run
+from segtrust.cli.telling import as_values, tell_failures, tell_policies, warn_of_labels
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
+    from segtrust.engine.calibration import Calibration
     from segtrust.engine.decisions import Policies
     from segtrust.engine.outcomes import Failure
+    from segtrust.engine.score_table import Scored
     from segtrust.engine.triage import Triage
     from segtrust.io.tables import Table
     from segtrust.selective.certificate import Certificate
@@ -137,7 +141,7 @@ def _first_set(table: Table) -> str | None:
     return sets[0] if len(sets) > 1 else None
 
 
-def _calibration(promise: PromiseFlags, reference: Path | None) -> Any:
+def _calibration(promise: PromiseFlags, reference: Path | None) -> Calibration:
     from segtrust.engine.calibration import Calibration, structures_of
     from segtrust.io.tables import read_table
     from segtrust.selective.targets import Target
@@ -150,12 +154,12 @@ def _calibration(promise: PromiseFlags, reference: Path | None) -> Any:
     return Calibration(
         promise.estimator,
         (Target(promise.target_risk, promise.below_dice),),
-        promise.delta,
-        promise.loss_column,
-        promise.patients,
-        promise.predictor,
-        confidences,
-        promise.start_coverage,
+        delta=promise.delta,
+        loss=promise.loss_column,
+        by_patient=promise.patients,
+        predictor=promise.predictor,
+        reference=confidences,
+        start_coverage=promise.start_coverage,
     )
 
 
@@ -186,39 +190,28 @@ def triage(
 
     A case that cannot be read is deferred, and listed in failures.csv.
     """
-    from segtrust.engine.decisions import decide_rows, load_policies
     from segtrust.engine.score_table import score_cases
     from segtrust.engine.triage import write_lists
+    from segtrust.io.datasets import find_cases
 
-    policies = {name: each.for_predictor(how.predictor) for name, each in load_policies(how.policy).items()}
-    found = find_data(predictions, files)
-    read = _of_policies(read, policies)
-    job = job_of(HowFlags(",".join(_estimators(policies)), how.policy), read)
+    found = find_cases(predictions, files.search())
+    plan = plan_of(HowFlags(estimators="", policy=how.policy, predictor=how.predictor), read)
     with progress_bar("cases", len(found.cases)) as advance:
         table = table_run(output / "scores.csv", run, advance)
-        scored = score_cases(found, job, table, finish=decide_rows(policies))
-    decided = _triage(scored, policies, how)
+        scored = score_cases(found, replace(plan.job, with_truth=False), table, finish=plan.decided)
+    decided = _triage(scored, plan.policies, how)
     write_lists(output, scored.rows, decided.decisions, link=how.link, failures=scored.failures)
     if run.as_json:
-        typer.echo(json.dumps(_as_values(decided, policies, scored.failures) | {"output": str(output)}))
+        typer.echo(json.dumps(_as_values(decided, plan.policies, scored.failures) | {"output": str(output)}))
     else:
-        _tell(decided, policies, output)
+        _tell(decided, plan.policies, output)
+        warn_of_labels(scored)
     tell_failures(scored.failures, table.failures_path, quiet=run.as_json, nothing=not scored.rows)
     if decided.alarm:
         raise typer.Exit(1)
 
 
-def _estimators(policies: Policies) -> list[str]:
-    return list(dict.fromkeys(each.scoring.estimator for each in policies.values()))
-
-
-def _of_policies(read: ReadFlags, policies: Policies) -> ReadFlags:
-    """Read the structures that the policies are for, unless something else is said."""
-    names = [name for name in policies if name]
-    return replace(read, region=names) if names and not read.region and read.channel is None else read
-
-
-def _triage(scored: Any, policies: Policies, how: TriageFlags) -> Triage:
+def _triage(scored: Scored, policies: Policies, how: TriageFlags) -> Triage:
     from segtrust.engine.calibration import read_reference, reference_beside
     from segtrust.engine.triage import Triage, check_drift, decisions_of_cases
 
@@ -238,7 +231,7 @@ def _as_values(decided: Triage, policies: Policies, failures: Sequence[Failure])
     """Give for machines what `_tell` tells people."""
     return {
         "counts": _counts(decided),
-        "standing": {name: str(policy.standing) for name, policy in policies.items()},
+        **as_values(policies),
         "drift": {name: test.to_dict() for name, test in decided.drift.items()},
         "alarm": decided.alarm,
         "failures": [each.row() for each in failures],
@@ -246,8 +239,7 @@ def _as_values(decided: Triage, policies: Policies, failures: Sequence[Failure])
 
 
 def _tell(decided: Triage, policies: Policies, output: Path) -> None:
-    for policy in policies.values():
-        typer.echo(str(policy))
+    tell_policies(policies)
     counted = ", ".join(f"{count} {name}" for name, count in _counts(decided).items())
     typer.echo(f"{counted}. Lists: {output}")
     for name, test in decided.drift.items():

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
 import typer
 
 from segtrust.errors import ParameterError
+
+if TYPE_CHECKING:
+    from segtrust.io.datasets import Search
+    from segtrust.io.loading import ReadOptions
+    from segtrust.io.names import Pattern
 
 __all__ = ["CaseFlags", "DigestKind", "PartFlags", "ReadFlags", "RunFlags", "TruthFlags", "with_options"]
 
@@ -125,6 +130,18 @@ class CaseFlags:
         str | None, _option(panel=_FILES, help="Names of the masks: '{case}_seg.nii.gz'.")
     ] = None
 
+    def search(self) -> Search:
+        """Say which files are looked for."""
+        from segtrust.io.datasets import Search
+
+        return Search(
+            maps=_pattern(self.pattern),
+            masks=_pattern(self.mask_pattern),
+            mask_folder=self.mask_dir,
+            with_truths=False,
+            allow_pickle=self.allow_pickle,
+        )
+
 
 @dataclass
 class TruthFlags(CaseFlags):
@@ -136,6 +153,17 @@ class TruthFlags(CaseFlags):
     truth_pattern: Annotated[
         str | None, _option(panel=_FILES, help="Names of the truths: '{case}_gt.png'.")
     ] = None
+
+    def search(self) -> Search:
+        """Say which files are looked for."""
+        truths = _pattern(self.truth_pattern)
+        return replace(super().search(), truths=truths, truth_folder=self.truth, with_truths=True)
+
+
+def _pattern(text: str | None) -> Pattern | None:
+    from segtrust.io.names import Pattern
+
+    return None if text is None else Pattern(text)
 
 
 @dataclass
@@ -174,6 +202,21 @@ class ReadFlags:
         bool,
         _option("--resample", panel=_READING, help="Bring masks and truths to the grid of the map."),
     ] = False
+
+    def options(self) -> ReadOptions:
+        """Say what is read of a case."""
+        from segtrust.io.loading import MaskKind, ReadOptions
+
+        return ReadOptions(
+            regions=tuple(self.region or ()),
+            channel=self.channel,
+            labels=tuple(self.label) if self.label else None,
+            mask=cast(MaskKind, self.mask),  # checked there
+            threshold=self.threshold,
+            key=self.key,
+            resample=self.resample,
+            scheme=self.names,
+        )
 
 
 @dataclass

@@ -17,7 +17,7 @@ from segtrust.confidence.tuned_soft_dice import TunedSoftDice
 from segtrust.errors import ParameterError, UnknownNameError
 from segtrust.kernels.inputs import described
 
-__all__ = ["ESTIMATORS", "Estimators", "get_estimator", "get_estimators"]
+__all__ = ["ESTIMATORS", "Estimators", "get_estimator", "get_estimators", "learns"]
 
 Estimators = Sequence[str | ConfidenceEstimator]
 """Names, or estimators with settings of their own."""
@@ -55,6 +55,17 @@ def get_estimator(name: str) -> ConfidenceEstimator:
     except KeyError:
         known = ", ".join(sorted(ESTIMATORS))
         raise UnknownNameError(f"Unknown estimator {name!r}; available: {known}.") from None
+
+
+def learns(name: str) -> bool:
+    """Tell whether the estimator of this name must learn from cases before it can score any.
+
+    Examples
+    --------
+    >>> learns("sdc"), learns("tla"), learns("aef")
+    (False, True, True)
+    """
+    return type(get_estimator(name)).fit is not ConfidenceEstimator.fit
 
 
 def get_estimators(estimators: Estimators) -> list[ConfidenceEstimator]:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from segtrust.engine.judging import DICE, loss_name, refuse_doubles, refuse_text
 from segtrust.engine.outcomes import Row
 from segtrust.errors import ParameterError, PolicyError, WrongContentError
+from segtrust.io.losses import as_loss
 from segtrust.io.structures import FOREGROUND
 from segtrust.io.tables import Table
 from segtrust.saved import check_format, plain, read_json, write_json
@@ -85,6 +87,9 @@ def calibrate_table(table: Table, how: Calibration) -> dict[str, tuple[Certifica
     """
     scoring = scoring_of(table, how)
     table.column("case")  # or say that there is none
+    refuse_doubles(table)
+    refuse_text(table, [how.estimator, how.loss, DICE])
+    _refuse_other_losses(table, how)
     cases = {name: _cases(table, name, how) for name in dict.fromkeys(structures_of(table))}
     found = certify_structures(
         cases,
@@ -136,10 +141,21 @@ def _cases(table: Table, structure: str, how: Calibration) -> CalibrationCases:
     )
 
 
+def _refuse_other_losses(table: Table, how: Calibration) -> None:
+    """Refuse to promise a Dice of cases that were judged by something else."""
+    name = loss_name(table, how.loss)
+    if any(target.below_dice is not None for target in how.targets) and name not in (DICE, None):
+        raise ParameterError(
+            f"below-dice: expected losses that are one minus the Dice, got those of {name}. Limit their mean "
+            "(--target-risk alone), or judge by the Dice."
+        )
+
+
 def _loss(row: Mapping[str, Any], column: str) -> float:
-    if row.get(column) is None and row.get("dice") is not None and column == "loss":
-        return 1.0 - float(row["dice"])
-    return _number(row, column)
+    if row.get(column) is None and row.get(DICE) is not None and column == "loss":
+        return 1.0 - float(row[DICE])
+    found = as_loss(row.get(column), column)
+    return _number(row, column) if found is None else found
 
 
 def _number(row: Mapping[str, Any], column: str) -> float:
@@ -159,16 +175,15 @@ def save_policies(path: Path, found: Mapping[str, tuple[Certificate, Scoring]], 
     str
         What it promises, in words.
     """
-    names = {name: "" if list(found) == [FOREGROUND] else name for name in found}
     policies = {
-        name: Policy.from_certificate(certificate, scoring, structure=names[name])
+        name: Policy.from_certificate(certificate, scoring, structure=name)
         for name, (certificate, scoring) in found.items()
     }
     whole = StructurePolicies(policies) if len(policies) > 1 else next(iter(policies.values()))
     path.parent.mkdir(parents=True, exist_ok=True)
     whole.save(path)
     confidences = {
-        names[name]: sorted(row[scoring.estimator] for row in _rows_of(table, name))
+        name: sorted(row[scoring.estimator] for row in _rows_of(table, name))
         for name, (_, scoring) in found.items()
     }
     digests = {policy.structure: policy.digest for policy in policies.values()}

@@ -17,7 +17,15 @@ from segtrust.selective.policy import Policy
 from segtrust.selective.scoring import Scoring
 from segtrust.selective.structures import StructurePolicies
 
-__all__ = ["Policies", "decide_rows", "estimator_of", "load_policies", "parameters_of", "scaling_of"]
+__all__ = [
+    "Policies",
+    "decide_rows",
+    "estimator_of",
+    "load_policies",
+    "parameters_of",
+    "refuse_other_structures",
+    "scaling_of",
+]
 
 Policies = Mapping[str, Policy]
 """By structure; one for all of them has an empty name."""
@@ -59,27 +67,33 @@ def decide_rows(policies: Policies) -> Callable[[Sequence[Row]], list[Row]]:
     """Give the function that adds to each row what its policy decides, and by what margin.
 
     The decision is accept, defer or no finding; the margin the confidence above the threshold, comparable for
-    structures with a threshold each.
+    structures with a threshold each. A structure that no policy is for gets no decision; if there is no other
+    the policies are not for these cases, which is an error.
     """
 
     def decided(row: Row) -> Row:
-        policy = _policy_for(policies, row["structure"])
+        policy = policies.get(row["structure"], policies.get(""))
+        if policy is None:
+            return row | {"decision": "", "margin": None, "policy": ""}
         confidence = row[policy.scoring.estimator]
         decision = policy.decide(confidence, empty_mask=row["k"] == 0)
         margin = confidence - policy.threshold
         return row | {"decision": str(decision), "margin": margin, "policy": policy.digest[:12]}
 
-    return lambda rows: [decided(row) for row in rows]
+    def all_decided(rows: Sequence[Row]) -> list[Row]:
+        refuse_other_structures(policies, [row["structure"] for row in rows])
+        return [decided(row) for row in rows]
+
+    return all_decided
 
 
-def _policy_for(policies: Policies, structure: str) -> Policy:
-    if structure in policies:
-        return policies[structure]
-    if set(policies) == {""}:
-        return policies[""]
-    listed = ", ".join(policies)
+def refuse_other_structures(policies: Policies, structures: Sequence[str]) -> None:
+    """Refuse structures that no policy is for."""
+    if "" in policies or not structures or any(name in policies for name in structures):
+        return
     raise PolicyError(
-        f"structure: expected one that the policy is for ({listed}), got {structure!r}. Choose by --region."
+        f"structure: expected one that the policy is for ({', '.join(policies)}), got "
+        f"{', '.join(dict.fromkeys(structures))}. Choose by --region."
     )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import IO
 
 try:
@@ -9,7 +12,7 @@ try:
 except ModuleNotFoundError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["take"]
+__all__ = ["alone", "take"]
 
 
 def take(file: IO[bytes]) -> bool:
@@ -35,3 +38,20 @@ def take(file: IO[bytes]) -> bool:
     except OSError:  # a drive that knows no locks
         return True
     return True
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Wait until nobody else is in here with the same file, which is left behind.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with alone(Path(tempfile.mkdtemp()) / ".lock"):
+    ...     pass
+    """
+    with path.open("ab") as file:
+        if fcntl is not None:
+            with suppress(OSError):  # a drive that knows no locks
+                fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -47,6 +47,8 @@ class Engine:
         """Refuse what cannot work."""
         if not isinstance(self.workers, int) or self.workers < 1:
             raise ParameterError(f"workers: expected a whole number of at least 1, got {self.workers!r}.")
+        if self.dask and self.dask != "local" and "://" not in self.dask:
+            object.__setattr__(self, "dask", f"tcp://{self.dask}")
 
     @property
     def budget(self) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 
 from segtrust.engine.decisions import parameters_of
 from segtrust.engine.journal import Journal
+from segtrust.engine.locks import alone
 from segtrust.engine.outcomes import Failure, Row
 from segtrust.engine.run import Engine, part_of, run_cases
 from segtrust.engine.scoring import ScoreJob
@@ -96,6 +97,11 @@ class Scored:
     failures: tuple[Failure, ...]
     seconds: float
 
+    @property
+    def cases(self) -> int:
+        """How many cases gave rows."""
+        return len({row["case"] for row in self.rows})
+
 
 def score_cases(
     found: DataSet,
@@ -103,6 +109,7 @@ def score_cases(
     run: ScoreRun,
     *,
     finish: Callable[[Sequence[Row]], Sequence[Row]] = lambda rows: rows,
+    more: Mapping[str, Any] | None = None,
 ) -> Scored:
     """Score cases and write their table, and beside it what failed and why.
 
@@ -116,6 +123,8 @@ def score_cases(
         Where results go, and how the work is done.
     finish
         Adds what depends on all rows, such as decisions, before they are written.
+    more
+        What the table says of itself beside what it was scored with, such as the name of the loss.
     """
     begin = time.perf_counter()
     check_output(run.out)
@@ -127,7 +136,8 @@ def score_cases(
     outcomes = run_cases(job, cases, engine=run.engine, journal=journal, advance=run.advance)
     rows = tuple(finish([row for outcome in outcomes.values() for row in outcome.rows]))
     failures = _failures(outcomes.values(), found if run.part == 0 else DataSet())
-    write_table(run.out, Table.of(rows, about) if rows else Table(("case", "structure"), (), about))
+    told = {**about, **(more or {})}
+    write_table(run.out, Table.of(rows, told) if rows else Table(("case", "structure"), (), told))
     write_failures(run.failures_path, failures, run.out.name)
     return Scored(rows, failures, time.perf_counter() - begin)
 
@@ -174,15 +184,17 @@ def _failures(outcomes: Any, found: DataSet) -> tuple[Failure, ...]:
 def write_failures(path: Path, failures: Sequence[Failure], table: str) -> None:
     """List what failed in the making of a table; what failed in that of others in the folder stays.
 
-    Where nothing is left to tell there is no such file.
+    Where nothing is left to tell there is no such file. Two runs that end at the same time wait for each
+    other.
     """
     own = [{**failure.row(), "table": table} for failure in failures]
-    others = [row for row in _listed(path) if (row.get("table") or table) != table]
-    kept = [row for row in others if path.with_name(str(row["table"])).exists()]
-    if own or kept:
-        write_table(path, Table.of([*kept, *own]))
-    else:
-        path.unlink(missing_ok=True)
+    with alone(path.with_name(f".{path.name}.lock")):
+        others = [row for row in _listed(path) if (row.get("table") or table) != table]
+        kept = [row for row in others if path.with_name(str(row["table"])).exists()]
+        if own or kept:
+            write_table(path, Table.of([*kept, *own]))
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _listed(path: Path) -> Sequence[Row]:

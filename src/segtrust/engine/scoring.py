@@ -14,7 +14,7 @@ from segtrust.calibration.scaling import Scaling
 from segtrust.confidence.base import ConfidenceEstimator
 from segtrust.confidence.score import assess_map
 from segtrust.engine.outcomes import Failure, Outcome, Row
-from segtrust.errors import PairingError, ProbabilityRangeError, SegtrustError
+from segtrust.errors import ProbabilityRangeError, SegtrustError
 from segtrust.io.cases import CaseFiles
 from segtrust.io.digests import Digest, digest_of
 from segtrust.io.loading import LoadedCase, ReadOptions, load_case
@@ -41,7 +41,7 @@ class ScoreJob:
     scaling
         A recalibration of the maps, or ``None``; the mask is that of the map as it was.
     with_truth
-        Whether the Dice and the other overlaps with the truth are wanted.
+        Whether the Dice and the other overlaps are wanted, of cases that have a truth.
     digest
         Fingerprint of the map's file.
     empty
@@ -51,7 +51,7 @@ class ScoreJob:
     estimators: tuple[ConfidenceEstimator, ...]
     read: ReadOptions = field(default_factory=ReadOptions)
     scaling: Scaling | None = None
-    with_truth: bool = False
+    with_truth: bool = True
     digest: Digest = "quick"
     empty: EmptyPolicy = EmptyPolicy.PAPER
 
@@ -59,7 +59,8 @@ class ScoreJob:
         """Score a case."""
         begin = time.perf_counter()
         try:
-            rows = [self._row(loaded, files) for loaded in load_case(files, self.read)]
+            wanted = files if self.with_truth else files.lacking("truth")
+            rows = [self._row(loaded, files) for loaded in load_case(wanted, self.read)]
             about = {"digest": digest_of(files.probabilities.path, self.digest)}
         except Exception as error:  # noqa: BLE001 - one bad case must not stop the others
             return Outcome(files.id, failure=_failure(files, error))
@@ -103,15 +104,13 @@ class ScoreJob:
             "spacing_mm": "×".join(f"{each:g}" for each in prediction.spacing_mm or ()),
             "file": str(files.probabilities),
         }
-        return row | (self._overlaps(loaded) if self.with_truth else {})
+        return row | ({} if loaded.truth is None else self._overlaps(loaded))
 
     def _calibrated(self, prediction: Prediction) -> Prediction:
         return prediction if self.scaling is None else self.scaling.calibrate(prediction)
 
     def _overlaps(self, loaded: LoadedCase) -> Row:
         """Compare the mask that was scored with the truth."""
-        if loaded.truth is None:
-            raise PairingError("expected the truth of this case, got none.")
         prediction = loaded.prediction
         mask = prediction.mask
         if mask is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -57,12 +58,15 @@ def decisions_of_cases(rows: Sequence[Row], deferred: Sequence[str] = ()) -> dic
     """
     found: dict[str, list[Decision]] = {}
     for row in rows:
-        found.setdefault(row["case"], []).append(Decision(row["decision"]))
+        decisions = found.setdefault(row["case"], [])
+        decisions += [Decision(row["decision"])] if row["decision"] else []  # none: no policy is for it
     decided = {case: _together(each) for case, each in found.items()}
     return decided | dict.fromkeys(deferred, Decision.DEFER)
 
 
 def _together(decisions: Sequence[Decision]) -> Decision:
+    if not decisions:
+        return Decision.DEFER
     for decision in (Decision.DEFER, Decision.ACCEPT):
         if decision in decisions:
             return decision
@@ -96,7 +100,7 @@ def write_lists(
     gave no result, with the reason.
     """
     reasons = {each.case: {"file": each.file, "reason": each.reason} for each in failures}
-    by_margin = sorted(rows, key=lambda row: row["margin"])
+    by_margin = sorted(rows, key=lambda row: math.inf if row["margin"] is None else row["margin"])
     for decision in Decision:
         name = str(decision).replace(" ", "_")
         cases = [case for case, each in decisions.items() if each is decision]

@@ -15,8 +15,8 @@ class CaseFiles:
 
     Attributes
     ----------
-    id
-        Name of the case, different for each of a data set.
+    name
+        Of the case in its folder, by which masks and truths are found.
     probabilities
         Of its map.
     mask
@@ -29,9 +29,11 @@ class CaseFiles:
         Part of the data set, such as ``"test"``.
     set
         Name of the data set, where several are judged together.
+    folder
+        What tells it from cases of the same name in other folders; nothing where there is one folder only.
     """
 
-    id: str
+    name: str
     probabilities: Place
     mask: Place | None = None
     truth: Place | None = None
@@ -39,6 +41,19 @@ class CaseFiles:
     group: str = ""
     split: str = ""
     set: str = ""
+    folder: str = ""
+
+    @property
+    def id(self) -> str:
+        """Its name in tables, different for each case of a data set.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> CaseFiles("a", Place(Path("site 1/a.npy")), folder="site 1").id
+        'site 1/a'
+        """
+        return _joined(self.folder, self.name)
 
     def having(self, role: str, place: Place) -> CaseFiles:
         """Give the case with a mask or a truth."""
@@ -55,15 +70,23 @@ class Unpaired:
 
     Attributes
     ----------
-    case, file
+    name, file
         Which.
     reason
         Why, and what was expected.
+    folder
+        As of a case.
     """
 
-    case: str
+    name: str
     file: str
     reason: str
+    folder: str = ""
+
+    @property
+    def case(self) -> str:
+        """Its name in tables."""
+        return _joined(self.folder, self.name)
 
 
 @dataclass(frozen=True)
@@ -73,6 +96,16 @@ class DataSet:
     cases: tuple[CaseFiles, ...] = ()
     unpaired: tuple[Unpaired, ...] = ()
 
+    def below(self, folder: str) -> DataSet:
+        """Give the same cases under names that tell of their folder."""
+        cases = tuple(replace(each, folder=_joined(folder, each.folder)) for each in self.cases)
+        told = tuple(replace(each, folder=_joined(folder, each.folder)) for each in self.unpaired)
+        return DataSet(cases, told)
+
     def __add__(self, other: DataSet) -> DataSet:
         """Take two together."""
         return DataSet(self.cases + other.cases, self.unpaired + other.unpaired)
+
+
+def _joined(folder: str, name: str) -> str:
+    return "/".join(part for part in (folder, name) if part)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -19,7 +20,7 @@ from segtrust.io.places import Place
 from segtrust.io.readers import open_volume
 from segtrust.io.structures import LabelScheme, Structure
 from segtrust.io.volumes import Volume
-from segtrust.kernels.classes import check_normalised
+from segtrust.kernels.classes import check_normalised, is_normalised
 from segtrust.maps import Prediction
 
 __all__ = ["LoadedCase", "MaskKind", "ReadOptions", "load_case"]
@@ -27,6 +28,7 @@ __all__ = ["LoadedCase", "MaskKind", "ReadOptions", "load_case"]
 
 _MOST_AXES = 3
 _MOST_LABELS = 15
+_MOST_CLASSES = 256
 _NO_NAMES = (
     "No dataset.json tells what its channels are: if they are regions, give one (--names), or choose a "
     "channel (--channel)."
@@ -107,7 +109,7 @@ class LoadedCase:
 def load_case(files: CaseFiles, options: ReadOptions) -> Iterator[LoadedCase]:
     """Give the structures of a case one after the other, so that one map is in memory at a time."""
     place = files.probabilities
-    volume = open_volume(replace(place, key=place.key or options.key))
+    volume = _without_batch(open_volume(replace(place, key=place.key or options.key)), options.channel)
     structures = _structures(volume, place.path, options)
     if len(structures) > 1 and not volume.lazy:
         volume = _in_memory(volume)
@@ -115,6 +117,7 @@ def load_case(files: CaseFiles, options: ReadOptions) -> Iterator[LoadedCase]:
     for structure in structures:
         p = _without_unit_axes(structure.probabilities(volume))
         _refuse_labels(p, volume)
+        _refuse_classes(p, volume, structure)
         masks = [None if each is None else each.mask_of(structure, tuple(p.shape)) for each in labels]
         scored = masks[0] if options.mask is MaskKind.DELIVERED else None
         prediction = Prediction(p, scored, options.threshold, files.id, _spacing(volume, len(p.shape)))
@@ -130,6 +133,40 @@ def _refuse_labels(p: Any, volume: Volume) -> None:
             f"numbers up to {p.max()}, which are labels. Give the map, and the mask by --mask-dir; or save "
             "probabilities as floats."
         )
+
+
+def _refuse_classes(p: Any, volume: Volume, structure: Structure) -> None:
+    """Refuse the classes of a softmax that would be taken for the slices of a volume.
+
+    A plain array says nothing of its axes; but slices do not add up to 1 everywhere.
+    """
+    is_said = volume.has_channels is not None or (structure.channel is not None and volume.shape[0] > 1)
+    if is_said or len(p.shape) != 3 or math.prod(p.shape) == 0:
+        return
+    if 1 < p.shape[0] <= _MOST_CLASSES and is_normalised(p, 0):
+        remedy = "Say which one: --channel, or --names with --region."
+    elif 1 < p.shape[2] <= _MOST_CLASSES and isinstance(p, np.ndarray) and _is_softmax_last(p):
+        remedy = "Save them as the first axis, and say which one: --channel."
+    else:
+        return
+    raise WrongContentError(
+        f"{volume.path}: expected one map, got {tuple(p.shape)} with an axis that adds up to 1: the "
+        f"classes of a softmax. {remedy}"
+    )
+
+
+def _is_softmax_last(p: Any) -> bool:
+    some = p[:: max(1, p.shape[0] // 32), :: max(1, p.shape[1] // 32)]
+    return is_normalised(np.moveaxis(some, -1, 0), 0)
+
+
+def _without_batch(volume: Volume, channel: int | None) -> Volume:
+    """Take (1, C, …) for a batch of one where a channel is asked for that it could not have otherwise."""
+    is_batch = volume.has_channels is None and len(volume.shape) > _MOST_AXES and volume.shape[0] == 1
+    if not (is_batch and channel):
+        return volume
+    whole = volume.read()[0]
+    return replace(volume, shape=volume.shape[1:], load=lambda each: whole if each is None else whole[each])
 
 
 def _in_memory(volume: Volume) -> Volume:
@@ -150,31 +187,41 @@ def _structures(volume: Volume, path: Path, options: ReadOptions) -> Sequence[St
     scheme = _scheme(volume, path, options)
     if scheme is not None:
         check_channels(volume, scheme)
-        if options.channel is None:
-            return [_labelled(each, options) for each in scheme.chosen(options.regions)]
-        volume.check_channel(options.channel)
-        named = {each.channel: each for each in scheme.structures}
-        background = Structure("background", 0, values=(0,), known=scheme.known)
-        return [_labelled(named.get(options.channel, background), options)]
-    if options.regions and volume.has_channels is False:
-        raise WrongContentError(
-            f"{path}: expected channels, for the regions {', '.join(options.regions)}, got one map of shape "
-            f"{volume.shape}."
-        )
-    if options.regions:
-        raise WrongContentError(
-            f"{path}: expected a dataset.json that names the regions {', '.join(options.regions)}, got none "
-            "beside the file or above it. Give one (--names), or choose by number (--channel)."
-        )
+        return [_labelled(each, options) for each in _chosen(volume, scheme, options)]
+    _refuse_unnamed(volume, path, options)
     if options.channel is not None:
         return [Structure(f"channel {options.channel}", options.channel, values=options.labels)]
+    return [Structure(values=options.labels)]
+
+
+def _chosen(volume: Volume, scheme: LabelScheme, options: ReadOptions) -> Sequence[Structure]:
+    """Give the structures of a scheme that are asked for, by name or by channel."""
+    if options.channel is None:
+        return scheme.chosen(options.regions)
+    volume.check_channel(options.channel)
+    named = {each.channel: each for each in scheme.structures}
+    background = Structure("background", 0, values=(0,), known=scheme.known)
+    return [named.get(options.channel, background)]
+
+
+def _refuse_unnamed(volume: Volume, path: Path, options: ReadOptions) -> None:
+    """Refuse, where nothing names the channels, regions, and arrays of which an axis may be channels."""
+    asked = ", ".join(options.regions)
+    if asked and volume.has_channels is False:
+        raise WrongContentError(
+            f"{path}: expected channels, for the regions {asked}, got one map of shape {volume.shape}."
+        )
+    if asked:
+        raise WrongContentError(
+            f"{path}: expected a dataset.json that names the regions {asked}, got none beside the file or "
+            "above it. Give one (--names), or choose by number (--channel)."
+        )
     long_axes = [length for length in volume.shape if length > 1]
-    if volume.has_channels is None and len(long_axes) > _MOST_AXES:
+    if options.channel is None and volume.has_channels is None and len(long_axes) > _MOST_AXES:
         raise WrongContentError(
             f"{path}: expected a map of at most {_MOST_AXES} dimensions, got {volume.shape}. If the "
             "first axis are channels, say which: --channel."
         )
-    return [Structure(values=options.labels)]
 
 
 def _scheme(volume: Volume, path: Path, options: ReadOptions) -> LabelScheme | None:

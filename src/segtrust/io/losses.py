@@ -14,16 +14,36 @@ from segtrust.io.structures import LabelScheme
 from segtrust.io.tables import read_table
 from segtrust.saved import read_json
 
-__all__ = ["Losses", "read_losses"]
+__all__ = ["Losses", "as_loss", "is_dice", "read_losses"]
 
 Losses = Mapping[tuple[str, str], float | None]
 """By case and structure, which is empty where the file does not tell them apart. ``None`` for no loss."""
-_GOOD = ("Dice", "IoU", "dice", "iou")
+_GOOD = ("dice", "iou")
 """Metrics of which more is better: the loss is one minus them."""
 
 
-def read_losses(path: Path, column: str | None, scheme: LabelScheme | None = None) -> Losses:
-    """Read the loss of each case.
+def is_dice(column: str) -> bool:
+    """Tell whether a column holds the Dice."""
+    return column.lower() == "dice"
+
+
+def as_loss(value: Any, column: str) -> float | None:
+    """Give the loss that a column says: one minus a metric that is better the higher it is, else itself.
+
+    None for NaN, which nnU-Net writes where truth and mask are both empty.
+
+    Examples
+    --------
+    >>> as_loss(0.75, "Dice"), as_loss(0.75, "hd95"), as_loss(float("nan"), "Dice")
+    (0.25, 0.75, None)
+    """
+    if value is None or math.isnan(float(value)):
+        return None
+    return 1.0 - float(value) if column.lower() in _GOOD else float(value)
+
+
+def read_losses(path: Path, column: str | None, scheme: LabelScheme | None = None) -> tuple[str, Losses]:
+    """Read the loss of each case, and say which column it is from.
 
     Parameters
     ----------
@@ -38,8 +58,10 @@ def read_losses(path: Path, column: str | None, scheme: LabelScheme | None = Non
     if path.suffix.lower() == ".json":
         summary = read_json(path, error=WrongContentError)
         if isinstance(summary, Mapping) and "metric_per_case" in summary:
-            return _of_summary(summary["metric_per_case"], column or "Dice", path, scheme)
-    return _of_table(path, column or "loss")
+            metric = column or "Dice"
+            return metric, _of_summary(summary["metric_per_case"], metric, path, scheme)
+    name = column or "loss"
+    return name, _of_table(path, name)
 
 
 def _of_table(path: Path, column: str) -> Losses:
@@ -53,7 +75,7 @@ def _of_table(path: Path, column: str) -> Losses:
         )
     values = table.column(column)
     try:
-        losses = [_loss(value, column) for value in values]
+        losses = [as_loss(value, column) for value in values]
     except ValueError as error:
         raise WrongContentError(f"{path}: expected numbers as {column!r}, got text: {error}.") from None
     return dict(zip(names, losses, strict=True))
@@ -65,7 +87,7 @@ def _of_summary(cases: Any, metric: str, path: Path, scheme: LabelScheme | None)
         for each in cases:
             case = case_of(Path(str(each["prediction_file"]).replace("\\", "/")))
             for label, metrics in each["metrics"].items():
-                found[case, _structure(label, scheme)] = _loss(metrics[metric], metric)
+                found[case, _structure(label, scheme)] = as_loss(metrics[metric], metric)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise WrongContentError(
             f"{path}: expected nnU-Net's metrics of each case with {metric!r}, got something else: {error!r}."
@@ -78,10 +100,3 @@ def _structure(label: str, scheme: LabelScheme | None) -> str:
     values = tuple(int(part) for part in label.strip("()[] ").split(",") if part.strip())
     named = {} if scheme is None else {of_name: name for name, of_name in scheme.labels}
     return named.get(values, label)
-
-
-def _loss(value: Any, column: str) -> float | None:
-    """Give a loss; none for NaN, which nnU-Net writes where truth and mask are both empty."""
-    if value is None or math.isnan(float(value)):
-        return None
-    return 1.0 - float(value) if column in _GOOD else float(value)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from segtrust.errors import ParameterError
 
-__all__ = ["Pattern", "case_of", "is_data_file", "is_mask_name", "stem_of"]
+__all__ = ["Pattern", "case_of", "is_data_file", "is_mask_name", "is_role", "is_truth_name", "stem_of"]
 
 _ENDINGS = (
     ".nii.gz",
@@ -22,9 +22,12 @@ _ENDINGS = (
 _MAP_WORDS = (
     "probabilities|probability|probs|prob|softmax|sigmoid|predictions|prediction|preds|pred|output|trans"
 )
-_MASK_WORDS = r"segmentation|seg|masks?|mask_\d+|labels?|ground_?truth|truth|gt"
-_MASK = re.compile(rf"(?<=.)[_\-. ](?:{_MASK_WORDS})$", re.IGNORECASE)
-_ROLE = re.compile(rf"(?<=.)[_\-. ](?:{_MAP_WORDS}|{_MASK_WORDS})$", re.IGNORECASE)
+_MASK_WORDS = r"segmentation|seg|masks?|mask_\d+"
+_TRUTH_WORDS = r"labels?|ground_?truth|truth|gt|annotations?"
+_WORDS = rf"{_MAP_WORDS}|{_MASK_WORDS}|{_TRUTH_WORDS}"
+_MASK, _TRUTH, _ROLE = (
+    re.compile(rf"(?<=.)[_\-. ](?:{words})$", re.IGNORECASE) for words in (_MASK_WORDS, _TRUTH_WORDS, _WORDS)
+)
 
 
 def _ending_of(name: str) -> str:
@@ -63,6 +66,16 @@ def case_of(path: Path) -> str:
 def is_mask_name(path: Path) -> bool:
     """Tell whether a name says that the file holds a mask, as ``case_seg.nii.gz`` does."""
     return _MASK.search(stem_of(path)) is not None
+
+
+def is_truth_name(path: Path) -> bool:
+    """Tell whether a name says that the file holds a truth, as ``case_gt.png`` does."""
+    return _TRUTH.search(stem_of(path)) is not None
+
+
+def is_role(path: Path) -> bool:
+    """Tell whether a name says what a file holds and not of which case, as ``case_07/prob.nii.gz``."""
+    return re.fullmatch(_WORDS, stem_of(path), re.IGNORECASE) is not None
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ __all__ = [
     "channel_of",
     "check_labels",
     "check_normalised",
+    "is_normalised",
     "labels_beside",
     "likeliest_labels",
     "mask_of_label",
@@ -187,17 +188,36 @@ def check_normalised(p: Any, *, axis: int = 0, source: str = "p", remedy: str) -
 
     The tolerance is that of half precision; integers may miss 1 by half a level a class besides.
     """
-    shape, scale = tuple(p.shape), LEVELS.get(name_of(p.dtype), 1.0)
+    low, high, tolerance = _sums(p, axis)
+    if not (low > 1.0 - tolerance and high < 1.0 + tolerance):
+        raise NotNormalisedError(
+            f"{source}: expected a softmax over axis {axis} of {tuple(p.shape)}, but its sums run from "
+            f"{low:.3g} to {high:.3g}. {remedy}"
+        )
+
+
+def is_normalised(p: Any, axis: int) -> bool:
+    """Tell whether an axis looks like the classes of a softmax: it adds up to 1 wherever it is looked at.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p = np.random.default_rng(0).dirichlet((1, 1, 1), (8, 9))
+    >>> is_normalised(p, 2), is_normalised(p, 0)
+    (True, False)
+    """
+    low, high, tolerance = _sums(p, axis)
+    return low > 1.0 - tolerance and high < 1.0 + tolerance
+
+
+def _sums(p: Any, axis: int) -> tuple[float, float, float]:
+    """Give the least and the largest sum over classes in some pixels, and by how much they may miss 1."""
+    scale = LEVELS.get(name_of(p.dtype), 1.0)
     some = detached(_some_pixels(p, axis))
     xp = array_namespace(some)
     sums = xp.sum(xp.astype(some, wide_type(some)), axis=axis) / scale
-    low, high = host_number(xp.min(sums)), host_number(xp.max(sums))
-    tolerance = _SUM_TOLERANCE + (shape[axis] / (2.0 * scale) if scale > 1.0 else 0.0)
-    if not (low > 1.0 - tolerance and high < 1.0 + tolerance):
-        raise NotNormalisedError(
-            f"{source}: expected a softmax over axis {axis} of {shape}, but its sums run from {low:.3g} to "
-            f"{high:.3g}. {remedy}"
-        )
+    tolerance = _SUM_TOLERANCE + (p.shape[axis] / (2.0 * scale) if scale > 1.0 else 0.0)
+    return host_number(xp.min(sums)), host_number(xp.max(sums)), tolerance
 
 
 def _some_pixels(p: Any, axis: int) -> Any:

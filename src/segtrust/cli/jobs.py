@@ -1,0 +1,164 @@
+"""How cases are scored, from options: estimators, recalibration, and the policies that decide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from segtrust.cli.options import DigestKind, ReadFlags
+from segtrust.errors import ParameterError
+
+if TYPE_CHECKING:
+    from segtrust.calibration.scaling import Scaling
+    from segtrust.confidence.base import ConfidenceEstimator
+    from segtrust.engine.decisions import Policies
+    from segtrust.engine.outcomes import Row
+    from segtrust.engine.scoring import ScoreJob
+
+__all__ = ["USUAL", "HowFlags", "Plan", "names_of", "plan_of"]
+
+USUAL = "sdc,idc,amsp"
+ALL = "all"
+
+
+@dataclass
+class HowFlags:
+    """How cases are scored."""
+
+    estimators: Annotated[
+        str, typer.Option(help="Names, separated by commas; 'all' for all that need not learn.")
+    ] = USUAL
+    policy: Annotated[
+        Path | None, typer.Option(help="Add what this policy decides: accept, defer, no finding.")
+    ] = None
+    predictor: Annotated[
+        str, typer.Option(help="Which model made the maps; a policy's promise holds for its own.")
+    ] = ""
+    calibrate_maps: Annotated[
+        Path | None, typer.Option(help="Recalibrate the maps first: a saved scaling (JSON).")
+    ] = None
+    empty: Annotated[
+        str, typer.Option(help="What two empty masks are worth: 'paper' a Dice of 0, 'agree' of 1.")
+    ] = "paper"
+    digest: Annotated[DigestKind, typer.Option(help="Fingerprint of the maps' files.")] = DigestKind.QUICK
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is done with each case, and who decides on it.
+
+    Attributes
+    ----------
+    job
+        Gives the rows of a case.
+    policies
+        By structure; none where nobody decides.
+    """
+
+    job: ScoreJob
+    policies: Policies = field(default_factory=dict)
+
+    def decided(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Give the rows with decisions, where there are policies."""
+        from segtrust.engine.decisions import decide_rows
+
+        return decide_rows(self.policies)(rows) if self.policies else rows
+
+
+def _policies(path: Path | None, predictor: str) -> Policies:
+    """Read the policies, as they stand for a predictor; none where no file is given."""
+    from segtrust.engine.decisions import load_policies
+
+    found = {} if path is None else load_policies(path)
+    return {name: policy.for_predictor(predictor) for name, policy in found.items()}
+
+
+def plan_of(how: HowFlags, read: ReadFlags) -> Plan:
+    """Say what is done with each case; with policies as they were made with."""
+    from segtrust.engine.calibration import check_reading, reference_beside
+    from segtrust.engine.scoring import ScoreJob
+    from segtrust.maps import EmptyPolicy
+
+    policies = _policies(how.policy, how.predictor)
+    options = _for_policies(read, policies).options()
+    if how.policy is not None:
+        check_reading(reference_beside(how.policy), asdict(options))
+    job = ScoreJob(
+        _estimators(how, policies),
+        options,
+        _scaling(how.calibrate_maps, policies),
+        digest=how.digest.value,
+        empty=EmptyPolicy(how.empty),
+    )
+    return Plan(job, policies)
+
+
+def _for_policies(read: ReadFlags, policies: Policies) -> ReadFlags:
+    """Read the structures that policies are for, unless others are asked for, which one must be for."""
+    from segtrust.engine.decisions import refuse_other_structures
+    from segtrust.io.structures import FOREGROUND
+
+    names = [name for name in policies if name not in ("", FOREGROUND)]
+    if read.region and "each" not in read.region:
+        refuse_other_structures(policies, read.region)
+    return replace(read, region=names) if names and not read.region and read.channel is None else read
+
+
+def names_of(text: str, every: Sequence[str]) -> list[str]:
+    """Give the names in a list that is separated by commas, each once; 'all' are those of ``every``.
+
+    Examples
+    --------
+    >>> names_of("idc, all", ["sdc", "idc"])
+    ['idc', 'sdc']
+    """
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise ParameterError("estimators: expected at least one name, got none.")
+    return list(dict.fromkeys(each for name in names for each in (every if name == ALL else [name])))
+
+
+def _estimators(how: HowFlags, policies: Policies) -> tuple[ConfidenceEstimator, ...]:
+    """Make the estimators that are asked for, and those of the policies, which win."""
+    from segtrust.confidence.registry import ESTIMATORS, learns
+    from segtrust.engine.decisions import estimator_of
+    from segtrust.selective.scoring import Scoring
+
+    ready = [name for name in ESTIMATORS if not learns(name)]
+    names = [] if policies and not how.estimators else names_of(how.estimators, ready)
+    asked = {name: estimator_of(Scoring(name, empty=how.empty)) for name in names}
+    needed = {each.scoring.estimator: estimator_of(each.scoring) for each in policies.values()}
+    unfitted = [name for name in asked if name not in {*ready, *needed}]
+    if unfitted:
+        raise ParameterError(
+            f"estimators: {unfitted[0]} learns from cases and has learned nothing here. Give a policy that "
+            f"holds it (--policy), or one of {', '.join(ready)}."
+        )
+    return tuple({**asked, **needed}.values())
+
+
+def _scaling(path: Path | None, policies: Policies) -> Scaling | None:
+    """Give the recalibration of the maps: that of a file, or that of the policies."""
+    from segtrust.calibration.scaling import Scaling
+    from segtrust.saved import read_json
+
+    of_policies = _scalings(policies)
+    if path is not None:
+        given = Scaling.from_dict(read_json(path), source=str(path))
+        if any(each != replace(given, used_ids=frozenset()) for each in of_policies.values()):
+            raise ParameterError(f"{path}: expected the recalibration of the policy, got another.")
+        return given
+    found = list(of_policies.values())
+    if any(each != found[0] for each in found):
+        raise ParameterError("policy: expected one recalibration of the maps for all structures.")
+    return found[0] if found else None
+
+
+def _scalings(policies: Policies) -> Mapping[str, Scaling | None]:
+    from segtrust.engine.decisions import scaling_of
+
+    return {name: scaling_of(policy.scoring) for name, policy in policies.items()}

@@ -1,0 +1,257 @@
+"""Cases with their losses: maps that are scored now, or a table that was scored before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from segtrust.cli.console import progress_bar
+from segtrust.cli.jobs import USUAL, HowFlags, Plan, names_of, plan_of
+from segtrust.cli.options import ReadFlags, RunFlags, TruthFlags
+from segtrust.cli.scoring import table_run
+from segtrust.errors import ParameterError
+
+if TYPE_CHECKING:
+    from segtrust.engine.judging import Judge
+    from segtrust.engine.score_table import Scored
+    from segtrust.io.cases import DataSet
+    from segtrust.io.structures import LabelScheme
+    from segtrust.io.tables import Table
+
+__all__ = [
+    "JudgeFlags",
+    "Judged",
+    "SetFlags",
+    "estimators_in",
+    "find_sets",
+    "judge_scores",
+    "refuse_unknown_loss",
+    "score_and_judge",
+]
+
+_FIRST = "ID"
+_FILES = "Which files"
+_JUDGING = "How it is judged"
+
+
+@dataclass
+class SetFlags(TruthFlags):
+    """Which files belong to a case, of several sets."""
+
+    ood: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=DIR, another set to judge as well; several times if wanted.", rich_help_panel=_FILES
+        ),
+    ] = None
+    ood_truth: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=DIR, the truths of that set.", rich_help_panel=_FILES),
+    ] = None
+
+
+@dataclass
+class JudgeFlags(HowFlags):
+    """How cases are scored and judged."""
+
+    loss: Annotated[
+        str | None,
+        typer.Option(help="'dice', which is usual, or 'iou': one minus it.", rich_help_panel=_JUDGING),
+    ] = None
+    losses: Annotated[
+        Path | None,
+        typer.Option(
+            help="Losses from elsewhere: a table with 'case', or nnU-Net's summary.json.",
+            rich_help_panel=_JUDGING,
+        ),
+    ] = None
+    loss_column: Annotated[
+        str | None, typer.Option(help="Its column, or the metric of summary.json.", rich_help_panel=_JUDGING)
+    ] = None
+    drop_empty_truth: Annotated[
+        bool,
+        typer.Option(
+            "--drop-empty-truth",
+            help="Leave out cases whose truth is empty, as the paper does.",
+            rich_help_panel=_JUDGING,
+        ),
+    ] = False
+    patients: Annotated[
+        bool,
+        typer.Option(
+            "--patients",
+            help="The manifest's 'group' is the patient: draw patients.",
+            rich_help_panel=_JUDGING,
+        ),
+    ] = False
+    resamples: Annotated[int, typer.Option(min=100, help="Of the bootstrap.", rich_help_panel=_JUDGING)] = (
+        2000
+    )
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Cases with their losses.
+
+    Attributes
+    ----------
+    scored
+        With the cases that could not be judged among the failures.
+    plan
+        What the maps were scored by; ``None`` for a table that was scored before.
+    """
+
+    scored: Scored
+    plan: Plan | None = None
+
+
+def refuse_unknown_loss(how: JudgeFlags) -> None:
+    """Refuse a loss that is not known, or one that is given twice."""
+    from segtrust.engine.judging import METRICS
+
+    if how.loss is not None and how.loss not in METRICS:
+        raise ParameterError(f"loss: expected {' or '.join(map(repr, METRICS))}, got {how.loss!r}.")
+    if how.loss is not None and how.losses is not None:
+        raise ParameterError("loss: expected --loss or --losses, got both.")
+
+
+def _judge(how: JudgeFlags, scheme: LabelScheme | None) -> Judge:
+    from segtrust.engine.judging import DICE, Judge
+
+    if how.losses is None:
+        return Judge(how.loss or DICE)
+    return Judge.of_file(how.losses, how.loss_column, scheme)
+
+
+def score_and_judge(found: DataSet, output: Path, how: JudgeFlags, read: ReadFlags, run: RunFlags) -> Judged:
+    """Score and judge the cases of all sets."""
+    from segtrust.engine.score_table import score_cases
+
+    judge = _judge(how, _scheme(read, found))
+    plan = plan_of(how, read)
+    with progress_bar("cases", len(found.cases)) as advance:
+        table = table_run(output / "scores.parquet", run, advance)
+        scored = score_cases(
+            found,
+            plan.job,
+            table,
+            finish=lambda rows: plan.decided(judge.judged(rows)),
+            more=judge.about,
+        )
+    return Judged(_with_lost(scored, judge), plan)
+
+
+def _with_lost(scored: Scored, judge: Judge) -> Scored:
+    """List cases without a loss among those that failed."""
+    lost = judge.lost(scored.rows, scored.failures)
+    rows = tuple(row for row in scored.rows if row["loss"] is not None)
+    return replace(scored, rows=rows, failures=(*scored.failures, *lost))
+
+
+def _refuse_void(how: JudgeFlags, files: SetFlags, read: ReadFlags) -> None:
+    """Refuse options that say how maps are read, where there are none."""
+    given = {
+        "--truth": files.truth,
+        "--ood": files.ood,
+        "--ood-truth": files.ood_truth,
+        "--mask-dir": files.mask_dir,
+        "--policy": how.policy,
+        "--region": read.region,
+        "--channel": read.channel,
+    }
+    void = [name for name, value in given.items() if value is not None]
+    if void:
+        raise ParameterError(f"{void[0]}: expected with maps only, got it with a table of scores.")
+
+
+def judge_scores(table: Table, how: JudgeFlags, files: SetFlags, read: ReadFlags) -> Judged:
+    """Judge the rows of a table of scores, such as that of an array of jobs, merged."""
+    from segtrust.engine.judging import METRICS, refuse_doubles, refuse_text
+    from segtrust.engine.score_table import PART, Scored
+    from segtrust.io.nnunet import read_scheme
+
+    _refuse_void(how, files, read)
+    if PART in table.about:
+        raise ParameterError(
+            "expected a whole run, got a part of one. Put the parts together: segtrust merge."
+        )
+    refuse_doubles(table)
+    refuse_text(table, [*estimators_in(how, table.columns), *METRICS, "loss", "k", "truth_ratio"])
+    judge = _judge(how, None if read.names is None else read_scheme(read.names))
+    has_losses = how.losses is None and how.loss is None and "loss" in table.columns
+    if not has_losses and how.losses is None and judge.column not in table.columns:
+        raise ParameterError(
+            "losses: expected a table with losses. Score with --truth, or give them: --losses."
+        )
+    usual = {"file": "", "group": "", "shape": ""}
+    rows = tuple({**usual, **row, "set": row.get("set") or _FIRST} for row in table.rows)
+    judged = rows if has_losses else tuple(judge.judged(rows))
+    return Judged(_with_lost(Scored(judged, (), 0.0), judge))
+
+
+def find_sets(paths: Sequence[Path], files: SetFlags, how: JudgeFlags) -> DataSet:
+    """Find the cases of all sets, each under a name that tells its set."""
+    others = _named(files.ood, "ood")
+    truths = dict(_named(files.ood_truth, "ood-truth"))
+    unknown = sorted(truths.keys() - {name for name, _ in others})
+    if unknown:
+        raise ParameterError(f"ood-truth: expected the name of a set given by --ood, got {unknown[0]!r}.")
+    found = _of_set(_one_set(paths, files, how), _FIRST)
+    for name in dict.fromkeys(name for name, _ in others):
+        folders = [path for each, path in others if each == name]
+        own = replace(files, truth=truths.get(name), mask_dir=None)  # those given are of the first set
+        found = found + _of_set(_one_set(folders, own, how).below(name), name)
+    return found
+
+
+def _named(texts: Sequence[str] | None, option: str) -> list[tuple[str, Path]]:
+    pairs = [text.partition("=") for text in texts or ()]
+    for name, sign, path in pairs:
+        if not (name and sign and path) or name == _FIRST:
+            raise ParameterError(
+                f"{option}: expected NAME=DIR, with a name other than {_FIRST}, got {name!r}."
+            )
+    return [(name, Path(path)) for name, _, path in pairs]
+
+
+def _one_set(paths: Sequence[Path], files: SetFlags, how: JudgeFlags) -> DataSet:
+    """Find the cases of a set; those that can be judged, where truths are what judges."""
+    from segtrust.io.datasets import find_cases
+    from segtrust.io.pairing import only_with_truth
+
+    found = find_cases(paths, files.search())
+    if how.losses is not None:
+        return found
+    if not any(case.truth for case in found.cases):
+        listed = ", ".join(map(str, paths))
+        raise ParameterError(f"{listed}: expected the truths of its cases. Give their folder: --truth.")
+    return only_with_truth(found)
+
+
+def _of_set(found: DataSet, name: str) -> DataSet:
+    return replace(found, cases=tuple(replace(case, set=name) for case in found.cases))
+
+
+def _scheme(read: ReadFlags, found: DataSet) -> LabelScheme | None:
+    """Give the names of the structures, for losses that go by labels."""
+    from segtrust.io.nnunet import read_scheme, scheme_beside
+
+    if read.names is not None:
+        return read_scheme(read.names)
+    return scheme_beside(found.cases[0].probabilities.path) if found.cases else None
+
+
+def estimators_in(how: JudgeFlags, columns: Sequence[str]) -> list[str]:
+    """Give the estimators that were asked for, or all that the rows have."""
+    from segtrust.confidence.registry import ESTIMATORS
+
+    asked = names_of(how.estimators, [name for name in ESTIMATORS if name in columns])
+    found = [name for name in asked if name in columns]
+    missing = [name for name in asked if name not in columns]
+    if not found or (missing and how.estimators != USUAL):
+        raise ParameterError(f"estimators: expected some that were scored, got {', '.join(missing)}.")
+    return found

@@ -1,0 +1,187 @@
+"""What is judged, by which loss, and what is refused before anything is promised."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from segtrust.io.tables import read_table
+from tests.cli.test_score import parsed
+from tests.engine.files import NNUNET, segtrust, write_maps
+
+pytestmark = pytest.mark.needs("matplotlib", "pyarrow")
+COUNT = 160
+QUICK = ("--resamples", 100, "--estimators", "sdc")
+
+
+@pytest.fixture(scope="module")
+def maps(tmp_path_factory):
+    """Maps, and their truths in a folder beside them."""
+    folder = tmp_path_factory.mktemp("maps")
+    write_maps(folder / "predictions", COUNT, truths=folder / "labels")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def scores(maps, tmp_path_factory):
+    """Their table."""
+    out = tmp_path_factory.mktemp("scores") / "scores.csv"
+    done = segtrust("score", maps, "-o", out, "--estimators", "all,sdc")
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def changed(scores, path, change):
+    """Write the table with other rows."""
+    with scores.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    rows = change(rows) or rows
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def test_a_folder_of_predictions_and_labels_is_scored_by_its_maps(scores):
+    table = read_table(scores)
+    assert len(table.rows) == COUNT
+    assert set(table.column("mask")) == {"threshold"}
+    assert all(0 <= value <= 1 for value in table.column("dice"))
+    assert {"sdc", "idc", "pla"} <= set(table.columns)
+
+
+def test_truths_are_not_looked_at_in_triage(maps, tmp_path):
+    write_maps(tmp_path / "new/predictions", 3, first=100, truths=tmp_path / "new/labels")
+    (tmp_path / "new/labels/case_000.npy").write_bytes(b"damaged")
+    (tmp_path / "new/labels/alone.npy").write_bytes(b"damaged")
+    policy = policy_of(maps, tmp_path)
+    done = segtrust("triage", tmp_path / "new", "--policy", policy, "-o", tmp_path / "out", "--json")
+    assert done.returncode == 0, done.stderr
+    assert sum(parsed(done.stdout)["counts"].values()) == 3
+
+
+def policy_of(maps, tmp_path, *options):
+    scores = tmp_path / "calibration.csv"
+    assert segtrust("score", maps, "-o", scores).returncode == 0
+    made = segtrust("calibrate", scores, "-o", tmp_path / "policy.json", "--target-risk", 0.7, *options)
+    assert made.returncode == 0, made.stderr
+    return tmp_path / "policy.json"
+
+
+def test_a_policy_of_the_foreground_is_not_for_another_structure(maps, tmp_path):
+    policy, nnunet = policy_of(maps, tmp_path), NNUNET / "plain/predictions"
+    for region in ("organ", "each"):
+        done = segtrust("score", nnunet, "--policy", policy, "--region", region, "-o", tmp_path / "other.csv")
+        assert done.returncode == 2
+        assert "expected one that the policy is for (foreground), got organ" in done.stderr
+    assert not (tmp_path / "other.csv").exists()
+
+
+def test_how_a_policy_stands_is_told_to_machines_and_people(maps, tmp_path):
+    policy = policy_of(maps, tmp_path, "--predictor", "fold 0")
+    same = segtrust(
+        *("score", maps, "--policy", policy, "--predictor", "fold 0", "-o", tmp_path / "a.csv", "--json")
+    )
+    assert parsed(same.stdout)["standing"] == {"foreground": "certified"}
+    out = ("-o", tmp_path / "run", *QUICK)
+    other = segtrust("evaluate", maps, "--policy", policy, "--predictor", "fold 1", *out)
+    assert other.returncode == 0, other.stderr
+    assert "not certified (made with fold 0, used with fold 1)" in other.stdout
+    assert set(read_table(tmp_path / "run/scores.parquet").column("decision")) <= {"accept", "defer"}
+
+
+def test_a_dice_is_promised_only_of_cases_that_were_judged_by_it(maps, scores, tmp_path):
+    done = segtrust("evaluate", maps, "--loss", "iou", "-o", tmp_path / "iou", *QUICK)
+    assert done.returncode == 0, done.stderr
+    promise = ("-o", tmp_path / "policy.json", "--target-risk", 0.9, "--below-dice", 0.8)
+    refused = segtrust("calibrate", tmp_path / "iou/scores.parquet", *promise)
+    assert refused.returncode == 2
+    assert "expected losses that are one minus the Dice, got those of iou" in refused.stderr
+    by_column = segtrust("calibrate", scores, *promise, "--loss-column", "iou")
+    assert "got those of iou" in by_column.stderr
+    assert segtrust("calibrate", scores, *promise).returncode == 0
+    assert segtrust("calibrate", scores, *promise, "--loss-column", "dice").returncode == 0
+
+
+def test_a_metric_as_the_column_of_losses_is_one_minus_it(scores, tmp_path):
+    told = [
+        segtrust(
+            *("calibrate", scores, "-o", tmp_path / f"{name}.json", "--target-risk", 0.7, "--json"),
+            *("--loss-column", name),
+        ).stdout
+        for name in ("loss", "dice")
+    ]
+    assert parsed(told[0])["foreground"]["coverage"] == parsed(told[1])["foreground"]["coverage"]
+
+
+def test_empty_truths_are_left_out_also_where_losses_come_from_elsewhere(tmp_path):
+    write_maps(tmp_path / "maps", 12, truths=tmp_path / "truths")
+    np.save(tmp_path / "truths/case_003.npy", np.zeros_like(np.load(tmp_path / "truths/case_003.npy")))
+    lines = [f"case_{i:03d},{i / 20}" for i in range(12)]
+    (tmp_path / "losses.csv").write_text("\n".join(["case,loss", *lines]))
+    arguments = ("evaluate", tmp_path / "maps", "--losses", tmp_path / "losses.csv", "--drop-empty-truth")
+    refused = segtrust(*arguments, "-o", tmp_path / "none", *QUICK)
+    assert refused.returncode == 2
+    assert "expected the truths, which tell the empty ones, got none of case_000" in refused.stderr
+    done = segtrust(*arguments, "--truth", tmp_path / "truths", "-o", tmp_path / "some", *QUICK, "--json")
+    assert done.returncode == 0, done.stderr
+    (told,) = parsed(done.stdout)["sets"]
+    assert (told["cases"], told["left_out_empty_truth"]) == (11, 1)
+    assert told["mean_loss"] == pytest.approx((sum(range(12)) - 3) / 20 / 11)
+
+
+def twice(rows):
+    return [*rows, rows[3]]
+
+
+def with_text(rows):
+    rows[2]["sdc"] = "high"
+
+
+def with_infinity(rows):
+    rows[2]["dice"] = "inf"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (twice, "expected one row for each case, got 2 of 'case_003 foreground'"),
+        (with_text, "expected numbers in the column 'sdc', got 'high' for the case 'case_002'"),
+        (with_infinity, "expected numbers in the column 'dice', got inf for the case 'case_002'"),
+    ],
+)
+def test_tables_that_would_lie_are_refused(scores, tmp_path, change, said):
+    table = changed(scores, tmp_path / "odd.csv", change)
+    judged = segtrust("evaluate", table, "-o", tmp_path / "out", *QUICK)
+    promised = segtrust("calibrate", table, "-o", tmp_path / "policy.json", "--target-risk", 0.7)
+    for done in (judged, promised):
+        assert done.returncode == 2
+        assert f"odd.csv: {said}" in done.stderr
+        assert done.stderr.startswith("error: ")
+    assert not (tmp_path / "out").exists()
+
+
+def test_losses_that_a_table_has_are_kept(maps, tmp_path):
+    done = segtrust("evaluate", maps, "--loss", "iou", "-o", tmp_path / "iou", *QUICK, "--json")
+    again = segtrust("evaluate", tmp_path / "iou/scores.parquet", "-o", tmp_path / "again", *QUICK, "--json")
+    assert json.loads(done.stdout)["areas"] == json.loads(again.stdout)["areas"]
+    other = segtrust(
+        *("evaluate", tmp_path / "iou/scores.parquet", "--loss", "dice", "-o", tmp_path / "dice"),
+        *(*QUICK, "--json"),
+    )
+    assert json.loads(done.stdout)["areas"] != json.loads(other.stdout)["areas"]
+
+
+@pytest.mark.needs("PIL")
+def test_labels_that_are_taken_for_maps_are_suspected(tmp_path):
+    from PIL import Image
+
+    for number in range(3):
+        mask = np.zeros((8, 9), np.uint8)
+        mask[2:5] = 1
+        Image.fromarray(mask).save(tmp_path / f"{number}.png")
+    done = segtrust("score", tmp_path, "-o", tmp_path / "scores.csv")
+    assert done.returncode == 0
+    assert "All masks are empty" in done.stderr
