@@ -25,7 +25,19 @@ def wait_until(condition, seconds=60, pause=0.05):
 def children(pid):
     """Processes that the threads of one have started, by Linux's list."""
     lists = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(each) for path in lists for each in path.read_text().split()]
+    try:
+        return [int(each) for path in lists for each in path.read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+        return []
+
+
+def descendants(pid):
+    """Those, and all that they have started: workers are begun by a process that is kept for that."""
+    found = children(pid)
+    return [
+        *found,
+        *(below for each in found if Path(f"/proc/{each}").exists() for below in descendants(each)),
+    ]
 
 
 def is_running(pid):

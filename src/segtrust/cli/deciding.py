@@ -190,6 +190,7 @@ def triage(
 
     A case that cannot be read is deferred, and listed in failures.csv.
     """
+    run.get_ready()
     from segtrust.engine.score_table import score_cases
     from segtrust.engine.triage import write_lists
     from segtrust.io.datasets import find_cases

@@ -60,6 +60,7 @@ def evaluate(
     from segtrust.report.runs import mark_running, open_run, write_run
 
     refuse_unknown_loss(how)
+    run.get_ready()
     table = read_scores(predictions[0]) if len(predictions) == 1 else None
     if table is not None:
         judged = judge_scores(table, how, files, read)

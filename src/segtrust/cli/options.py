@@ -242,6 +242,13 @@ class RunFlags:
         bool, _option("--json", panel=_RUNNING, help="Print one JSON object instead of a summary.")
     ] = False
 
+    def get_ready(self) -> None:
+        """Let workers begin to import what they need, while cases are looked for."""
+        if self.workers > 1 and not self.dask:
+            from segtrust.engine.team import get_ready
+
+            get_ready(__name__)
+
     def memory_bytes(self) -> int | None:
         """Bytes for cases in flight; ``None`` where nothing is said."""
         return bytes_of(self.memory) if self.memory else None

@@ -51,6 +51,7 @@ def score(
     and DICOM-SEG. A case that cannot be read never stops the others. A run that was stopped goes on with the
     same command.
     """
+    run.get_ready()
     from segtrust.engine.run import part_of
     from segtrust.engine.score_table import score_cases
     from segtrust.io.datasets import find_cases

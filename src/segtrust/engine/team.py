@@ -15,13 +15,13 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from multiprocessing import get_context, parent_process, resource_tracker
+from multiprocessing import forkserver, get_all_start_methods, get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
 from segtrust.errors import WorkerError
 
-__all__ = ["Worker", "compute_side_by_side", "leaving_interrupts"]
+__all__ = ["Worker", "compute_side_by_side", "get_ready", "leaving_interrupts"]
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
@@ -69,10 +69,11 @@ class Worker(Generic[_Task, _Result]):
     """A process, and the task that it has."""
 
     def __init__(self, work: Callable[[_Task], _Result]) -> None:
-        # A new interpreter: a copy of this one would inherit locks that its threads hold.
-        context = get_context("spawn")
+        get_ready()
+        context: Any = get_context(_METHOD)
         self.connection, other_end = context.Pipe()
-        self._process = context.Process(target=_serve, args=(work, other_end), daemon=True)
+        arguments = (work, other_end, dict(os.environ))
+        self._process = context.Process(target=_serve, args=arguments, daemon=True)
         with leaving_interrupts():
             self._process.start()
         other_end.close()  # so that the pipe ends with the process
@@ -107,6 +108,26 @@ class Worker(Generic[_Task, _Result]):
         self.connection.close()
 
 
+# A copy of this process would inherit locks that its threads hold. So processes are copies of one that has no
+# threads and has imported what they need, where the system can do that; elsewhere new interpreters.
+_METHOD = "forkserver" if "forkserver" in get_all_start_methods() else "spawn"
+
+
+def get_ready(*modules: str) -> None:
+    """Let the process begin of which workers are copies, and do not wait for it; once is enough.
+
+    Parameters
+    ----------
+    modules
+        Imported there beside what scoring needs.
+    """
+    if _METHOD != "forkserver":
+        return
+    get_context(_METHOD).set_forkserver_preload(["segtrust.engine.ready", *modules])
+    with leaving_interrupts():
+        forkserver.ensure_running()
+
+
 def _name_of(task: Any) -> Any:
     names = (getattr(task, name, None) for name in ("name", "id"))
     return next((name for name in names if name is not None), task)
@@ -126,8 +147,10 @@ def leaving_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _serve(work: Callable[[Any], Any], connection: Connection) -> None:
+def _serve(work: Callable[[Any], Any], connection: Connection, environment: dict[str, str]) -> None:
     """Do one task after the other, in a process of its own."""
+    os.environ.clear()
+    os.environ.update(environment)
     _end_with_parent()
     with suppress(EOFError, BrokenPipeError):
         while True:
