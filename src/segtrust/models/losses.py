@@ -1,0 +1,55 @@
+"""The losses that the networks are trained with, of logits and targets in [0, 1]; all give one number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812 - its usual name
+
+from segtrust.errors import ParameterError
+
+__all__ = ["LOSSES", "bce_dice_loss"]
+
+_SMOOTH = 1e-5
+
+
+def bce_dice_loss(logits: Tensor, target: Tensor) -> Tensor:
+    """Half the binary cross-entropy, plus one minus the soft Dice of each image: the loss of UNeXt.
+
+    Parameters
+    ----------
+    logits, target
+        (N, C, H, W). The Dice sums over all pixels and channels of an image.
+
+    Examples
+    --------
+    >>> import torch
+    >>> logits, target = torch.zeros(1, 1, 2, 2), torch.ones(1, 1, 2, 2)
+    >>> bce_dice_loss(logits, target)  # log(2) / 2 + 1 - 2/3
+    tensor(0.6799)
+    """
+    _check_target(target, tuple(logits.shape))
+    p = logits.sigmoid()
+    dice = _soft_dice(_pixel_sum(p * target), _pixel_sum(p) + _pixel_sum(target))
+    return 0.5 * F.binary_cross_entropy_with_logits(logits, target) + 1.0 - dice.mean()
+
+
+def _soft_dice(common: Tensor, total: Tensor) -> Tensor:
+    return (2.0 * common + _SMOOTH) / (total + _SMOOTH)
+
+
+def _pixel_sum(values: Tensor) -> Tensor:
+    """Sum over all but the first axis."""
+    return values.flatten(1).sum(1)
+
+
+def _check_target(target: Tensor, shape: tuple[int, ...]) -> None:
+    """Refuse what would be broadcast."""
+    if tuple(target.shape) != shape:
+        raise ParameterError(f"target: expected the shape {shape}, got {tuple(target.shape)}.")
+
+
+LOSSES: dict[str, Callable[[Any, Tensor], Tensor]] = {"unext": bce_dice_loss}
+"""By the name of the network; each takes what its network gives, and a target."""
