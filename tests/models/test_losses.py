@@ -49,6 +49,12 @@ def test_unext(kind):
     assert_as_original(loss, values, read_json("unext", "loss_golden.json")["bce_dice"][kind])
 
 
+def test_shifts_unet():
+    values = logits(2, 2, 16, 16, 16)
+    loss = training_loss("shifts-unet")(values, random_target(2, 1, 16, 16, 16, above=0.95))
+    assert_as_original(loss, values, read_json("shifts-unet", "loss_golden.json")["shifts"])
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_target_that_would_be_broadcast_is_refused(name):
     given = logits(2, 3 if name == "segtran" else 2, 8, 8)

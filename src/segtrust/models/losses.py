@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from segtrust.errors import ParameterError
 
-__all__ = ["LOSSES", "bce_dice_loss"]
+__all__ = ["LOSSES", "bce_dice_loss", "dice_focal_loss"]
 
 _SMOOTH = 1e-5
 
@@ -36,6 +37,24 @@ def bce_dice_loss(logits: Tensor, target: Tensor) -> Tensor:
     return 0.5 * F.binary_cross_entropy_with_logits(logits, target) + 1.0 - dice.mean()
 
 
+def dice_focal_loss(logits: Tensor, target: Tensor) -> Tensor:
+    """Half of one minus the soft Dice of each volume, plus the focal loss: the loss of the Shifts U-Net.
+
+    Parameters
+    ----------
+    logits
+        (N, 2, *spatial): background and foreground, of a softmax.
+    target
+        (N, 1, *spatial), 1 in the foreground.
+    """
+    _check_target(target, (logits.shape[0], 1, *logits.shape[2:]))
+    p, truth = logits.softmax(1)[:, 1:], target.to(logits.dtype)
+    dice = _soft_dice(_pixel_sum(p * truth), _pixel_sum(p) + _pixel_sum(truth))
+    entropy = F.cross_entropy(logits, target[:, 0].long(), reduction="none")
+    focal = (1.0 - torch.exp(-entropy)) ** 2 * entropy
+    return 0.5 * (1.0 - dice.mean()) + focal.mean()
+
+
 def _soft_dice(common: Tensor, total: Tensor) -> Tensor:
     return (2.0 * common + _SMOOTH) / (total + _SMOOTH)
 
@@ -51,5 +70,8 @@ def _check_target(target: Tensor, shape: tuple[int, ...]) -> None:
         raise ParameterError(f"target: expected the shape {shape}, got {tuple(target.shape)}.")
 
 
-LOSSES: dict[str, Callable[[Any, Tensor], Tensor]] = {"unext": bce_dice_loss}
+LOSSES: dict[str, Callable[[Any, Tensor], Tensor]] = {
+    "unext": bce_dice_loss,
+    "shifts-unet": dice_focal_loss,
+}
 """By the name of the network; each takes what its network gives, and a target."""
