@@ -14,6 +14,8 @@ pytestmark = pytest.mark.needs("torch")
 if find_spec("torch"):  # elsewhere the mark skips every test
     import torch
 
+    from segtrust.models.losses import structure_loss
+
 
 def logits(*shape: int):
     values = (RandomState(777).standard_normal(shape) * 2).astype(np.float32)
@@ -47,6 +49,16 @@ def test_unext(kind):
     target = discs(32) if kind == "disc" else random_target(2, 1, 32, 32, above=0.7)
     loss = training_loss("unext")(values, target)
     assert_as_original(loss, values, read_json("unext", "loss_golden.json")["bce_dice"][kind])
+
+
+@pytest.mark.parametrize("kind", ["random", "disc"])
+def test_polyp_pvt(kind):
+    values = logits(2, 1, 64, 64)
+    target = discs(64) if kind == "disc" else random_target(2, 1, 64, 64, above=0.7)
+    expected = read_json("polyp-pvt", "loss_golden.json")["structure_loss"][kind]
+    both = training_loss("polyp-pvt")((values, values), target)
+    assert both.item() == pytest.approx(2 * expected["loss"], rel=2e-6)
+    assert_as_original(structure_loss(values, target), values, expected)
 
 
 def test_shifts_unet():

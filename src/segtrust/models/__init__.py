@@ -10,7 +10,7 @@ from segtrust.optional import require
 
 if TYPE_CHECKING:
     from segtrust.models.checkpoints import load_backbone, load_weights
-    from segtrust.models.network import Ensemble, Network, Segmenter
+    from segtrust.models.network import Ensemble, Network, Segmenter, stretched
 
 __all__ = [
     "NAMES",
@@ -21,6 +21,7 @@ __all__ = [
     "create_ensemble",
     "load_backbone",
     "load_weights",
+    "stretched",
     "training_loss",
 ]
 
@@ -30,6 +31,7 @@ _HOMES = {
     "Segmenter": "network",
     "load_backbone": "checkpoints",
     "load_weights": "checkpoints",
+    "stretched": "network",
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from segtrust.errors import ParameterError
 
-__all__ = ["LOSSES", "bce_dice_loss", "dice_focal_loss"]
+__all__ = ["LOSSES", "bce_dice_loss", "dice_focal_loss", "structure_loss", "summed_structure_loss"]
 
 _SMOOTH = 1e-5
 
@@ -55,6 +55,29 @@ def dice_focal_loss(logits: Tensor, target: Tensor) -> Tensor:
     return 0.5 * (1.0 - dice.mean()) + focal.mean()
 
 
+def structure_loss(logits: Tensor, target: Tensor) -> Tensor:
+    """Binary cross-entropy, plus one minus a soft IoU in which pixels near edges weigh up to six times more.
+
+    The cross-entropy is not weighted: the published code means to, and does not.
+
+    Parameters
+    ----------
+    logits, target
+        (N, 1, H, W).
+    """
+    _check_target(target, tuple(logits.shape))
+    weight = 1.0 + 5.0 * (F.avg_pool2d(target, 31, stride=1, padding=15) - target).abs()
+    p = logits.sigmoid()
+    common, total = _pixel_sum(p * target * weight), _pixel_sum((p + target) * weight)
+    iou = (common + 1.0) / (total - common + 1.0)
+    return F.binary_cross_entropy_with_logits(logits, target) + 1.0 - iou.mean()
+
+
+def summed_structure_loss(outputs: Sequence[Tensor], target: Tensor) -> Tensor:
+    """Sum `structure_loss` over several maps of logits: the loss of Polyp-PVT."""
+    return torch.stack([structure_loss(logits, target) for logits in outputs]).sum()
+
+
 def _soft_dice(common: Tensor, total: Tensor) -> Tensor:
     return (2.0 * common + _SMOOTH) / (total + _SMOOTH)
 
@@ -72,6 +95,7 @@ def _check_target(target: Tensor, shape: tuple[int, ...]) -> None:
 
 LOSSES: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "unext": bce_dice_loss,
+    "polyp-pvt": summed_structure_loss,
     "shifts-unet": dice_focal_loss,
 }
 """By the name of the network; each takes what its network gives, and a target."""

@@ -13,7 +13,7 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from segtrust.errors import ParameterError
 
-__all__ = ["Ensemble", "Network", "Segmenter"]
+__all__ = ["Ensemble", "Network", "Segmenter", "stretched"]
 
 _LINEAR = {2: "bilinear", 3: "trilinear"}
 
@@ -118,3 +118,18 @@ class Ensemble(Segmenter):
         for member in others:
             total += member.probabilities(images, size=size)
         return total / len(self.members)
+
+
+def stretched(p: Tensor) -> Tensor:
+    """Stretch each map (N, *spatial) to [0, 1], as the published maps of Polyp-PVT are.
+
+    A stretched map is no longer made of probabilities: one pixel of every image is certain.
+
+    Examples
+    --------
+    >>> stretched(torch.tensor([[0.25, 0.5, 0.75]]))
+    tensor([[0.0000, 0.5000, 1.0000]])
+    """
+    flat = p.flatten(1)
+    low, high = (each.reshape(-1, *[1] * (p.ndim - 1)) for each in (flat.amin(1), flat.amax(1)))
+    return (p - low) / (high - low + 1e-8)
