@@ -61,6 +61,22 @@ def test_polyp_pvt(kind):
     assert_as_original(structure_loss(values, target), values, expected)
 
 
+def test_segtran():
+    values = logits(2, 3, 32, 32)
+    outer, inner = disc(32, 0.3), disc(32, 0.15)
+    target = torch.stack([1 - outer, outer, inner]).expand(2, 3, 32, 32)
+    loss = training_loss("segtran")(values, target)
+    assert_as_original(loss, values, read_json("segtran", "loss_golden.json")["segtran"])
+
+
+def test_segtran_is_trained_on_masks_of_their_own_size():
+    target = torch.rand(2, 3, 64, 64).round()
+    values = logits(2, 3, 32, 32)
+    larger = torch.nn.functional.interpolate(values, size=(64, 64), mode="bilinear")
+    loss_of = training_loss("segtran")
+    torch.testing.assert_close(loss_of(values, target), loss_of(larger, target))
+
+
 def test_shifts_unet():
     values = logits(2, 2, 16, 16, 16)
     loss = training_loss("shifts-unet")(values, random_target(2, 1, 16, 16, 16, above=0.95))

@@ -11,9 +11,17 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from segtrust.errors import ParameterError
 
-__all__ = ["LOSSES", "bce_dice_loss", "dice_focal_loss", "structure_loss", "summed_structure_loss"]
+__all__ = [
+    "LOSSES",
+    "bce_dice_loss",
+    "dice_focal_loss",
+    "disc_cup_loss",
+    "structure_loss",
+    "summed_structure_loss",
+]
 
 _SMOOTH = 1e-5
+_PRESENCE = (0.0, 2.0 / 3.0, 4.0 / 3.0)
 
 
 def bce_dice_loss(logits: Tensor, target: Tensor) -> Tensor:
@@ -35,6 +43,29 @@ def bce_dice_loss(logits: Tensor, target: Tensor) -> Tensor:
     p = logits.sigmoid()
     dice = _soft_dice(_pixel_sum(p * target), _pixel_sum(p) + _pixel_sum(target))
     return 0.5 * F.binary_cross_entropy_with_logits(logits, target) + 1.0 - dice.mean()
+
+
+def disc_cup_loss(logits: Tensor, target: Tensor) -> Tensor:
+    """Half a weighted binary cross-entropy, plus half of one minus a soft Dice: the loss of Segtran.
+
+    Presence weighs 0, 2/3 and 4/3 in background, disc and cup; absence weighs 1. The Dice is that of disc and
+    cup, with squares in its denominator.
+
+    Parameters
+    ----------
+    logits
+        (N, 3, H, W): background, disc with cup, cup. Interpolated to the size of the target.
+    target
+        (N, 3, *any size), the same channels.
+    """
+    _check_target(target, (*logits.shape[:2], *target.shape[2:]))
+    if logits.shape != target.shape:
+        logits = F.interpolate(logits, size=target.shape[2:], mode="bilinear")
+    presence = logits.new_tensor(_PRESENCE)[:, None, None]
+    entropy = F.binary_cross_entropy_with_logits(logits, target, pos_weight=presence)
+    p, truth = logits[:, 1:].sigmoid().flatten(2), target[:, 1:].flatten(2)
+    dice = _soft_dice((p * truth).sum(2), (p * p).sum(2) + (truth * truth).sum(2))
+    return 0.5 * entropy + 0.5 * (1.0 - dice.mean())
 
 
 def dice_focal_loss(logits: Tensor, target: Tensor) -> Tensor:
@@ -96,6 +127,7 @@ def _check_target(target: Tensor, shape: tuple[int, ...]) -> None:
 LOSSES: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "unext": bce_dice_loss,
     "polyp-pvt": summed_structure_loss,
+    "segtran": disc_cup_loss,
     "shifts-unet": dice_focal_loss,
 }
 """By the name of the network; each takes what its network gives, and a target."""

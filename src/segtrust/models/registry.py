@@ -34,6 +34,7 @@ class _Entry:
 _NETWORKS = {
     "unext": _Entry("unext", "UNeXt", "ebn1.weight", ("torch",)),
     "polyp-pvt": _Entry("polyp_pvt", "PolypPVT", "SAM.conv_state.weight", ("torch", "monai")),
+    "segtran": _Entry("segtran", "Segtran", "out_fpn_bridgeconv.weight", ("torch", "monai")),
     "shifts-unet": _Entry("shifts_unet", "ShiftsUNet", "model.0.conv.weight", ("torch", "monai")),
 }
 
