@@ -1,0 +1,211 @@
+"""Weights from files of ``torch.save``: read without running code, and compared before they are used."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile, ZipFile
+
+import torch
+from torch import Tensor
+
+from segtrust.errors import (
+    DamagedFileError,
+    ParameterError,
+    UnknownFormatError,
+    UnsafeFileError,
+    WrongContentError,
+)
+from segtrust.models.network import Network
+from segtrust.models.registry import owner_of
+
+__all__ = ["load_backbone", "load_weights", "read_weights"]
+
+_ZIP, _PICKLE = b"PK\x03\x04", b"\x80"
+"""First bytes of an archive of torch, and of a file of its older versions."""
+_CONTAINERS = ("state_dict", "model_state_dict", "model", "net")
+_PARALLEL = "module."
+"""Before the names of a network that was trained on several devices."""
+_COUNTER = "num_batches_tracked"
+_SHOWN = 3
+_FORBIDDEN = re.compile(r"GLOBAL (\S+)")
+
+
+def load_weights(model: Network, path: str | Path) -> None:
+    """Load all weights of a network from a checkpoint, in place.
+
+    Parameters
+    ----------
+    model
+        What `segtrust.models.create` gave.
+    path
+        A file of ``torch.save``: tensors by name, alone or under ``state_dict``, ``model_state_dict``,
+        ``model`` or ``net``, with or without the prefix ``module.``. The counters of batch norms may be
+        absent, as in old files.
+
+    Raises
+    ------
+    UnsafeFileError
+        The file would run code.
+    DamagedFileError, UnknownFormatError
+        It is truncated, or no checkpoint.
+    WrongContentError
+        It holds something else; the first names that differ are told.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from segtrust.models import create
+    >>> path = Path(tempfile.mkdtemp()) / "model.pth"
+    >>> torch.save(create("unext").state_dict(), path)
+    >>> load_weights(create("unext"), path)
+    """
+    weights = read_weights(path)
+    differences = _compare(model.state_dict(), weights)
+    if differences:
+        advice = model.advice(differences.missing, differences.unexpected) or _advice(model.name, weights)
+        raise WrongContentError(
+            f"{path}: expected the weights of {model.name!r}, got others: {differences}. {advice}"
+        )
+    model.check_weights(weights, str(path))
+    model.load_state_dict(weights, strict=False)
+
+
+def load_backbone(model: Network, path: str | Path) -> None:
+    """Load the backbone of a network from a checkpoint of the backbone alone, in place.
+
+    A classifier that the network has no use for is left out. Errors are those of `load_weights`.
+    """
+    backbone = getattr(model, "backbone", None)
+    if backbone is None:
+        raise ParameterError(f"backbone: {model.name!r} has none that is trained by itself. Leave it out.")
+    weights = {
+        name: each for name, each in read_weights(path).items() if not name.startswith(model.backbone_extras)
+    }
+    differences = _compare(backbone.state_dict(), weights)
+    if differences:
+        raise WrongContentError(
+            f"{path}: expected the backbone of {model.name!r}, got other tensors: {differences}. "
+            f"{_advice(None, weights)}"
+        )
+    backbone.load_state_dict(weights, strict=False)
+
+
+def read_weights(path: str | Path) -> dict[str, Tensor]:
+    """Read the tensors of a checkpoint by name, without prefix, onto the CPU; errors as of `load_weights`."""
+    content = _read(Path(path))
+    for key in _CONTAINERS:
+        if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
+            content = content[key]
+            break
+    if not _is_weights(content):
+        raise WrongContentError(
+            f"{path}: expected tensors by name, got {_described(content)}. "
+            "Save the state dict: torch.save(model.state_dict(), path)."
+        )
+    if all(name.startswith(_PARALLEL) for name in content):
+        return {name.removeprefix(_PARALLEL): each for name, each in content.items()}
+    return dict(content)
+
+
+def _read(path: Path) -> Any:
+    with path.open("rb") as file:
+        head = file.read(16)
+    if not head.startswith((_ZIP, _PICKLE)):
+        raise UnknownFormatError(
+            f"{path}: expected a checkpoint of torch.save, got a file that begins with {head!r}. "
+            "Fetch it again if it was downloaded."
+        )
+    try:
+        if head.startswith(_ZIP):
+            _check_sums(path)
+        with warnings.catch_warnings(), torch.serialization.safe_globals([Namespace]):
+            warnings.simplefilter("ignore")  # about archives and protocols that are refused below
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - damaged archives raise nearly everything
+        raise _unreadable(path, error) from None
+
+
+def _check_sums(path: Path) -> None:
+    """Compare the checksums of an archive, which torch does not."""
+    with ZipFile(path) as archive:
+        garbled = archive.testzip()
+    if garbled is not None:
+        raise BadZipFile(f"the checksum of {garbled!r} does not fit")
+
+
+def _unreadable(path: Path, error: Exception) -> UnsafeFileError | DamagedFileError:
+    forbidden = _FORBIDDEN.search(str(error))
+    if forbidden:
+        return UnsafeFileError(
+            f"{path}: expected tensors and plain data only, got {forbidden[1]}. A checkpoint can run code "
+            "when it is loaded, so this one is not. Where you trust its author, save its state dict alone."
+        )
+    reason = str(error).partition("\n")[0] or type(error).__name__
+    return DamagedFileError(
+        f"{path}: expected a checkpoint of torch.save, got one that cannot be read ({reason}). "
+        "Fetch it again, or compare its size with that of the original."
+    )
+
+
+def _is_weights(content: Any) -> bool:
+    return (
+        isinstance(content, Mapping)
+        and bool(content)
+        and all(isinstance(name, str) and isinstance(each, Tensor) for name, each in content.items())
+    )
+
+
+def _described(content: Any) -> str:
+    if not isinstance(content, Mapping):
+        return type(content).__name__
+    return f"a mapping with {_first([repr(key) for key in content])}" if content else "an empty mapping"
+
+
+@dataclass(frozen=True)
+class _Differences:
+    """What stands in the way of a checkpoint."""
+
+    missing: list[str]
+    unexpected: list[str]
+    reshaped: list[str]
+
+    def __bool__(self) -> bool:
+        """Tell whether there are any."""
+        return bool(self.missing or self.unexpected or self.reshaped)
+
+    def __str__(self) -> str:
+        """Name the first of each kind."""
+        kinds = {"missing": self.missing, "unexpected": self.unexpected, "of another shape": self.reshaped}
+        return "; ".join(f"{kind}: {_first(names)}" for kind, names in kinds.items() if names)
+
+
+def _compare(expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> _Differences:
+    return _Differences(
+        [name for name in expected if name not in found and not name.endswith(_COUNTER)],
+        [name for name in found if name not in expected],
+        [
+            f"{name} {tuple(found[name].shape)} for {tuple(each.shape)}"
+            for name, each in expected.items()
+            if name in found and found[name].shape != each.shape
+        ],
+    )
+
+
+def _first(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def _advice(wanted: str | None, weights: Mapping[str, Tensor]) -> str:
+    owner = owner_of(weights)
+    if owner is None or owner == wanted:
+        return "Give the checkpoint of this very network, trained with the same options."
+    return f"They are those of {owner!r}: create({owner!r}, weights=...)."
