@@ -73,7 +73,7 @@ class ScoredContract:
             ReadOptions(regions=("each",), scheme=made.dataset_json),
             with_truth=True,
         )
-        theirs = read_losses(made.validation / "summary.json", None, read_scheme(made.dataset_json))
+        _, theirs = read_losses(made.validation / "summary.json", None, read_scheme(made.dataset_json))
         rows = [row for case in found.cases for row in job(case).rows]
         assert {row["case"] for row in rows} == set(VALIDATION_CASES)
         assert len(theirs) == len(rows) == 2 * len(read_scheme(made.dataset_json).structures)
