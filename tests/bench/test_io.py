@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from segtrust.bench.io import compare_reading, compare_workers, measure_memory
+from segtrust.bench.io import compare_nifti, compare_reading, compare_workers, measure_memory
 
 
 @pytest.mark.needs("nibabel")
@@ -12,6 +12,13 @@ def test_reading_is_held_against_numpy(tmp_path):
     lines = list(compare_reading(tmp_path, rounds=1, shape=(10, 12, 14)))
     assert [line.target for line in lines] == ["<= 1.1", "<= 1.1", ""]
     assert all(line.ratio > 0 for line in lines)
+
+
+@pytest.mark.needs("nibabel")
+def test_reading_is_held_against_nibabel(tmp_path):
+    (line,) = compare_nifti(tmp_path, rounds=1, shape=(10, 12, 14))
+    assert (line.against, line.map) == ("nibabel", "map.nii.gz")
+    assert line.ratio > 0
 
 
 @pytest.mark.slow

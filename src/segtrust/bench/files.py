@@ -10,7 +10,7 @@ import numpy as np
 
 from segtrust.optional import require
 
-__all__ = ["REGIONS", "SHAPE", "make_folder", "make_nnunet_case", "make_zarr"]
+__all__ = ["REGIONS", "SHAPE", "make_folder", "make_nifti", "make_nnunet_case", "make_zarr"]
 
 SHAPE = (155, 240, 240)
 """Of a case of BraTS."""
@@ -43,6 +43,12 @@ def make_nnunet_case(folder: Path, *, shape: tuple[int, ...] = SHAPE) -> Path:
     described = {"labels": REGIONS, "regions_class_order": [1, 2, 3]}
     (folder / "dataset.json").write_text(json.dumps(described))
     return folder / "case.npz"
+
+
+def make_nifti(path: Path, *, shape: tuple[int, ...] = SHAPE) -> None:
+    """Write a compressed volume of probabilities."""
+    nibabel = require("nibabel", extra="io")
+    nibabel.save(nibabel.Nifti1Image(blob(shape, min(shape) / 4, min(shape) / 50).T, np.eye(4)), path)
 
 
 def make_folder(folder: Path, *, count: int, size: int, packed: bool) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.bench.files import make_folder, make_nnunet_case, make_zarr
+from segtrust.bench.files import make_folder, make_nifti, make_nnunet_case, make_zarr
 from segtrust.bench.process import Reading
 from segtrust.bench.timing import Ratio, shortest_times
 from segtrust.confidence.registry import get_estimators
@@ -23,8 +23,18 @@ from segtrust.engine.scoring import ScoreJob
 from segtrust.io.datasets import find_cases
 from segtrust.io.inflate import deflate_library
 from segtrust.io.loading import ReadOptions
+from segtrust.io.places import Place
+from segtrust.io.readers import open_volume
+from segtrust.optional import require
 
-__all__ = ["compare_dask", "compare_reading", "compare_workers", "io_sections", "measure_memory"]
+__all__ = [
+    "compare_dask",
+    "compare_nifti",
+    "compare_reading",
+    "compare_workers",
+    "io_sections",
+    "measure_memory",
+]
 
 _TIMES = 6
 _ALL = ("sdc", "idc", "amsp", "apc", "ane", "mmmc", "pla")
@@ -39,6 +49,8 @@ def io_sections(*, rounds: int, folder: Path | None = None) -> Iterator[tuple[st
             f"Reading and scoring a case of nnU-Net, in units of numpy.load ({library})",
             compare_reading(here, rounds=rounds),
         )
+        if find_spec("nibabel") is not None:
+            yield f"Reading a .nii.gz, in units of nibabel ({library})", compare_nifti(here, rounds=rounds)
         yield "Gain of more processes, 200 maps of 512×512", compare_workers(here, rounds=min(rounds, 3))
         if find_spec("distributed") is not None:
             yield "Gain of more Dask workers, the same maps", compare_dask(here)
@@ -63,6 +75,20 @@ def compare_reading(
     for name in jobs:
         ratio = times[name] / times["numpy.load"]
         yield Ratio(name, "numpy.load", path.name, times[name], ratio, "<= 1.1" if "first" in name else "")
+
+
+def compare_nifti(folder: Path, *, rounds: int = 5, shape: tuple[int, ...] | None = None) -> Iterator[Ratio]:
+    """Time reading a compressed NIfTI volume against nibabel, of which the pixels are asked for as stored."""
+    nibabel = require("nibabel", extra="io")
+    path = folder / "map.nii.gz"
+    make_nifti(path, **({} if shape is None else {"shape": shape}))
+    runs = {
+        "nibabel": lambda: np.asarray(nibabel.load(path).dataobj),
+        "segtrust": lambda: open_volume(Place(path)).read(),
+    }
+    times = shortest_times(runs, rounds=rounds)
+    ratio = times["segtrust"] / times["nibabel"]
+    yield Ratio("a map of BraTS's size, float32", "nibabel", path.name, times["segtrust"], ratio)
 
 
 def _loaded(path: Path) -> Any:
