@@ -111,6 +111,8 @@ def read_json(path: str | Path, *, error: Error = SavedStateError) -> Any:
     """Read a JSON file; what is no JSON is named by its path."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise error(f"{path}: expected a JSON file, got none of this name.") from None
     except (ValueError, RecursionError) as found:
         raise error(f"{path}: expected JSON, got something else ({found}).") from found
 

@@ -185,3 +185,85 @@ def test_labels_that_are_taken_for_maps_are_suspected(tmp_path):
     done = segtrust("score", tmp_path, "-o", tmp_path / "scores.csv")
     assert done.returncode == 0
     assert "All masks are empty" in done.stderr
+    for path in tmp_path.glob("*.png"):
+        Image.fromarray(np.asarray(Image.open(path)) * 255).save(path)
+    told = segtrust("score", tmp_path, "-o", tmp_path / "masks.csv", "--json")
+    assert "All maps are 0 or 1" in parsed(told.stdout)["warnings"][0]
+
+
+@pytest.mark.needs("nibabel")
+def test_one_structure_is_scored_without_a_policy(tmp_path):
+    for name, regions in (("one", ["lesion"]), ("two", ["lesion", "organ"])):
+        options = [part for each in regions for part in ("--region", each)]
+        done = segtrust("score", NNUNET / "plain/predictions", *options, "-o", tmp_path / f"{name}.csv")
+        assert done.returncode == 0, done.stderr
+        assert set(read_table(tmp_path / f"{name}.csv").column("structure")) == set(regions)
+
+
+def test_a_risk_is_never_that_of_a_mixture_of_losses(maps, tmp_path):
+    lines = [f"case_{i:03d},{i / 200 if i % 2 else ''}" for i in range(COUNT)]
+    (tmp_path / "half.csv").write_text("\n".join(["case,hd", *lines]))
+    given = ("--losses", tmp_path / "half.csv", "--loss-column", "hd")
+    done = segtrust("evaluate", maps, *given, "-o", tmp_path / "run", *QUICK)
+    assert done.returncode == 1
+    assert "80 failures" in done.stderr
+    promise = (
+        "calibrate",
+        tmp_path / "run/scores.parquet",
+        "-o",
+        tmp_path / "policy.json",
+        "--target-risk",
+        0.9,
+    )
+    refused = segtrust(*promise)
+    assert refused.returncode == 2
+    assert "expected a number in the column 'loss', got none" in refused.stderr
+    assert "--drop-unjudged" in refused.stderr
+    made = segtrust(*promise, "--drop-unjudged", "--json")
+    assert made.returncode == 0, made.stderr
+    assert parsed(made.stdout)["foreground"]["cases"] <= COUNT // 2
+
+
+def with_distance(rows):
+    for number, row in enumerate(rows):
+        row["hd95"] = number / 8
+
+
+def test_any_column_of_a_table_may_be_the_loss(maps, scores, tmp_path):
+    table = changed(scores, tmp_path / "more.csv", with_distance)
+    done = segtrust("evaluate", table, "--loss-column", "hd95", "-o", tmp_path / "run", *QUICK, "--json")
+    assert done.returncode == 0, done.stderr
+    assert parsed(done.stdout)["sets"][0]["mean_loss"] == pytest.approx(np.mean(np.arange(COUNT) / 8))
+    kept = read_table(tmp_path / "run/scores.parquet")
+    assert kept.about["loss"] == "hd95"
+    assert kept.column("loss") == [number / 8 for number in range(COUNT)]
+    for source in (maps, scores):
+        refused = segtrust("evaluate", source, "--loss-column", "hd95", "-o", tmp_path / "none", *QUICK)
+        assert refused.returncode == 2
+        assert "loss" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--threshold", "0.9"), ("--mask", "threshold"), ("--empty", "agree"), ("--pattern", "{case}")],
+)
+def test_options_that_would_do_nothing_for_a_table_are_refused(scores, tmp_path, options):
+    done = segtrust("evaluate", scores, "-o", tmp_path / "out", *options)
+    assert done.returncode == 2
+    assert f"{options[0]}: expected with maps only" in done.stderr
+
+
+def test_sets_are_judged_by_the_same_kind_of_mask(tmp_path):
+    for name in ("near", "far"):
+        write_maps(tmp_path / name / "predictions", 6, truths=tmp_path / name / "labels")
+    masks = tmp_path / "delivered"
+    masks.mkdir()
+    for path in (tmp_path / "near/predictions").iterdir():
+        np.save(masks / path.name, np.load(path) > 0.4)
+    both = ("evaluate", tmp_path / "near", "--ood", f"far={tmp_path / 'far'}", "--mask-dir", masks)
+    refused = segtrust(*both, "-o", tmp_path / "one", *QUICK)
+    assert refused.returncode == 2
+    assert "expected delivered masks of all sets or of none, got none of far" in refused.stderr
+    done = segtrust(*both, "--ood-mask-dir", f"far={masks}", "-o", tmp_path / "both", *QUICK)
+    assert done.returncode == 0, done.stderr
+    assert set(read_table(tmp_path / "both/scores.parquet").column("mask")) == {"delivered"}

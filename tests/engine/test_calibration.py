@@ -73,7 +73,7 @@ def test_a_table_from_elsewhere_needs_no_structure_but_a_name_for_each_case():
 
 
 def test_a_case_without_a_loss_or_a_confidence_is_named():
-    with pytest.raises(WrongContentError, match="17: expected a number in the column 'loss'"):
+    with pytest.raises(WrongContentError, match="17: expected a number in the column 'dice'"):
         calibrate_table(
             Table.of([{**row, "dice": None} if row["case"] == "17" else row for row in rows()]), HOW
         )

@@ -54,7 +54,9 @@ def test_failures_are_put_together_and_a_list_of_before_goes(found, tmp_path):
     path.write_bytes(b"")
     paths = [score_part(found, tmp_path, part) for part in range(3)]
     out = tmp_path / "merged/scores.csv"
-    _, failures = merge_tables(paths, out)
+    lists = sorted(paths[0].parent.glob("*.failures.csv"))  # which `part-*.csv` takes along
+    assert len(lists) == 1
+    _, failures = merge_tables([*lists, *paths], out)
     assert [failure.case for failure in failures] == ["case_001"]
     assert [row["case"] for row in read_table(out.with_name("failures.csv")).rows] == ["case_001"]
     path.write_bytes(whole)

@@ -246,3 +246,33 @@ def test_rows_say_which_mask_was_scored(tmp_path):
     job, case = ScoreJob((SoftDice(),)), CaseFiles("a", Place(tmp_path / "a.npy"))
     assert job(case).rows[0]["mask"] == "threshold"
     assert job(case.having("mask", Place(tmp_path / "m.npy"))).rows[0]["mask"] == "delivered"
+
+
+def refuse_to_read_all(self, dtype=None, copy=None):
+    raise AssertionError("a map in pieces was read whole")
+
+
+@pytest.mark.needs("zarr")
+@pytest.mark.parametrize("with_mask", [False, True])
+def test_a_map_in_pieces_is_compared_with_its_truth_piece_by_piece(tmp_path, monkeypatch, with_mask):
+    import zarr
+
+    from segtrust.io import stores
+
+    rng = np.random.default_rng(3)
+    arrays = {"p": rng.random((9, 10, 11)).astype(np.float32), "mask": rng.random((9, 10, 11)) > 0.4}
+    arrays["truth"] = rng.random((9, 10, 11)) > 0.6
+    for name, values in arrays.items():
+        stored = zarr.create_array(
+            store=str(tmp_path / f"{name}.zarr"), shape=values.shape, chunks=(4, 4, 4), dtype=values.dtype
+        )
+        stored[:] = values
+    masks = {"mask": tmp_path / "mask.zarr"} if with_mask else {}
+    files = files_of(tmp_path / "p.zarr", truth=tmp_path / "truth.zarr", **masks)
+    monkeypatch.setattr(stores, "_AT_ONCE", 0)
+    monkeypatch.setattr(stores.Stored, "__array__", refuse_to_read_all)
+    (row,) = ScoreJob((SoftDice(),))(files).rows
+    mask = arrays["mask"] if with_mask else arrays["p"] >= 0.5
+    both = np.count_nonzero(mask & arrays["truth"])
+    assert row["dice"] == pytest.approx(2 * both / (mask.sum() + arrays["truth"].sum()))
+    assert row["iou"] == pytest.approx(both / np.count_nonzero(mask | arrays["truth"]))

@@ -1,12 +1,14 @@
 """Which files belong together, and what is told of those that do not."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 from segtrust.errors import PairingError, UnsafeFileError, WrongContentError
 from segtrust.io.cases import DataSet
 from segtrust.io.datasets import Search, _told_apart, different_names, find_cases
-from segtrust.io.folders import FolderFile, Layout, layout_of
+from segtrust.io.folders import FolderFile
 from segtrust.io.names import Pattern
 from segtrust.io.pairing import only_with_truth, with_masks, with_truths
 from segtrust.io.places import Place
@@ -51,9 +53,11 @@ def test_images_of_ultrasound(folder):
     truths = folder("benign (1)_mask.png", "benign (2)_mask.png", "benign (2)_mask_1.png", inside="masks")
     judged = with_truths(found, truths)
     assert [case.id for case in judged.cases] == ["benign (1)"]
-    assert told(judged)["benign (2)"].startswith(
-        "expected one truth, got benign (2)_mask.png, benign (2)_mask_1"
+    reason = told(judged)["benign (2)"]
+    assert reason.startswith(
+        f"expected one truth, got {truths}/benign (2)_mask.png, {truths}/benign (2)_mask_1"
     )
+    assert reason.endswith("Say which: --truth, or a manifest")
 
 
 def test_a_folder_of_masks_alone_may_be_maps(folder):
@@ -75,10 +79,12 @@ def test_masks_without_maps_are_told(folder):
     assert told(found) == {"b": "a mask without a probability map"}
 
 
-def test_two_masks_of_a_case_are_told(folder):
+def test_two_masks_of_a_case_are_told(folder, tmp_path):
     found = find_cases([folder("a.npz", "a.nii.gz", "a.mha", "b.npz")])
     assert masks_of(found) == {"b": None}
-    assert told(found) == {"a": "expected one mask, got a.mha, a.nii.gz"}
+    assert told(found)["a"].startswith(
+        f"expected one mask, got {tmp_path}/maps/a.mha, {tmp_path}/maps/a.nii.gz"
+    )
 
 
 def test_two_maps_of_a_case_are_told(folder):
@@ -86,9 +92,7 @@ def test_two_maps_of_a_case_are_told(folder):
     found = find_cases([maps])
     assert set(masks_of(found)) == {"b"}
     assert told(found)["a"] == f"expected one map of the case 'a', got {maps}/a_pred.npy, {maps}/a_prob.npy"
-    twice = find_cases([maps, maps / "b.npy"])
-    assert not twice.cases
-    assert set(told(twice)) == {"a", "b"}
+    assert find_cases([maps, maps / "b.npy"]) == found
 
 
 def test_truths_and_maps_without_each_other_are_told(folder):
@@ -155,9 +159,14 @@ def test_folds_are_groups(folder, tmp_path):
     folder("a.npz", "a.nii.gz", "summary.json", inside="model/fold_0/validation")
     folder("b.npz", "b.nii.gz", "summary.json", inside="model/fold_1/validation")
     folder("c.npz", inside="model")
+    folder("d.npz", inside="model/fold_2")
     found = find_cases([tmp_path / "model"])
     assert {case.id: case.group for case in found.cases} == {"a": "fold_0", "b": "fold_1"}
     assert masks_of(found) == {"a": "a.nii.gz", "b": "b.nii.gz"}
+    assert told(found) == {
+        "c": "a file beside the folds, which was not looked at",
+        "fold_2": "a fold without the folder 'validation': validate with --npz",
+    }
 
 
 def test_manifests_are_read_and_doubles_in_them_told(tmp_path):
@@ -242,9 +251,8 @@ def test_many_files_do_not_take_long(tmp_path):
 
 def test_layouts_are_told_by_the_names_of_folders(folder, tmp_path):
     folder("a.npy", inside="data/predictions")
-    assert layout_of(tmp_path / "data") == Layout(tmp_path / "data")
     folder("a.png", "c.png", inside="data/labelsTs")
-    assert layout_of(tmp_path / "data") == Layout(tmp_path / "data/predictions", tmp_path / "data/labelsTs")
+    folder("a_0000.png", inside="data/imagesTs")
     found = find_cases([tmp_path / "data"])
     assert [(case.id, case.mask, case.truth.path.name) for case in found.cases] == [("a", None, "a.png")]
     assert told(found) == {"c": "a truth without a probability map"}
@@ -382,3 +390,93 @@ def test_cases_without_a_truth_are_told_once(folder):
     assert not found.cases
     assert told(found) == {"a": "expected its truth, got none. Give their folder: --truth"}
     assert only_with_truth(found) == DataSet((), found.unpaired)
+
+
+def test_folders_of_labels_and_images_are_no_maps_at_any_depth(folder, tmp_path):
+    for site in ("siteA", "siteB"):
+        folder("00.npy", inside=f"data/{site}/predictions")
+        folder("00.npy", "01.npy", inside=f"data/{site}/labels")
+        folder("00.png", inside=f"data/{site}/images")
+    found = find_cases([tmp_path / "data"])
+    assert {case.id: case.truth.path.parts[-3] for case in found.cases} == {
+        "siteA/00": "siteA",
+        "siteB/00": "siteB",
+    }
+    assert set(told(found)) == {"siteA/01", "siteB/01"}
+    without = find_cases([tmp_path / "data"], Search(with_truths=False))
+    assert [case.truth for case in without.cases] == [None, None]
+    assert not without.unpaired
+
+
+def test_a_pattern_does_not_make_maps_of_labels(folder, tmp_path):
+    folder("00.png", inside="data/predictions")
+    folder("00.png", inside="data/masks")
+    (case,) = find_cases([tmp_path / "data"], Search(Pattern("{case}.png"))).cases
+    assert (case.probabilities.path.parent.name, case.truth.path.parent.name) == ("predictions", "masks")
+
+
+def test_two_folders_that_may_be_truths_are_told(folder, tmp_path):
+    for name in ("predictions", "masks", "labels"):
+        folder("00.png", inside=f"data/{name}")
+    found = find_cases([tmp_path / "data"])
+    assert not found.cases
+    assert "data/labels/00.png" in told(found)["00"]
+    assert "data/masks/00.png" in told(found)["00"]
+
+
+def test_a_folder_of_labels_alone_holds_no_maps(folder, tmp_path):
+    folder("00.png", inside="data/labels")
+    found = find_cases([tmp_path / "data"])
+    assert not found.cases
+    assert told(found) == {"00": "a truth without a probability map"}
+
+
+def test_a_truth_of_another_site_is_not_taken(folder):
+    maps = folder("siteA/001.npy", "siteB/002.npy")
+    judged = with_truths(find_cases([maps]), folder("siteA/002.npy", "siteB/001.npy", inside="truths"))
+    assert [case.truth for case in judged.cases] == [None, None]
+    assert set(told(judged)) == {"siteA/001", "siteB/002", "siteA/002", "siteB/001"}
+
+
+def test_no_truth_goes_unmentioned(folder):
+    maps = folder("siteA/001.npy", "siteB/001.npy")
+    truths = folder("siteA/001.npy", "siteB/001.npy", "siteC/001.npy", inside="truths")
+    judged = with_truths(find_cases([maps]), truths)
+    assert all(case.truth for case in judged.cases)
+    assert told(judged) == {"siteC/001": "a truth without a probability map"}
+
+
+def test_files_of_other_formats_are_told(folder):
+    found = find_cases([folder("a.npy", "b.pt", "c.npy.gz", "d.hdr", "dataset.json", "a.pkl")])
+    assert [case.id for case in found.cases] == ["a"]
+    assert set(told(found)) == {"b.pt", "c.npy.gz", "d.hdr"}
+    assert "expected a format that can be read" in told(found)["b.pt"]
+
+
+def test_dicom_without_an_ending_is_found_by_its_content(folder, tmp_path):
+    maps = folder("IM0001", "1.2.840.7", "README", "notes.5")
+    for name in ("IM0001", "1.2.840.7"):
+        (maps / name).write_bytes(bytes(128) + b"DICM")
+    assert sorted(case.probabilities.path.name for case in find_cases([maps]).cases) == [
+        "1.2.840.7",
+        "IM0001",
+    ]
+
+
+def test_maps_of_their_own_beside_a_summary(folder):
+    assert [case.id for case in find_cases([folder("a_prob.nii.gz", "summary.json")]).cases] == ["a"]
+
+
+def test_a_single_map_is_no_stack(tmp_path):
+    np.savez(tmp_path / "one.npz", p_hat=np.zeros((4, 5)))
+    assert [case.id for case in find_cases([tmp_path / "one.npz"]).cases] == ["one"]
+
+
+def test_pickles_are_allowed_beside_other_files(folder, tmp_path):
+    maps = folder("a.npy")
+    with (maps / "stack.pkl").open("wb") as file:
+        pickle.dump({"p_hat": [np.zeros((4, 5)), np.zeros((3, 3))]}, file)
+    allowed = Search(allow_pickle=True)
+    for paths in ([maps], [maps / "a.npy", maps / "stack.pkl"]):
+        assert [case.id for case in find_cases(paths, allowed).cases] == ["a", "stack[0]", "stack[1]"]
+    assert [case.id for case in find_cases([maps]).cases] == ["a"]

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from segtrust.errors import DamagedFileError
+from segtrust.io.cases import CaseFiles
 from segtrust.io.digests import digest_of
+from segtrust.io.places import Place
+from segtrust.io.stamps import stamps_of
 
 WORDS = b"a map, a mask, a truth; " * 100
 
@@ -98,3 +101,19 @@ def test_folders_are_told_apart_by_names_and_contents(write, tmp_path):
 def test_an_absent_file_is_an_error_of_the_system(tmp_path):
     with pytest.raises(FileNotFoundError):
         digest_of(tmp_path / "absent.npy")
+
+
+@pytest.mark.needs("SimpleITK")
+@pytest.mark.parametrize("ending", [".mhd", ".nhdr"])
+@pytest.mark.parametrize("kind", ["quick", "sha256"])
+def test_pixels_in_another_file_count(tmp_path, ending, kind):
+    import SimpleITK
+
+    path = tmp_path / f"a{ending}"
+    found = []
+    for value in (0.25, 0.5):
+        image = SimpleITK.GetImageFromArray(np.full((4, 5, 6), value, np.float32))
+        SimpleITK.WriteImage(image, str(path))
+        found.append((digest_of(path, kind), stamps_of([CaseFiles("a", Place(path))])["a"]))
+    assert found[0][0] != found[1][0]
+    assert found[0][1] != found[1][1]

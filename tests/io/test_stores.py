@@ -78,14 +78,20 @@ def test_chunks_larger_than_an_array_may_be_are_refused(monkeypatch):
         (["anything"], "anything"),
         (["labels", "a/Probabilities", "image"], "a/Probabilities"),
         (["mask", "softmax"], "softmax"),
-        (["image", "mask"], "mask"),
+        (["image", "prob", "label"], "prob"),
     ],
 )
-def test_probabilities_are_chosen_before_masks(names, chosen):
+def test_arrays_of_usual_names_are_chosen(names, chosen):
     assert chosen_name(PATH, names) == chosen
 
 
-@pytest.mark.parametrize("names", [[], ["a", "b"], ["a/softmax", "b/softmax", "mask"]])
+def test_masks_are_chosen_where_they_are_looked_for_and_never_as_maps():
+    assert chosen_name(PATH, ["image", "prob", "label"], stores.LABELS) == "label"
+    with pytest.raises(WrongContentError, match="expected one array, or one called 'probabilities'"):
+        chosen_name(PATH, ["network output", "label"])
+
+
+@pytest.mark.parametrize("names", [[], ["a", "b"], ["image", "mask"], ["a/softmax", "b/softmax", "mask"]])
 def test_a_choice_that_is_not_clear_is_refused(names):
     with pytest.raises(WrongContentError, match=r"case\.store: expected one array") as caught:
         chosen_name(PATH, names)

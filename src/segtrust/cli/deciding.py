@@ -14,7 +14,7 @@ from segtrust.cli.console import progress_bar
 from segtrust.cli.jobs import HowFlags, plan_of
 from segtrust.cli.options import CaseFlags, ReadFlags, RunFlags, with_options
 from segtrust.cli.scoring import table_run
-from segtrust.cli.telling import as_values, tell_failures, tell_policies, warn_of_labels
+from segtrust.cli.telling import as_values, tell_failures, tell_policies, tell_warnings, warnings_of
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -60,6 +60,12 @@ class PromiseFlags:
         bool, typer.Option("--patients", help="The column 'group' is the patient, who is the unit.")
     ] = False
     predictor: Annotated[str, typer.Option(help="Which model made the maps, in words.")] = ""
+    drop_unjudged: Annotated[
+        bool,
+        typer.Option(
+            "--drop-unjudged", help="Leave out rows without a loss; the promise is about cases that have one."
+        ),
+    ] = False
 
 
 @dataclass
@@ -160,6 +166,7 @@ def _calibration(promise: PromiseFlags, reference: Path | None) -> Calibration:
         predictor=promise.predictor,
         reference=confidences,
         start_coverage=promise.start_coverage,
+        drop_unjudged=promise.drop_unjudged,
     )
 
 
@@ -203,10 +210,11 @@ def triage(
     decided = _triage(scored, plan.policies, how)
     write_lists(output, scored.rows, decided.decisions, link=how.link, failures=scored.failures)
     if run.as_json:
-        typer.echo(json.dumps(_as_values(decided, plan.policies, scored.failures) | {"output": str(output)}))
+        more = {"output": str(output), "warnings": warnings_of(scored.rows)}
+        typer.echo(json.dumps(_as_values(decided, plan.policies, scored.failures) | more))
     else:
         _tell(decided, plan.policies, output)
-        warn_of_labels(scored)
+        tell_warnings(scored.rows)
     tell_failures(scored.failures, table.failures_path, quiet=run.as_json, nothing=not scored.rows)
     if decided.alarm:
         raise typer.Exit(1)

@@ -20,7 +20,7 @@ from segtrust.cli.judging import (
     score_and_judge,
 )
 from segtrust.cli.options import ReadFlags, RunFlags, with_options
-from segtrust.cli.telling import as_values, tell_failures, tell_policies, warn_of_labels
+from segtrust.cli.telling import as_values, tell_failures, tell_policies, tell_warnings, warnings_of
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -56,18 +56,19 @@ def evaluate(
     paired tests and bound statistics, for other sets (--ood) beside them.
     """
     from segtrust.engine.score_table import failures_beside, read_scores, write_failures
+    from segtrust.io.tables import write_table
     from segtrust.report.evaluation import tables_for_people, write_evaluation
     from segtrust.report.runs import mark_running, open_run, write_run
 
     refuse_unknown_loss(how)
     run.get_ready()
     table = read_scores(predictions[0]) if len(predictions) == 1 else None
-    if table is not None:
-        judged = judge_scores(table, how, files, read)
+    before = None if table is None else judge_scores(table, how, files, read)
     open_run(output, command="evaluate")
     mark_running(output, command="evaluate")
-    if table is None:
-        judged = score_and_judge(find_sets(predictions, files, how), output, how, read, run)
+    judged = before or score_and_judge(find_sets(predictions, files, how), output, how, read, run)
+    if judged.table is not None:
+        write_table(output / "scores.parquet", judged.table)
     failures_path = failures_beside(output / "scores.parquet", None)
     write_failures(failures_path, judged.scored.failures, "scores.parquet")
     sets = _by_set(judged.scored.rows)
@@ -113,7 +114,8 @@ def _evaluation(how: JudgeFlags, rows: Sequence[Row]) -> Evaluation:
 def _values(judged: Judged, tables: Mapping[str, Any], output: Path) -> dict[str, Any]:
     standing = {} if judged.plan is None else as_values(judged.plan.policies)
     failed = [each.row() for each in judged.scored.failures]
-    return {**tables, **standing, "failed": failed, "output": str(output)}
+    warnings = warnings_of(judged.scored.rows)
+    return {**tables, **standing, "failed": failed, "warnings": warnings, "output": str(output)}
 
 
 def _tell(judged: Judged, shown: Mapping[str, str], output: Path) -> None:
@@ -122,5 +124,5 @@ def _tell(judged: Judged, shown: Mapping[str, str], output: Path) -> None:
     for name in ("sets", "areas", "coverages"):
         if name in shown:
             typer.echo(f"{shown[name]}\n")
-    warn_of_labels(judged.scored)
+    tell_warnings(judged.scored.rows)
     typer.echo(f"Tables, figures and report are in {output.resolve()}.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -51,6 +51,10 @@ class SetFlags(TruthFlags):
     ood_truth: Annotated[
         list[str] | None,
         typer.Option(help="NAME=DIR, the truths of that set.", rich_help_panel=_FILES),
+    ] = None
+    ood_mask_dir: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=DIR, the delivered masks of that set.", rich_help_panel=_FILES),
     ] = None
 
 
@@ -103,10 +107,13 @@ class Judged:
         With the cases that could not be judged among the failures.
     plan
         What the maps were scored by; ``None`` for a table that was scored before.
+    table
+        That table, with the losses; ``None`` for maps, whose table is written as they are scored.
     """
 
     scored: Scored
     plan: Plan | None = None
+    table: Table | None = None
 
 
 def refuse_unknown_loss(how: JudgeFlags) -> None:
@@ -115,22 +122,26 @@ def refuse_unknown_loss(how: JudgeFlags) -> None:
 
     if how.loss is not None and how.loss not in METRICS:
         raise ParameterError(f"loss: expected {' or '.join(map(repr, METRICS))}, got {how.loss!r}.")
-    if how.loss is not None and how.losses is not None:
-        raise ParameterError("loss: expected --loss or --losses, got both.")
+    if how.loss is not None and (how.losses is not None or how.loss_column is not None):
+        raise ParameterError("loss: expected --loss, or --losses and --loss-column; got both.")
 
 
 def _judge(how: JudgeFlags, scheme: LabelScheme | None) -> Judge:
     from segtrust.engine.judging import DICE, Judge
 
-    if how.losses is None:
-        return Judge(how.loss or DICE)
-    return Judge.of_file(how.losses, how.loss_column, scheme)
+    if how.losses is not None:
+        return Judge.of_file(how.losses, how.loss_column, scheme)
+    return Judge(how.loss_column or how.loss or DICE)
 
 
 def score_and_judge(found: DataSet, output: Path, how: JudgeFlags, read: ReadFlags, run: RunFlags) -> Judged:
     """Score and judge the cases of all sets."""
     from segtrust.engine.score_table import score_cases
 
+    if how.loss_column is not None and how.losses is None:
+        raise ParameterError("loss-column: expected with --losses, which has it, or with a table of scores.")
+    if read.mask != "threshold":
+        _refuse_mixed_masks(found)
     judge = _judge(how, _scheme(read, found))
     plan = plan_of(how, read)
     with progress_bar("cases", len(found.cases)) as advance:
@@ -153,19 +164,22 @@ def _with_lost(scored: Scored, judge: Judge) -> Scored:
 
 
 def _refuse_void(how: JudgeFlags, files: SetFlags, read: ReadFlags) -> None:
-    """Refuse options that say how maps are read, where there are none."""
-    given = {
-        "--truth": files.truth,
-        "--ood": files.ood,
-        "--ood-truth": files.ood_truth,
-        "--mask-dir": files.mask_dir,
-        "--policy": how.policy,
-        "--region": read.region,
-        "--channel": read.channel,
-    }
-    void = [name for name, value in given.items() if value is not None]
-    if void:
-        raise ParameterError(f"{void[0]}: expected with maps only, got it with a table of scores.")
+    """Refuse options that say how maps are read and scored, where there are none."""
+    given = [
+        each.name
+        for flags in (files, read, how)
+        for each in fields(flags)
+        if each.name not in _OF_TABLES and getattr(flags, each.name) != each.default
+    ]
+    if given:
+        name = given[0].replace("_", "-")
+        raise ParameterError(f"--{name}: expected with maps only, got it with a table of scores.")
+
+
+_OF_TABLES = (
+    *("estimators", "loss", "losses", "loss_column", "drop_empty_truth", "patients", "resamples", "names"),
+)
+"""Options that mean something for a table of scores."""
 
 
 def judge_scores(table: Table, how: JudgeFlags, files: SetFlags, read: ReadFlags) -> Judged:
@@ -173,6 +187,7 @@ def judge_scores(table: Table, how: JudgeFlags, files: SetFlags, read: ReadFlags
     from segtrust.engine.judging import METRICS, refuse_doubles, refuse_text
     from segtrust.engine.score_table import PART, Scored
     from segtrust.io.nnunet import read_scheme
+    from segtrust.io.tables import Table
 
     _refuse_void(how, files, read)
     if PART in table.about:
@@ -180,32 +195,47 @@ def judge_scores(table: Table, how: JudgeFlags, files: SetFlags, read: ReadFlags
             "expected a whole run, got a part of one. Put the parts together: segtrust merge."
         )
     refuse_doubles(table)
-    refuse_text(table, [*estimators_in(how, table.columns), *METRICS, "loss", "k", "truth_ratio"])
     judge = _judge(how, None if read.names is None else read_scheme(read.names))
-    has_losses = how.losses is None and how.loss is None and "loss" in table.columns
+    numbers = [*estimators_in(how, table.columns), *METRICS, judge.column, "loss", "k", "truth_ratio"]
+    refuse_text(table, numbers)
+    is_asked = how.loss is not None or how.loss_column is not None
+    has_losses = how.losses is None and not is_asked and "loss" in table.columns
     if not has_losses and how.losses is None and judge.column not in table.columns:
         raise ParameterError(
-            "losses: expected a table with losses. Score with --truth, or give them: --losses."
+            f"losses: expected a table with losses ({judge.column}). Score with --truth, or give --losses."
         )
     usual = {"file": "", "group": "", "shape": ""}
     rows = tuple({**usual, **row, "set": row.get("set") or _FIRST} for row in table.rows)
     judged = rows if has_losses else tuple(judge.judged(rows))
-    return Judged(_with_lost(Scored(judged, (), 0.0), judge))
+    about = table.about if has_losses else {**table.about, **judge.about}
+    return Judged(_with_lost(Scored(judged, (), 0.0), judge), table=Table.of(judged, about))
 
 
 def find_sets(paths: Sequence[Path], files: SetFlags, how: JudgeFlags) -> DataSet:
     """Find the cases of all sets, each under a name that tells its set."""
     others = _named(files.ood, "ood")
     truths = dict(_named(files.ood_truth, "ood-truth"))
-    unknown = sorted(truths.keys() - {name for name, _ in others})
+    masks = dict(_named(files.ood_mask_dir, "ood-mask-dir"))
+    unknown = sorted({*truths, *masks} - {name for name, _ in others})
     if unknown:
         raise ParameterError(f"ood-truth: expected the name of a set given by --ood, got {unknown[0]!r}.")
     found = _of_set(_one_set(paths, files, how), _FIRST)
     for name in dict.fromkeys(name for name, _ in others):
         folders = [path for each, path in others if each == name]
-        own = replace(files, truth=truths.get(name), mask_dir=None)  # those given are of the first set
+        own = replace(files, truth=truths.get(name), mask_dir=masks.get(name))
         found = found + _of_set(_one_set(folders, own, how).below(name), name)
     return found
+
+
+def _refuse_mixed_masks(found: DataSet) -> None:
+    """Refuse to compare a set whose delivered masks are scored with one whose maps are cut."""
+    sets = {case.set for case in found.cases}
+    bare = sorted(sets - {case.set for case in found.cases if case.mask is not None})
+    if bare and len(bare) < len(sets):
+        raise ParameterError(
+            f"ood-mask-dir: expected delivered masks of all sets or of none, got none of {bare[0]}. Give "
+            "them (--mask-dir, --ood-mask-dir NAME=DIR), or cut all maps: --mask threshold."
+        )
 
 
 def _named(texts: Sequence[str] | None, option: str) -> list[tuple[str, Path]]:

@@ -12,7 +12,7 @@ import typer
 from segtrust.cli.console import counted, progress_bar
 from segtrust.cli.jobs import HowFlags, plan_of
 from segtrust.cli.options import PartFlags, ReadFlags, RunFlags, TruthFlags, with_options
-from segtrust.cli.telling import as_values, tell_failures, tell_policies, warn_of_labels
+from segtrust.cli.telling import as_values, tell_failures, tell_policies, tell_warnings, warnings_of
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -88,13 +88,14 @@ def _values(scored: Scored, table: ScoreRun) -> dict[str, Any]:
         "table": str(table.out),
         "seconds": scored.seconds,
         "failures": [each.row() for each in scored.failures],
+        "warnings": warnings_of(scored.rows),
     }
 
 
 def _tell(scored: Scored, table: ScoreRun) -> None:
     done = f"{counted(scored.cases, 'case')} scored in {scored.seconds:.1f} s"
     typer.echo(f"{done}, {len(scored.failures)} failed. Table: {table.out}")
-    warn_of_labels(scored)
+    tell_warnings(scored.rows)
 
 
 def merge(

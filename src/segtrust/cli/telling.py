@@ -12,10 +12,9 @@ from segtrust.cli.console import counted
 
 if TYPE_CHECKING:
     from segtrust.engine.decisions import Policies
-    from segtrust.engine.outcomes import Failure
-    from segtrust.engine.score_table import Scored
+    from segtrust.engine.outcomes import Failure, Row
 
-__all__ = ["as_values", "tell_failures", "tell_policies", "warn_of_labels"]
+__all__ = ["as_values", "tell_failures", "tell_policies", "tell_warnings", "warnings_of"]
 
 _SHOWN = 5
 
@@ -31,14 +30,31 @@ def as_values(policies: Policies) -> dict[str, Any]:
     return {"standing": {name: str(each.standing) for name, each in policies.items()}} if policies else {}
 
 
-def warn_of_labels(scored: Scored) -> None:
-    """Say that all masks are empty, which is rare, unless files hold labels that were taken for maps."""
-    if scored.rows and all(row["k"] == 0 for row in scored.rows):
-        typer.secho(
+def warnings_of(rows: Sequence[Row]) -> list[str]:
+    """Say what is rare, unless labels were taken for maps: all masks empty, or no doubt at all.
+
+    Examples
+    --------
+    >>> warnings_of([{"k": 3, "mu": 0.9, "lam": 0.5}])
+    []
+    """
+    filled = [row for row in rows if row["k"]]
+    if rows and not filled:
+        return [
             "All masks are empty: no map reaches the threshold. Are these probabilities? 8-bit numbers are "
-            "divided by 255, so labels such as 0 and 1 would be next to nothing.",
-            err=True,
-        )
+            "divided by 255, so labels such as 0 and 1 would be next to nothing."
+        ]
+    if filled and all(row["mu"] == 1.0 and row["lam"] == 0.0 for row in filled):
+        return [
+            "All maps are 0 or 1 everywhere, and every confidence is 1. Are these probabilities, or masks?"
+        ]
+    return []
+
+
+def tell_warnings(rows: Sequence[Row]) -> None:
+    """Print them where they do not mix with results."""
+    for warning in warnings_of(rows):
+        typer.secho(warning, err=True)
 
 
 def tell_failures(

@@ -59,6 +59,9 @@ class Calibration:
         Confidences of unlabelled cases by structure, for candidate thresholds.
     start_coverage
         Coverage at which the search for a threshold begins.
+    drop_unjudged
+        Whether rows without a loss are left out, instead of being an error. The promise is then about cases
+        that have one.
     """
 
     estimator: str
@@ -69,6 +72,7 @@ class Calibration:
     predictor: str = ""
     reference: Mapping[str, Sequence[float]] = field(default_factory=dict)
     start_coverage: float = 0.5
+    drop_unjudged: bool = False
 
 
 def calibrate_table(table: Table, how: Calibration) -> dict[str, tuple[Certificate, Scoring]]:
@@ -128,13 +132,13 @@ def _rows_of(table: Table, structure: str) -> list[Row]:
 
 
 def _cases(table: Table, structure: str, how: Calibration) -> CalibrationCases:
-    rows = _rows_of(table, structure)
+    rows = [row for row in _rows_of(table, structure) if not how.drop_unjudged or _has_loss(row, table, how)]
     groups = [row.get("group") or "" for row in rows] if how.by_patient else None
     if groups is not None and not all(groups):
         raise WrongContentError("group: expected the patient of each case in this column, got none.")
     return CalibrationCases(
         [_number(row, how.estimator) for row in rows],
-        [_loss(row, how.loss) for row in rows],
+        [_loss(row, _loss_column(table, how)) for row in rows],
         patients=groups,
         ids=[row["case"] for row in rows],
         reference=how.reference.get(structure),
@@ -151,9 +155,16 @@ def _refuse_other_losses(table: Table, how: Calibration) -> None:
         )
 
 
+def _loss_column(table: Table, how: Calibration) -> str:
+    """Give the column of the loss: one for all rows, or the risk would be that of a mixture."""
+    return DICE if how.loss == "loss" and "loss" not in table.columns else how.loss
+
+
+def _has_loss(row: Mapping[str, Any], table: Table, how: Calibration) -> bool:
+    return row.get(_loss_column(table, how)) is not None
+
+
 def _loss(row: Mapping[str, Any], column: str) -> float:
-    if row.get(column) is None and row.get(DICE) is not None and column == "loss":
-        return 1.0 - float(row[DICE])
     found = as_loss(row.get(column), column)
     return _number(row, column) if found is None else found
 
@@ -162,7 +173,8 @@ def _number(row: Mapping[str, Any], column: str) -> float:
     if row.get(column) is None:
         raise WrongContentError(
             f"{row['case']}: expected a number in the column {column!r}, got none. Losses come from "
-            "`segtrust evaluate`, or from a column of your own (--loss-column)."
+            "`segtrust evaluate`, or from a column of your own (--loss-column); --drop-unjudged leaves out "
+            "rows without one."
         )
     return float(row[column])
 

@@ -22,8 +22,11 @@ def merge_tables(paths: Sequence[Path], output: Path) -> tuple[Table, list[Failu
     ParameterError
         If a part is missing, comes twice, or was made with other settings.
     """
+    tables = [path for path in paths if not path.name.endswith("failures.csv")]  # `part-*.csv` has both
+    if not tables:
+        raise ParameterError("parts: expected the tables of `segtrust score --num-parts`, got none.")
     parts = sorted(
-        ((_part(path, table), path, table) for path, table in _read(paths)), key=lambda each: each[0]
+        ((_part(path, table), path, table) for path, table in _read(tables)), key=lambda each: each[0]
     )
     _check_complete([number for number, _, _ in parts], parts[0][2].about[PART][1])
     _check_settings([(path, table) for _, path, table in parts])

@@ -20,8 +20,9 @@ from segtrust.io.digests import Digest, digest_of
 from segtrust.io.loading import LoadedCase, ReadOptions, load_case
 from segtrust.kernels.masks import count_differing, thresholded
 from segtrust.kernels.opening import open_map
+from segtrust.kernels.tiles import is_chunked, read_tile, tiles_of
 from segtrust.maps import EmptyPolicy, Prediction
-from segtrust.risks import overlap
+from segtrust.risks import Overlap, overlap
 
 __all__ = ["ScoreJob"]
 
@@ -111,19 +112,36 @@ class ScoreJob:
 
     def _overlaps(self, loaded: LoadedCase) -> Row:
         """Compare the mask that was scored with the truth."""
-        prediction = loaded.prediction
-        mask = prediction.mask
-        if mask is None:
-            mask = thresholded(
-                np.asarray(prediction.probabilities), threshold=prediction.threshold, source=prediction.source
-            )
-        found = overlap(np.asarray(loaded.truth), np.asarray(mask))
+        found = _overlap(loaded.prediction, loaded.truth)
         truth_pixels = found.true_positives + found.false_negatives
         return {
             "dice": float(found.tversky(0.5, 0.5, self.empty)),
             "iou": float(found.tversky(1.0, 1.0, self.empty)),
             "truth_ratio": truth_pixels / math.prod(loaded.truth.shape),
         }
+
+
+def _overlap(prediction: Prediction, truth: Any) -> Overlap:
+    """Count where mask and truth agree and differ; piece by piece where the map is read so."""
+    p, mask = prediction.probabilities, prediction.mask
+    if not is_chunked(p):
+        return overlap(np.asarray(truth), _mask_in(prediction, p, mask))
+    found = [
+        overlap(read_tile(truth, tile), _mask_in(prediction, read_tile(p, tile), read_tile(mask, tile)))
+        for tile in tiles_of(p)
+    ]
+    return Overlap(
+        sum(each.true_positives for each in found),
+        sum(each.false_positives for each in found),
+        sum(each.false_negatives for each in found),
+    )
+
+
+def _mask_in(prediction: Prediction, p: Any, mask: Any) -> Any:
+    """Give the mask that is scored, of a map or of a piece of one."""
+    if mask is not None:
+        return np.asarray(mask)
+    return thresholded(np.asarray(p), threshold=prediction.threshold, source=prediction.source)
 
 
 def _is_rounded(p: Any) -> bool:

@@ -152,7 +152,7 @@ def _serve(work: Callable[[Any], Any], connection: Connection, environment: dict
     os.environ.clear()
     os.environ.update(environment)
     _end_with_parent()
-    with suppress(EOFError, BrokenPipeError):
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # who asked is gone
         while True:
             answer = _attempt(work, connection.recv())
             try:

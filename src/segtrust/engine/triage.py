@@ -58,15 +58,13 @@ def decisions_of_cases(rows: Sequence[Row], deferred: Sequence[str] = ()) -> dic
     """
     found: dict[str, list[Decision]] = {}
     for row in rows:
-        decisions = found.setdefault(row["case"], [])
-        decisions += [Decision(row["decision"])] if row["decision"] else []  # none: no policy is for it
+        decision = row["decision"] or Decision.DEFER  # no policy is for this structure
+        found.setdefault(row["case"], []).append(Decision(decision))
     decided = {case: _together(each) for case, each in found.items()}
     return decided | dict.fromkeys(deferred, Decision.DEFER)
 
 
 def _together(decisions: Sequence[Decision]) -> Decision:
-    if not decisions:
-        return Decision.DEFER
     for decision in (Decision.DEFER, Decision.ACCEPT):
         if decision in decisions:
             return decision

@@ -30,7 +30,9 @@ class CaseFiles:
     set
         Name of the data set, where several are judged together.
     folder
-        What tells it from cases of the same name in other folders; nothing where there is one folder only.
+        In which it lies below the one that was searched; nothing for cases in that folder itself.
+    prefix
+        Name of the folder that was searched, where several were.
     """
 
     name: str
@@ -42,6 +44,7 @@ class CaseFiles:
     split: str = ""
     set: str = ""
     folder: str = ""
+    prefix: str = ""
 
     @property
     def id(self) -> str:
@@ -53,7 +56,7 @@ class CaseFiles:
         >>> CaseFiles("a", Place(Path("site 1/a.npy")), folder="site 1").id
         'site 1/a'
         """
-        return _joined(self.folder, self.name)
+        return _joined(self.prefix, self.folder, self.name)
 
     def having(self, role: str, place: Place) -> CaseFiles:
         """Give the case with a mask or a truth."""
@@ -74,7 +77,7 @@ class Unpaired:
         Which.
     reason
         Why, and what was expected.
-    folder
+    folder, prefix
         As of a case.
     """
 
@@ -82,11 +85,12 @@ class Unpaired:
     file: str
     reason: str
     folder: str = ""
+    prefix: str = ""
 
     @property
     def case(self) -> str:
         """Its name in tables."""
-        return _joined(self.folder, self.name)
+        return _joined(self.prefix, self.folder, self.name)
 
 
 @dataclass(frozen=True)
@@ -96,10 +100,10 @@ class DataSet:
     cases: tuple[CaseFiles, ...] = ()
     unpaired: tuple[Unpaired, ...] = ()
 
-    def below(self, folder: str) -> DataSet:
-        """Give the same cases under names that tell of their folder."""
-        cases = tuple(replace(each, folder=_joined(folder, each.folder)) for each in self.cases)
-        told = tuple(replace(each, folder=_joined(folder, each.folder)) for each in self.unpaired)
+    def below(self, prefix: str) -> DataSet:
+        """Give the same cases under names that tell of the folder that was searched."""
+        cases = tuple(replace(each, prefix=_joined(prefix, each.prefix)) for each in self.cases)
+        told = tuple(replace(each, prefix=_joined(prefix, each.prefix)) for each in self.unpaired)
         return DataSet(cases, told)
 
     def __add__(self, other: DataSet) -> DataSet:
@@ -107,5 +111,5 @@ class DataSet:
         return DataSet(self.cases + other.cases, self.unpaired + other.unpaired)
 
 
-def _joined(folder: str, name: str) -> str:
-    return "/".join(part for part in (folder, name) if part)
+def _joined(*parts: str) -> str:
+    return "/".join(part for part in parts if part)

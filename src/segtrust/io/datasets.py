@@ -9,11 +9,12 @@ from pathlib import Path
 
 from segtrust.errors import PairingError
 from segtrust.io.cases import CaseFiles, DataSet, Unpaired
-from segtrust.io.folders import FolderFile, files_in, layout_of
+from segtrust.io.folders import FolderFile, files_in
 from segtrust.io.manifests import is_manifest, read_manifest
 from segtrust.io.names import Pattern, case_of, is_data_file, stem_of
 from segtrust.io.pairing import paired, with_masks, with_truths
-from segtrust.io.stacks import cases_of_file, cases_of_pickle
+from segtrust.io.stacks import cases_of_file, cases_of_pickle, is_pickled
+from segtrust.io.untrusted import is_pickle
 
 __all__ = ["Search", "different_names", "find_cases"]
 
@@ -51,7 +52,12 @@ class Search:
     @property
     def beside(self) -> Search:
         """What is looked for beside the maps: not what has a folder of its own."""
-        return self if self.mask_folder is None else replace(self, masks=None)
+        return replace(
+            self,
+            masks=self.masks if self.mask_folder is None else None,
+            truths=self.truths if self.truth_folder is None else None,
+            with_truths=self.with_truths and self.truth_folder is None,
+        )
 
 
 def find_cases(paths: Sequence[Path], search: Search | None = None) -> DataSet:
@@ -76,7 +82,10 @@ def find_cases(paths: Sequence[Path], search: Search | None = None) -> DataSet:
     found = _without_doubles(sum((_cases_of(each, wanted) for each in _named(different)), DataSet()))
     if not found.cases and not found.unpaired:
         listed = ", ".join(map(str, paths))
-        raise PairingError(f"{listed}: expected probability maps, got none. Formats are told by `--help`.")
+        named = "" if wanted.maps is None else f" called {wanted.maps.text!r}"
+        raise PairingError(
+            f"{listed}: expected probability maps{named}, got none. Formats are told by `--help`."
+        )
     if wanted.mask_folder is not None:
         found = with_masks(found, wanted.mask_folder, wanted.masks)
     if wanted.truth_folder is not None:
@@ -97,9 +106,18 @@ def _is_folder(path: Path) -> bool:
 
 def _cases_of(named: tuple[str, Path], search: Search) -> DataSet:
     name, path = named
-    if search.allow_pickle and path.is_file():
+    if search.allow_pickle and is_pickled(path):
         return DataSet(tuple(cases_of_pickle(path)))
-    return _cases_at(path, search).below(name)
+    found = _cases_at(path, search)
+    if search.allow_pickle and _is_folder(path):
+        found = found + DataSet(tuple(case for each in _pickles(path) for case in cases_of_pickle(each)))
+    return found.below(name)
+
+
+def _pickles(folder: Path) -> list[Path]:
+    """Give the pickles of a folder that are not the geometry of an archive."""
+    files = sorted(folder.iterdir())
+    return [each for each in files if is_pickle(each) and not each.with_suffix(".npz").exists()]
 
 
 def _cases_at(path: Path, search: Search) -> DataSet:
@@ -110,17 +128,14 @@ def _cases_at(path: Path, search: Search) -> DataSet:
     if not _is_folder(path):
         case = case_of(path) if search.maps is None else search.maps.case_of(path)
         return DataSet(tuple(cases_of_file(path, case or stem_of(path))))
-    layout = layout_of(path)
-    found = _cases_in(layout.maps, search.beside)
-    if layout.truths is None or search.truth_folder is not None or not search.with_truths:
-        return found
-    return with_truths(found, layout.truths, search.truths)
+    return _cases_in(path, search.beside)
 
 
 def _cases_in(folder: Path, search: Search) -> DataSet:
     folds = sorted(folder.glob("fold_*/validation"))
     if folds:
-        return sum((_of_group(_cases_in(each, search), each.parent.name) for each in folds), DataSet())
+        found = sum((_of_group(_cases_in(each, search), each.parent.name) for each in folds), DataSet())
+        return found + DataSet(unpaired=_beside_folds(folder))
     listing = files_in(folder)
     told = DataSet(unpaired=listing.told)
     if search.maps is None and _is_without_maps(folder, listing.files):
@@ -130,6 +145,22 @@ def _cases_in(folder: Path, search: Search) -> DataSet:
     found = DataSet(tuple(case for each in maps for case in _cases_of_map(each, search.maps)))
     masked = told + paired(found, masks, "mask", search.masks)
     return paired(masked, truths, "truth", search.truths) if search.with_truths else masked
+
+
+def _beside_folds(folder: Path) -> tuple[Unpaired, ...]:
+    """Tell of maps beside the folds of nnU-Net, and of folds without a validation."""
+    files = [each for each in sorted(folder.iterdir()) if is_data_file(each)]
+    bare = [each for each in sorted(folder.glob("fold_*")) if not (each / "validation").is_dir()]
+    return (
+        *(
+            Unpaired(case_of(each), str(each), "a file beside the folds, which was not looked at")
+            for each in files
+        ),
+        *(
+            Unpaired(each.name, str(each), "a fold without the folder 'validation': validate with --npz")
+            for each in bare
+        ),
+    )
 
 
 def _cases_of_map(file: FolderFile, pattern: Pattern | None) -> list[CaseFiles]:
@@ -144,7 +175,7 @@ def _of_group(found: DataSet, group: str) -> DataSet:
 def _is_without_maps(folder: Path, files: Sequence[FolderFile]) -> bool:
     """Tell nnU-Net's folders in which masks alone were saved: labels are no probabilities."""
     is_of_nnunet = any((folder / name).exists() for name in _OF_NNUNET)
-    return is_of_nnunet and not any(each.is_archive for each in files)
+    return is_of_nnunet and not any(each.is_archive or each.is_map for each in files)
 
 
 _Files = list[FolderFile]
@@ -152,15 +183,18 @@ _Files = list[FolderFile]
 
 def _told_apart(files: Sequence[FolderFile], search: Search) -> tuple[_Files, _Files, _Files]:
     """Tell maps from the masks and truths beside them: by patterns, by archives, or by their names."""
-    fitting = {each.path: _fitting(each, search) for each in files}
+    chosen = [each for each in files if each.place in (None, "map")]
+    placed = [each for each in files if each.place == "truth"]
+    fitting = {each.path: _fitting(each, search) for each in chosen}
     patterns = (search.maps, search.masks, search.truths)
     maps, masks, truths = (
-        [each for each in files if wanted is not None and fitting[each.path] is wanted] for wanted in patterns
+        [each for each in chosen if wanted is not None and fitting[each.path] is wanted]
+        for wanted in patterns
     )
     if search.maps is not None:
-        return maps, masks, truths
-    maps, *named = _told_by_names([each for each in files if fitting[each.path] is None])
-    return maps, masks if search.masks else named[0], truths if search.truths else named[1]
+        return maps, masks, truths + placed
+    maps, *named = _told_by_names([each for each in chosen if fitting[each.path] is None])
+    return maps, masks if search.masks else named[0], (truths if search.truths else named[1]) + placed
 
 
 def _fitting(file: FolderFile, search: Search) -> Pattern | None:
@@ -184,6 +218,7 @@ def _told_by_names(files: Sequence[FolderFile]) -> tuple[_Files, _Files, _Files]
 
 def _without_doubles(found: DataSet) -> DataSet:
     """Leave out cases whose name comes twice: which is which could not be told in any table."""
+    found = replace(found, cases=_different_files(found.cases))
     times = Counter(case.id for case in found.cases)
     files: dict[str, list[str]] = {}
     for case in found.cases:
@@ -195,6 +230,11 @@ def _without_doubles(found: DataSet) -> DataSet:
     ]
     cases = tuple(case for case in found.cases if times[case.id] == 1)
     return DataSet(cases, found.unpaired + tuple(told))
+
+
+def _different_files(cases: Sequence[CaseFiles]) -> tuple[CaseFiles, ...]:
+    """Take a file once that was given twice, by itself and with its folder."""
+    return tuple({(case.id, str(case.probabilities)): case for case in cases}.values())
 
 
 def different_names(paths: Sequence[Path]) -> list[str]:

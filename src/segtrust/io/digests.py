@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from segtrust.io.inflate import crc32, is_gzip
+from segtrust.io.itk import data_files_of
 from segtrust.io.npz import read_directory, recognises_npz
 
 __all__ = ["Digest", "digest_of"]
@@ -25,7 +26,8 @@ def digest_of(path: Path, kind: Digest = "quick") -> str:
 
     Quick ones are checksums that the file keeps itself (zip, and gzip of one member), or CRC-32: they tell
     files apart that differ by accident. ``"sha256"`` also tells those that were made to look alike, and takes
-    as long as a quarter of the reading. A folder (Zarr) has no quick one.
+    as long as a quarter of the reading. A folder (Zarr) has no quick one. Where the pixels are in another
+    file (MHD, NHDR), it is of the fingerprints of both.
 
     Examples
     --------
@@ -35,6 +37,16 @@ def digest_of(path: Path, kind: Digest = "quick") -> str:
     >>> digest_of(path)
     'crc32:352441c2'
     """
+    parts = data_files_of(path)
+    if parts:
+        together = " ".join(_of_file(each, kind) for each in (path, *parts)).encode()
+        if kind == "sha256":
+            return f"sha256:{hashlib.sha256(together).hexdigest()}"
+        return f"crc32:{crc32(together):08x}"
+    return _of_file(path, kind)
+
+
+def _of_file(path: Path, kind: Digest) -> str:
     if kind == "sha256":
         return f"sha256:{_sha256(path)}"
     if path.is_dir():

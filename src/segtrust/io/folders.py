@@ -5,15 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from segtrust.io.cases import Unpaired
-from segtrust.io.names import Pattern, case_of, is_data_file, is_mask_name, is_role, is_truth_name
+from segtrust.io.names import (
+    Pattern,
+    case_of,
+    is_data_file,
+    is_foreign_file,
+    is_map_name,
+    is_mask_name,
+    is_role,
+    is_truth_name,
+)
 
-__all__ = ["FolderFile", "Layout", "Listing", "by_case", "files_in", "layout_of"]
+__all__ = ["FolderFile", "Listing", "by_case", "files_in"]
 
-_TRUTHS = ("masks", "labels", "labelsTs", "truths", "truth", "gt")
 _OWN = ("run.json", "accept.csv")
 """Files by which folders of results are told, which may hold figures and links to maps."""
+_Place = Literal["map", "truth", "image"]
+_PLACES: Mapping[str, _Place] = {
+    **dict.fromkeys(("predictions", "prediction", "preds", "pred", "probabilities", "probs", "maps"), "map"),
+    **dict.fromkeys(
+        ("labels", "labelsts", "labelstr", "masks", "truths", "truth", "gt", "groundtruth"), "truth"
+    ),
+    **dict.fromkeys(("annotations", "ground_truth"), "truth"),
+    **dict.fromkeys(("images", "imagests", "imagestr"), "image"),
+}
+"""What folders of these names hold, in folders in which there are others."""
 
 
 @dataclass(frozen=True)
@@ -25,16 +44,19 @@ class FolderFile:
     path
         Where it is.
     folder
-        Between the folder that was asked for and the file; empty for files in that folder itself, and for a
-        folder that has the name of its case.
+        Between the folder that was asked for and the file; empty for files in that folder itself. Folders
+        that are called after their case, or after what they hold, do not count.
     told
         The name by which case and content are told: its own, or with that of its folder before it where its
         own says no case, as ``case_07/prob.nii.gz``.
+    place
+        What its folder says that it is, as ``labels`` does; ``None`` where that says nothing.
     """
 
     path: Path
     folder: str
     told: Path
+    place: _Place | None = None
 
     @property
     def is_archive(self) -> bool:
@@ -45,6 +67,11 @@ class FolderFile:
     def is_mask(self) -> bool:
         """Whether its name says that it is a mask."""
         return is_mask_name(self.told)
+
+    @property
+    def is_map(self) -> bool:
+        """Whether its name says that it is a map."""
+        return is_map_name(self.told)
 
     @property
     def is_truth(self) -> bool:
@@ -65,7 +92,7 @@ class Listing:
     files
         In the order of their names.
     told
-        Folders that were not looked into, and why.
+        Folders that were not looked into, and files of formats that are not known.
     """
 
     files: tuple[FolderFile, ...]
@@ -87,16 +114,28 @@ def _walk(folder: Path, top: Path, seen: set[Path]) -> Listing:
     except OSError as error:
         reason = f"expected a folder that can be read, got: {error.strerror}"
         return Listing((), (Unpaired(folder.name, str(folder), reason),))
-    here = tuple(_file(each, top) for each in entries if is_data_file(each))
+    here = tuple(_file(each, top) for each in entries if is_data_file(each) or _is_dicom(each))
+    foreign = tuple(_unknown(each) for each in entries if is_foreign_file(each))
     below = [each for each in entries if _is_folder(each) and each.resolve() not in seen]
     if here:
-        return Listing(here, tuple(_not_looked_into(each) for each in below if _has_files(each)))
+        return Listing(here, (*foreign, *(_not_looked_into(each) for each in below if _has_files(each))))
     seen.update(each.resolve() for each in below)
     found = [_walk(each, top, seen) for each in below]
     return Listing(
         tuple(file for each in found for file in each.files),
-        tuple(told for each in found for told in each.told),
+        (*foreign, *(told for each in found for told in each.told)),
     )
+
+
+def _is_dicom(path: Path) -> bool:
+    """Tell DICOM by its content where it has no ending, as archives of images write it."""
+    if path.name.startswith(".") or not (path.suffix == "" or path.suffix[1:].isdecimal()):
+        return False
+    try:
+        with path.open("rb") as file:
+            return file.read(132)[128:] == b"DICM"
+    except OSError:  # a folder, or a file that may not be read
+        return False
 
 
 def _is_folder(path: Path) -> bool:
@@ -121,13 +160,22 @@ def _not_looked_into(folder: Path) -> Unpaired:
     return Unpaired(folder.name, str(folder), reason)
 
 
+def _unknown(path: Path) -> Unpaired:
+    reason = f"expected a format that can be read (`segtrust score --help`), got {path.name}. Save it as one"
+    return Unpaired(path.name, str(path), reason)
+
+
 def _file(path: Path, top: Path) -> FolderFile:
     parts = path.parent.relative_to(top).parts
-    if parts and is_role(path):
-        return FolderFile(path, "/".join(parts[:-1]), path.with_name(f"{parts[-1]}_{path.name}"))
-    if parts and parts[-1] == case_of(path):
-        return FolderFile(path, "/".join(parts[:-1]), path)
-    return FolderFile(path, "/".join(parts), path)
+    places = [_PLACES[part.lower()] for part in parts if part.lower() in _PLACES]
+    place = places[-1] if places else None
+    others = [part for part in parts if part.lower() not in _PLACES]
+    if others and is_role(path):
+        told = path.with_name(f"{others[-1]}_{path.name}")
+        return FolderFile(path, "/".join(others[:-1]), told, place)
+    if others and others[-1] == case_of(path):
+        others = others[:-1]
+    return FolderFile(path, "/".join(others), path, place)
 
 
 def by_case(files: Iterable[FolderFile], pattern: Pattern | None) -> Mapping[str, Sequence[FolderFile]]:
@@ -138,36 +186,3 @@ def by_case(files: Iterable[FolderFile], pattern: Pattern | None) -> Mapping[str
         if case is not None:
             found.setdefault(case, []).append(file)
     return found
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Where in a folder maps and truths are.
-
-    Attributes
-    ----------
-    maps
-        A folder.
-    truths
-        Another, or ``None`` where none is told from the maps.
-    """
-
-    maps: Path
-    truths: Path | None = None
-
-
-def layout_of(path: Path) -> Layout:
-    """Tell the maps of a folder from the truths in it, where both are folders in it with usual names.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> for name in ("predictions", "masks"):
-    ...     (folder / name).mkdir()
-    >>> layout_of(folder).truths.name
-    'masks'
-    """
-    maps = path / "predictions"
-    truths = [path / name for name in _TRUTHS if (path / name).is_dir()]
-    return Layout(maps, truths[0]) if maps.is_dir() and truths else Layout(path)

@@ -7,7 +7,7 @@ only within the file's folder; pixels must lie in the file that holds the data s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from segtrust.errors import DamagedFileError, UnsafeFileError, WrongContentError
 from segtrust.io.stores import (
+    MAPS,
     NUMBERS,
     Stored,
     check_map,
@@ -41,13 +42,13 @@ def recognises_hdf5(path: Path, head: bytes) -> bool:
     return head.startswith(MAGIC)
 
 
-def open_hdf5(path: Path, key: str | None = None) -> Volume:
-    """Open the data set ``key``, or the only one that can be a map; its pixels are read later.
+def open_hdf5(path: Path, key: str | None = None, usual: Sequence[str] = MAPS) -> Volume:
+    """Open the data set ``key``, or the only one, or that of a usual name; its pixels are read later.
 
     HDF5 has no agreed names for spacing and place, so nothing is known of them.
     """
     with reading(path, "an HDF5 file"), _file(path) as file:
-        name = chosen_name(path, _names(file)) if key is None else key
+        name = chosen_name(path, _names(file), usual) if key is None else key
         dataset = _dataset(file, name)
         stored = _stored(path, dataset, name)
         check_piece(stored)

@@ -19,7 +19,7 @@ from segtrust.io.grids import Grid
 from segtrust.io.volumes import Volume
 from segtrust.optional import require
 
-__all__ = ["open_itk", "recognises_itk"]
+__all__ = ["data_files_of", "open_itk", "recognises_itk"]
 
 _LONGEST_HEADER = 1 << 20
 _STDERR = 2
@@ -102,8 +102,22 @@ def _format(path: Path) -> _Format:
     return _NRRD if is_nrrd else _META_IMAGE
 
 
+def data_files_of(path: Path) -> list[Path]:
+    """Give the files in which a header says that its pixels are; none for pixels in the file itself."""
+    if path.suffix.lower() not in (".mhd", ".nhdr") or not path.is_file():
+        return []
+    names = [name.decode("utf-8", "replace").strip() for name in _data_names(path, _format(path))]
+    return [path.parent / name for name in names if name and (path.parent / name).is_file()]
+
+
 def _check_data_files(path: Path, found: _Format) -> None:
     """Refuse a header that leads to files outside of its folder, before any of them is opened."""
+    for name in _data_names(path, found):
+        _check_inside(path, name.decode("utf-8", "replace"))
+
+
+def _data_names(path: Path, found: _Format) -> list[bytes]:
+    """Give what a header says of its data files, line by line where they are listed."""
     with path.open("rb") as file:
         text = file.read(_LONGEST_HEADER)
     fields = [(match[1].strip(), match.end()) for match in found.data_file.finditer(text)]
@@ -111,8 +125,7 @@ def _check_data_files(path: Path, found: _Format) -> None:
     if len(text) == _LONGEST_HEADER and (lists or not found.end.search(text)):
         raise DamagedFileError(f"{path}: expected a header of less than {len(text)} bytes, got a longer one.")
     listed = [line for end in lists for line in text[end:].splitlines()]
-    for name in [*(name for name, _ in fields), *listed]:
-        _check_inside(path, name.decode("utf-8", "replace"))
+    return [*(name for name, _ in fields), *listed]
 
 
 def _check_inside(path: Path, name: str) -> None:

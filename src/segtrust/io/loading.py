@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -17,7 +16,7 @@ from segtrust.io.grids import check_same_grid
 from segtrust.io.labels import mask_of_values
 from segtrust.io.nnunet import check_channels, read_scheme, scheme_beside
 from segtrust.io.places import Place
-from segtrust.io.readers import open_volume
+from segtrust.io.readers import open_labels, open_volume
 from segtrust.io.structures import LabelScheme, Structure
 from segtrust.io.volumes import Volume
 from segtrust.kernels.classes import check_normalised, is_normalised
@@ -80,6 +79,8 @@ class ReadOptions:
         if self.mask not in list(MaskKind):
             raise ParameterError(f"mask: expected {' or '.join(MaskKind)}, got {self.mask!r}.")
         object.__setattr__(self, "mask", MaskKind(self.mask))
+        if not 0.0 <= self.threshold <= 1.0:
+            raise ParameterError(f"threshold: expected a probability in [0, 1], got {self.threshold}.")
         if self.regions and self.channel is not None:
             raise ParameterError("channel: expected --channel or --region, got both.")
 
@@ -140,12 +141,12 @@ def _refuse_classes(p: Any, volume: Volume, structure: Structure) -> None:
 
     A plain array says nothing of its axes; but slices do not add up to 1 everywhere.
     """
-    is_said = volume.has_channels is not None or (structure.channel is not None and volume.shape[0] > 1)
-    if is_said or len(p.shape) != 3 or math.prod(p.shape) == 0:
+    axes = len(p.shape)
+    if volume.has_channels is not None or (axes < _MOST_AXES and structure.channel is None):
         return
-    if 1 < p.shape[0] <= _MOST_CLASSES and is_normalised(p, 0):
+    if structure.channel is None and _are_classes(p, 0):
         remedy = "Say which one: --channel, or --names with --region."
-    elif 1 < p.shape[2] <= _MOST_CLASSES and isinstance(p, np.ndarray) and _is_softmax_last(p):
+    elif _are_classes(p, axes - 1):
         remedy = "Save them as the first axis, and say which one: --channel."
     else:
         return
@@ -155,17 +156,26 @@ def _refuse_classes(p: Any, volume: Volume, structure: Structure) -> None:
     )
 
 
-def _is_softmax_last(p: Any) -> bool:
-    some = p[:: max(1, p.shape[0] // 32), :: max(1, p.shape[1] // 32)]
+def _are_classes(p: Any, axis: int) -> bool:
+    """Tell whether an axis, the first or the last, adds up to 1 in a part of the pixels."""
+    if not 1 < p.shape[axis] <= _MOST_CLASSES or 0 in p.shape:
+        return False
+    if axis == 0:
+        return is_normalised(p, 0)
+    if not isinstance(p, np.ndarray):
+        return False
+    some = p[tuple(slice(None, None, max(1, length // 32)) for length in p.shape[:-1])]
     return is_normalised(np.moveaxis(some, -1, 0), 0)
 
 
 def _without_batch(volume: Volume, channel: int | None) -> Volume:
-    """Take (1, C, …) for a batch of one where a channel is asked for that it could not have otherwise."""
+    """Take (1, C, …) for a batch of one where a channel is asked for, and it has no other or is a softmax."""
     is_batch = volume.has_channels is None and len(volume.shape) > _MOST_AXES and volume.shape[0] == 1
-    if not (is_batch and channel):
+    if not is_batch or channel is None:
         return volume
     whole = volume.read()[0]
+    if channel == 0 and not _are_classes(whole, 0):
+        return volume
     return replace(volume, shape=volume.shape[1:], load=lambda each: whole if each is None else whole[each])
 
 
@@ -293,7 +303,7 @@ def _labels(place: Place | None, volume: Volume, options: ReadOptions) -> _Label
     """Read a mask or a truth, on the grid of the map."""
     if place is None:
         return None
-    opened = open_volume(place)
+    opened = open_labels(place)
     names = opened.channel_names if opened.has_channels and opened.shape[0] > 1 else ()
     found = opened if names else _one_image(opened)
     if found.grid is not None and volume.grid is not None and _may_be_moved(found, volume, options):

@@ -8,7 +8,17 @@ from pathlib import Path
 
 from segtrust.errors import ParameterError
 
-__all__ = ["Pattern", "case_of", "is_data_file", "is_mask_name", "is_role", "is_truth_name", "stem_of"]
+__all__ = [
+    "Pattern",
+    "case_of",
+    "is_data_file",
+    "is_foreign_file",
+    "is_map_name",
+    "is_mask_name",
+    "is_role",
+    "is_truth_name",
+    "stem_of",
+]
 
 _ENDINGS = (
     ".nii.gz",
@@ -25,9 +35,15 @@ _MAP_WORDS = (
 _MASK_WORDS = r"segmentation|seg|masks?|mask_\d+"
 _TRUTH_WORDS = r"labels?|ground_?truth|truth|gt|annotations?"
 _WORDS = rf"{_MAP_WORDS}|{_MASK_WORDS}|{_TRUTH_WORDS}"
-_MASK, _TRUTH, _ROLE = (
-    re.compile(rf"(?<=.)[_\-. ](?:{words})$", re.IGNORECASE) for words in (_MASK_WORDS, _TRUTH_WORDS, _WORDS)
+_MAP, _MASK, _TRUTH, _ROLE = (
+    re.compile(rf"(?<=.)[_\-. ](?:{words})$", re.IGNORECASE)
+    for words in (_MAP_WORDS, _MASK_WORDS, _TRUTH_WORDS, _WORDS)
 )
+_FOREIGN = (
+    *(".pt", ".pth", ".mat", ".pickle", ".tfrecord", ".img", ".hdr", ".jp2", ".gif", ".svs"),
+    *(".npy.gz", ".npz.gz", ".nii.zip", ".nii.bz2", ".nii.xz", ".zip", ".tar", ".tgz", ".7z"),
+)
+"""Of files that may hold maps, but in a format that is not read."""
 
 
 def _ending_of(name: str) -> str:
@@ -49,7 +65,10 @@ def stem_of(path: Path) -> str:
     ('case_07', 'v1.2')
     """
     ending = _ending_of(path.name)
-    return path.name[: -len(ending)] if ending else path.stem
+    if ending:
+        return path.name[: -len(ending)]
+    is_number = path.suffix[1:].isdecimal()  # the last part of a DICOM identifier is no ending
+    return path.name if is_number else path.stem
 
 
 def case_of(path: Path) -> str:
@@ -61,6 +80,23 @@ def case_of(path: Path) -> str:
     ['a', 'benign (1)', 'b']
     """
     return _ROLE.sub("", stem_of(path))
+
+
+def is_foreign_file(path: Path) -> bool:
+    """Tell by its ending whether a file may hold a map that cannot be read, as ``case.pt`` may.
+
+    Examples
+    --------
+    >>> [is_foreign_file(Path(name)) for name in ("a.pt", "a.npy.gz", "a.nii.gz", "a.pkl", "notes.txt")]
+    [True, True, False, False, False]
+    """
+    hidden = path.name.startswith(".")
+    return path.name.lower().endswith(_FOREIGN) and not is_data_file(path) and not hidden
+
+
+def is_map_name(path: Path) -> bool:
+    """Tell whether a name says that the file holds a map, as ``case_prob.nii.gz`` does."""
+    return _MAP.search(stem_of(path)) is not None
 
 
 def is_mask_name(path: Path) -> bool:

@@ -69,26 +69,38 @@ def paired(found: DataSet, files: Sequence[FolderFile], role: Role, pattern: Pat
     of_case = by_case(files, pattern)
     times = Counter(case.name for case in found.cases)
     cases, told = [], []
+    taken: set[Path] = set()
     for case in found.cases:
         partners = _own(case, of_case.get(case.name, ()), is_only=times[case.name] == 1)
+        taken.update(each.path for each in partners)
         if len(partners) > 1:
-            listed = ", ".join(each.path.name for each in partners)
-            told.append(_of_case(case, f"expected one {role}, got {listed}"))
+            listed = ", ".join(str(each.path) for each in partners)
+            told.append(_of_case(case, f"expected one {role}, got {listed}. Say which: {_REMEDY[role]}"))
         else:
             cases.append(case.having(role, Place(partners[0].path)) if partners else case)
-    names = {case.name for case in found.cases} | {each.name for each in found.unpaired}
+    missing = {(each.folder, each.name) for each in found.unpaired}
     told += [
         Unpaired(name, str(file.path), f"a {role} without a probability map", file.folder)
-        for name, lonely in of_case.items()
-        if name not in names
-        for file in lonely
+        for name, each in of_case.items()
+        for file in each
+        if file.path not in taken and not missing & {(file.folder, name), ("", name)}
     ]
     return DataSet(tuple(cases), found.unpaired + tuple(told))
 
 
+_REMEDY = {"mask": "--mask-dir, or a manifest", "truth": "--truth, or a manifest"}
+
+
 def _own(case: CaseFiles, files: Sequence[FolderFile], *, is_only: bool) -> Sequence[FolderFile]:
-    """Give the files of a case among those of its name; where there are others of that name, by folders."""
-    if is_only and len(files) == 1:
-        return files
-    beside = [each for each in files if each.folder and f"/{case.folder}".endswith(f"/{each.folder}")]
-    return beside or [each for each in files if not each.folder]
+    """Give the files of a case among those of its name: never one in the folder of another case."""
+    fitting = [each for each in files if not each.folder or not case.folder or _is_same(case, each)]
+    if is_only and len(fitting) == 1:
+        return fitting
+    beside = [each for each in fitting if each.folder and _is_same(case, each)]
+    return beside or [each for each in fitting if not each.folder]
+
+
+def _is_same(case: CaseFiles, file: FolderFile) -> bool:
+    """Tell whether one of the two lies in the folder that the other names, and perhaps others above it."""
+    ours, theirs = f"/{case.folder}", f"/{file.folder}"
+    return ours.endswith(theirs) or theirs.endswith(ours)

@@ -10,11 +10,13 @@ from segtrust.io.cases import CaseFiles
 from segtrust.io.names import stem_of
 from segtrust.io.npz import open_npz, read_directory
 from segtrust.io.places import Place
-from segtrust.io.untrusted import unpickled
+from segtrust.io.untrusted import is_pickle, unpickled
 
-__all__ = ["cases_of_file", "cases_of_pickle"]
+__all__ = ["cases_of_file", "cases_of_pickle", "is_pickled"]
 
 _STACKED = "p_hat"
+_STACK_AXES = 3
+"""From which on an array is many maps: two are one."""
 
 
 def cases_of_file(path: Path, case: str) -> list[CaseFiles]:
@@ -23,6 +25,11 @@ def cases_of_file(path: Path, case: str) -> list[CaseFiles]:
     if count is None:
         return [CaseFiles(case, Place(path, _STACKED if _STACKED in names else None))]
     return _numbered(Place(path), case, names, count)
+
+
+def is_pickled(path: Path) -> bool:
+    """Tell files that may hold pickled maps: pickles, and archives with ``p_hat``."""
+    return path.is_file() and (is_pickle(path) or _STACKED in _stack(path)[1])
 
 
 def cases_of_pickle(path: Path) -> list[CaseFiles]:
@@ -45,7 +52,7 @@ def _stack(path: Path) -> tuple[int | None, Collection[str]]:
         shape = open_npz(path, _STACKED).shape if _STACKED in names else ()
     except ReadError:
         shape = ()
-    return (shape[0] if len(shape) >= 2 else None), names
+    return (shape[0] if len(shape) >= _STACK_AXES else None), names
 
 
 def _numbered(file: Place, case: str, names: Collection[str], count: int) -> list[CaseFiles]:

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from segtrust.errors import ReadError
 from segtrust.io.cases import CaseFiles
+from segtrust.io.itk import data_files_of
 from segtrust.io.nnunet import dataset_json_of
 
 __all__ = ["stamps_of"]
@@ -15,7 +17,8 @@ __all__ = ["stamps_of"]
 def stamps_of(cases: Iterable[CaseFiles]) -> dict[str, Any]:
     """Give what changes with each case, by its name: its files, those that describe it, and its notes.
 
-    Of a file that is where it was, how large it is and when it was written; of a folder (Zarr) how many files
+    Of a file that is where it was, how large it is and when it was written, and the same of the pixels where
+    these are in another (MHD, NHDR); of a folder (Zarr) how many files
     there are, their size together and the newest. Each is looked at once, however many cases it holds.
 
     Examples
@@ -50,10 +53,10 @@ def _look(path: Path) -> list[int]:
     """Tell the state of a file or folder; nothing of what is not there."""
     try:
         if not path.is_dir():
-            about = path.stat()
-            return [about.st_size, about.st_mtime_ns]
+            found = [each.stat() for each in (path, *data_files_of(path))]
+            return [value for each in found for value in (each.st_size, each.st_mtime_ns)]
         inside = [each.stat() for each in path.rglob("*") if each.is_file()]
-    except OSError:
+    except (OSError, ReadError):
         return []
     newest = max((each.st_mtime_ns for each in inside), default=0)
     return [len(inside), sum(each.st_size for each in inside), newest]

@@ -16,6 +16,8 @@ from segtrust.io.volumes import check_size, largest_case
 from segtrust.kernels.classes import channel_of
 
 __all__ = [
+    "LABELS",
+    "MAPS",
     "NUMBERS",
     "Stored",
     "check_map",
@@ -35,8 +37,12 @@ _AT_ONCE = 256 << 20
 """Bytes up to which an array is read whole, so that its file is closed at once: of thousands of cases none
 stays open."""
 
-_USUAL = ("probabilities", "probability", "softmax", "p_hat", "prediction", "predictions")
-_USUAL_MASKS = ("mask", "masks", "labels", "label", "segmentation", "seg")
+MAPS = (
+    *("probabilities", "probability", "softmax", "p_hat", "prediction", "predictions"),
+    *("probs", "prob", "sigmoid", "preds", "pred"),
+)
+LABELS = ("mask", "masks", "labels", "label", "segmentation", "seg", "truth", "gt", "y")
+"""Usual names of arrays."""
 _LISTED = 20
 _LONGEST_REASON = 200
 
@@ -73,8 +79,8 @@ def listed(names: Sequence[str]) -> str:
     return (", ".join(map(repr, names[:_LISTED])) or "none") + more
 
 
-def chosen_name(path: Path, names: Sequence[str]) -> str:
-    """Give the only array, or the only one of a usual name; probabilities come before masks.
+def chosen_name(path: Path, names: Sequence[str], usual: Sequence[str] = MAPS) -> str:
+    """Give the only array, or the only one of a usual name.
 
     Examples
     --------
@@ -85,11 +91,13 @@ def chosen_name(path: Path, names: Sequence[str]) -> str:
     ...
     segtrust.errors.WrongContentError: a.h5: expected one array, or one called 'probabilities', got 'image',
     'other'. Say which by --key.
+    >>> chosen_name(Path("case.h5"), ["image", "mask"], LABELS)
+    'mask'
     """
     if len(names) == 1:
         return names[0]
-    for usual in (*_USUAL, *_USUAL_MASKS):
-        found = [name for name in names if PurePosixPath(name).name.lower() == usual]
+    for each in usual:
+        found = [name for name in names if PurePosixPath(name).name.lower() == each]
         if len(found) == 1:
             return found[0]
         if found:
@@ -98,7 +106,7 @@ def chosen_name(path: Path, names: Sequence[str]) -> str:
         "Say which by --key." if names else "Arrays of numbers with at least 2 dimensions are looked for."
     )
     raise WrongContentError(
-        f"{path}: expected one array, or one called 'probabilities', got {listed(names)}. {remedy}"
+        f"{path}: expected one array, or one called {usual[0]!r}, got {listed(names)}. {remedy}"
     )
 
 

@@ -7,7 +7,7 @@ import math
 import os
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -16,6 +16,7 @@ from typing import Any
 from segtrust.errors import UnsafeFileError, WrongContentError
 from segtrust.io.omezarr import Image, image_of
 from segtrust.io.stores import (
+    MAPS,
     Stored,
     check_map,
     check_piece,
@@ -78,13 +79,13 @@ def recognises_zarr(path: Path, head: bytes) -> bool:
     return head[:2] == b"PK" and path.name.lower().endswith(_ZIP)
 
 
-def open_zarr(path: Path, key: str | None = None) -> Volume:
-    """Open the array or image ``key``, or the only one; its pixels are read later.
+def open_zarr(path: Path, key: str | None = None, usual: Sequence[str] = MAPS) -> Volume:
+    """Open the array or image ``key``, or the only one, or that of a usual name; its pixels are read later.
 
     Of an OME-Zarr image the finest level is taken. Chunks that are not there are filled, as Zarr means it.
     """
     with reading(path, "a Zarr store"), _root(path) as root:
-        node, image = _chosen(path, root, key)
+        node, image = _chosen(path, root, key, usual)
         _check_safe(path, node)
         name = node.name
     with reading(path, "a Zarr array"):
@@ -115,12 +116,12 @@ def _root(path: Path) -> Iterator[Any]:
         yield zipfile.Path(archive)
 
 
-def _chosen(path: Path, root: Any, key: str | None) -> tuple[_Node, Image | None]:
+def _chosen(path: Path, root: Any, key: str | None, usual: Sequence[str]) -> tuple[_Node, Image | None]:
     """Find the array that is meant, and the image that it is the finest level of."""
     node = _asked_for(path, root, key or "")
     if not node.is_array and image_of(node.attributes, path) is None:
         names = list(_names_below(node, path))
-        node = _asked_for(path, root, chosen_name(path, names))
+        node = _asked_for(path, root, chosen_name(path, names, usual))
     if node.is_array:
         return node, None
     image = image_of(node.attributes, path)
