@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["imagenet", "imagenet_twice_scaled", "unchanged", "zscored"]
+__all__ = ["imagenet", "imagenet_twice_scaled", "unchanged", "zscored", "zscored_image"]
 
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """Of ImageNet, for red, green and blue in [0, 1]."""
@@ -53,6 +53,11 @@ def zscored(volume: Any) -> Any:
     result = np.zeros(volume.shape, np.float32)
     result[inside] = (values - values.mean()) / (values.std() or 1.0)
     return result
+
+
+def zscored_image(image: Any, labels: Any, sample: Any) -> tuple[Any, Any]:
+    """Bring each channel of an image to `zscored` intensities, when it is prepared."""
+    return np.stack([zscored(channel) for channel in image]), labels
 
 
 def unchanged(images: Any) -> Any:

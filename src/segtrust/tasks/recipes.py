@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from segtrust.tasks.augmenting import flipped_and_turned
+from segtrust.tasks.augmenting import flipped_and_turned, patch_changed
 from segtrust.tasks.task import Recipe
 
-__all__ = ["UNEXT_CODE", "UNEXT_PAPER"]
+__all__ = ["SHIFTS_CODE", "SHIFTS_PAPER", "UNEXT_CODE", "UNEXT_PAPER"]
 
 UNEXT_PAPER = Recipe(
     optimiser="adam",
@@ -20,3 +20,17 @@ UNEXT_PAPER = Recipe(
     augment=flipped_and_turned,
 )
 UNEXT_CODE = replace(UNEXT_PAPER, learning_rate=1e-3, epochs=100, batch=16)
+
+SHIFTS_PAPER = Recipe(
+    optimiser="adam",
+    learning_rate=1e-3,
+    schedule="polynomial",
+    iterations=15_000,
+    batch=2,
+    patches=32,
+    augment=patch_changed,
+    loss="cross-entropy-dice",
+)
+SHIFTS_CODE = replace(
+    SHIFTS_PAPER, learning_rate=1e-5, schedule="constant", epochs=300, iterations=0, loss=""
+)

@@ -12,7 +12,7 @@ from segtrust.tasks.task import Task
 
 __all__ = ["NAMES", "get_task"]
 
-NAMES = ("breast-cancer", "nuclei")
+NAMES = ("breast-cancer", "nuclei", "hippocampus", "fundus", "skin")
 """The tasks that are known; the paper's first."""
 
 

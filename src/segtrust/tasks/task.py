@@ -21,6 +21,7 @@ ID = "ID"
 SPLITS = ("train", "val", "test")
 OPTIMISERS = ("adam", "adamw", "bert-adam")
 SCHEDULES = ("constant", "cosine", "polynomial", "warmup-linear")
+LOSSES = ("", "cross-entropy-dice")
 RESIZINGS = ("bilinear", "antialiased", "none")
 
 
@@ -137,6 +138,8 @@ class Recipe:
                 raise ParameterError(
                     f"{name}: expected one of {', '.join(known)}, got {getattr(self, name)!r}."
                 )
+        if self.loss not in LOSSES:
+            raise ParameterError(f"loss: expected one of {', '.join(map(repr, LOSSES))}, got {self.loss!r}.")
         for name in ("epochs", "batch", "patches"):
             if getattr(self, name) < 1:
                 raise ParameterError(f"{name}: expected 1 or more, got {getattr(self, name)!r}.")

@@ -17,6 +17,7 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from segtrust.engine.locks import take
 from segtrust.errors import ParameterError, TooFewCasesError
+from segtrust.models.losses import cross_entropy_dice_loss
 from segtrust.models.network import Network
 from segtrust.models.registry import create, training_loss
 from segtrust.risks import dice
@@ -269,7 +270,8 @@ def _check_same(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -
 
 
 def _loss(task: Task, recipe: Recipe) -> Callable[[Any, Tensor], Tensor]:
-    return training_loss(task.network)
+    """Give what a network is trained with: its own loss, or that of the recipe."""
+    return cross_entropy_dice_loss if recipe.loss else training_loss(task.network)
 
 
 def _as_float(outputs: Any) -> Any:
