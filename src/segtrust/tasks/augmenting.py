@@ -15,6 +15,7 @@ __all__ = [
     "Augmentation",
     "cut",
     "flipped_and_turned",
+    "fundus_changed",
     "none",
     "padded",
     "patch_changed",
@@ -44,6 +45,65 @@ def flipped_and_turned(
         axes = ((0,), (1,), (0, 1))[int(rng.integers(3))]
         image, labels = np.flip(image, tuple(axis + 1 for axis in axes)), np.flip(labels, axes)
     return image, labels
+
+
+def fundus_changed(
+    image: Any, labels: Any, size: tuple[int, ...], rng: np.random.Generator
+) -> tuple[Any, Any]:
+    """Crop or pad, flip, turn, and change the colours of a photograph, as for Segtran.
+
+    In half of the cases each side is cut or widened by up to a fifth, and the rest resized; flips have a
+    probability of 0.2 each, turns of 0.3. Brightness, contrast, saturation, or a little of all, is changed.
+    """
+    if rng.random() < 0.5:
+        image, labels = _cropped_or_padded(image, labels, rng)
+    for axis in (0, 1):
+        if rng.random() < 0.2:
+            image, labels = np.flip(image, axis + 1), np.flip(labels, axis)
+    if rng.random() < 0.3:
+        turns = int(rng.integers(1, 4))
+        image, labels = np.rot90(image, turns, (1, 2)), np.rot90(labels, turns, (0, 1))
+    return _jittered(image, rng), labels
+
+
+def _cropped_or_padded(image: Any, labels: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Move each side in or out by up to a fifth, with zeros outside, and resize to what it was."""
+    from segtrust.tasks.resizing import resized, resized_labels
+
+    size = labels.shape
+    moved = [[round(share * side) for share in rng.uniform(-0.2, 0.2, 2)] for side in size]
+    around = [(max(before, 0), max(after, 0)) for before, after in moved]
+    inside = tuple(
+        slice(max(-before, 0), side + min(after, 0))
+        for (before, after), side in zip(moved, size, strict=True)
+    )
+    image = np.pad(image[(slice(None), *inside)], [(0, 0), *around])
+    labels = np.pad(labels[inside], around)
+    return resized(image, size, "bilinear"), resized_labels(labels, size, "bilinear")
+
+
+def _jittered(image: Any, rng: np.random.Generator) -> Any:
+    """Change brightness, contrast or saturation by up to a fifth, or all of them by up to a tenth."""
+    which = int(rng.integers(4))
+    values = image.astype(np.float32)
+    for kind, change in enumerate((_brighter, _sharper, _richer)):
+        reach = 0.1 if which == 3 else 0.2 if which == kind else 0.0
+        values = change(values, 1.0 + rng.uniform(-reach, reach)) if reach else values
+    return np.rint(values.clip(0.0, 255.0)).astype(np.uint8)
+
+
+def _brighter(values: Any, factor: float) -> Any:
+    return values * factor
+
+
+def _sharper(values: Any, factor: float) -> Any:
+    middle = values.mean()
+    return (values - middle) * factor + middle
+
+
+def _richer(values: Any, factor: float) -> Any:
+    grey = values.mean(0, keepdims=True)
+    return (values - grey) * factor + grey
 
 
 def patch_changed(

@@ -96,7 +96,7 @@ def problems_of(task: Task, sample: Sample) -> Iterator[Problem]:
     if said:
         yield Problem(sample.id, said)
     for path in sample.masks:
-        labels, said = _tried(lambda path=path: read_labels(task, path))  # type: ignore[misc]
+        labels, said = _tried(lambda path=path: read_labels(task, sample, path))  # type: ignore[misc]
         if not said and image is not None:
             _, said = _tried(lambda path=path, labels=labels: check_shape(labels, image, path))  # type: ignore[misc]
         if said:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -56,15 +55,3 @@ def _cut(image: Any, box: Box) -> Any:
         down, across = rows.start - top, columns.start - left
         found[:, down : down + inside.shape[1], across : across + inside.shape[2]] = inside
     return found
-
-
-def scaled_box(box: Box, shape: tuple[int, int], original: tuple[int, int]) -> Box:
-    """Give a box of a resized picture in the pixels of the original."""
-    factors = [new / old for new, old in zip(original, shape, strict=True)]
-    return tuple(round(each * factors[at % 2]) for at, each in enumerate(box))  # type: ignore[return-value]
-
-
-def boxes_of_rows(rows: list[Mapping[str, str]]) -> dict[str, Box]:
-    """Read boxes by case from the rows of a table with case, top, left, bottom and right."""
-    names = ("top", "left", "bottom", "right")
-    return {row["case"]: tuple(int(row[name]) for name in names) for row in rows}  # type: ignore[misc]

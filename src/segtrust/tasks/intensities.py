@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["imagenet", "imagenet_twice_scaled", "unchanged", "zscored", "zscored_image"]
+__all__ = ["half_grey_refuge", "imagenet", "imagenet_twice_scaled", "unchanged", "zscored", "zscored_image"]
 
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 """Of ImageNet, for red, green and blue in [0, 1]."""
@@ -29,6 +29,14 @@ def imagenet_twice_scaled(images: Any) -> Any:
     Red gets the numbers of blue and the other way round, since they are applied in that order.
     """
     return normalised(images[:, ::-1], _MEAN, _STD, scale=1.0 / 255.0)
+
+
+def half_grey_refuge(images: Any) -> Any:
+    """Normalise photographs that are blended with their grey, by REFUGE's mean and standard deviation.
+
+    The numbers are the means of those that are published for its three parts.
+    """
+    return normalised(images, (0.549, 0.445, 0.385), (0.176, 0.161, 0.136))
 
 
 def normalised(images: Any, mean: tuple[float, ...], std: tuple[float, ...], *, scale: float = 1.0) -> Any:

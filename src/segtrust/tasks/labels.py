@@ -40,7 +40,7 @@ class Labels:
     def of(self, found: Any, source: str) -> Any:
         """Give the labels of an array of values, uint8; ``source`` names the file in errors."""
         if self.at_least is not None:
-            return (found >= self.at_least).astype(np.uint8)
+            return self._cut(found, source)
         labels = np.full(found.shape, 255, np.uint8)
         for value, label in self.values.items():
             labels[found == value] = label
@@ -51,6 +51,17 @@ class Labels:
                 "well. Is it of another data set, or was it resized or saved with losses?"
             )
         return labels
+
+    def _cut(self, found: Any, source: str) -> Any:
+        """Cut grey values; pixels of one bit are black and white, and 0 and 1 in 8 bits are a mistake."""
+        if found.dtype == bool:
+            return found.astype(np.uint8)
+        if found.dtype.kind in "iu" and found.max(initial=0) == 1:
+            raise NotBinaryError(
+                f"{source}: expected grey values of which those from {self.at_least:g} on are foreground, got 0 "
+                "and 1. Save the mask as 0 and 255."
+            )
+        return (found >= self.at_least).astype(np.uint8)
 
     def __str__(self) -> str:
         """Tell people."""

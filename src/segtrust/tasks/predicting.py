@@ -19,11 +19,23 @@ from segtrust.saved import read_json, remove_old_drafts, replacing, write_json
 from segtrust.tasks.preparing import Prepared, PreparedCase
 from segtrust.tasks.task import ID, Task
 
-__all__ = ["DTYPES", "PredictionOptions", "Predictions", "predict", "write_manifests"]
+__all__ = [
+    "DTYPES",
+    "PredictionOptions",
+    "Predictions",
+    "Row",
+    "predict",
+    "write_manifests",
+    "write_npy",
+    "write_png",
+]
+
+Row = dict[str, str]
+"""Of a manifest."""
 
 DTYPES = ("float32", "float16", "uint8")
 _FOLDER = "predictions"
-_COLUMNS = ("case", "probabilities", "truth", "image", "group", "split", "set")
+_COLUMNS = ("case", "probabilities", "mask", "truth", "image", "group", "split", "set")
 
 
 @dataclass(frozen=True)
@@ -96,7 +108,7 @@ def predict(
         for mapped in _mapped(task, missing, weights, options):
             files[mapped.case.case].write(mapped, task, options.dtype)
             advance(1)
-    return write_manifests(folder, files.values())
+    return write_manifests(folder, [each.row(folder) for each in files.values()])
 
 
 def _mapped(
@@ -168,18 +180,19 @@ class Files:
         """Write them; the map last."""
         truth = task.truth(mapped.labels)
         if self.is_flat:
-            _write_png(self.truth, 255 * truth)
-            _write_png(self.image, self.case.load()[0])
+            write_png(self.truth, 255 * truth)
+            write_png(self.image, self.case.load()[0])
         else:
-            _write_npy(self.truth, truth)
-        _write_npy(self.map, _as_type(mapped.probabilities, dtype))
+            write_npy(self.truth, truth)
+        write_npy(self.map, _as_type(mapped.probabilities, dtype))
 
-    def row(self, folder: Path) -> dict[str, str]:
+    def row(self, folder: Path) -> Row:
         """Give the row of a manifest in a folder."""
         places = {"probabilities": self.map, "truth": self.truth, "image": self.image}
         case = self.case
         return {
             "case": case.case,
+            "mask": "",
             **{name: relpath(path, folder).replace("\\", "/") for name, path in places.items()},
             "group": case.group,
             "split": case.split,
@@ -191,21 +204,22 @@ def _as_type(p: Any, dtype: str) -> Any:
     return np.rint(p * 255.0).astype(np.uint8) if dtype == "uint8" else p.astype(dtype)
 
 
-def _write_npy(path: Path, values: Any) -> None:
+def write_npy(path: Path, values: Any) -> None:
+    """Write an array; a file that is there is replaced in one step."""
     with replacing(path) as draft, draft.open("wb") as file:
         np.save(file, values)
 
 
-def _write_png(path: Path, values: Any) -> None:
+def write_png(path: Path, values: Any) -> None:
+    """Write 8-bit grey (H, W) or (1, H, W), or colours (3, H, W)."""
     channels = values if values.ndim == 2 else values[0] if len(values) == 1 else np.moveaxis(values, 0, -1)
     image = require("PIL.Image", extra="io").fromarray(np.ascontiguousarray(channels))
     with replacing(path) as draft:
         image.save(draft, format="PNG")
 
 
-def write_manifests(folder: Path, files: Iterable[Files]) -> Predictions:
+def write_manifests(folder: Path, rows: Sequence[Row]) -> Predictions:
     """Write ``manifest.csv`` of all cases, ``id.csv`` and a manifest for each other set."""
-    rows = [each.row(folder) for each in files]
     sets: dict[str, Path] = {}
     for name in dict.fromkeys(row["set"] for row in rows):
         sets[name] = folder / ("id.csv" if name == ID else f"ood-{name}.csv")
@@ -215,7 +229,7 @@ def write_manifests(folder: Path, files: Iterable[Files]) -> Predictions:
     return Predictions(folder / "manifest.csv", sets, len(rows))
 
 
-def _write_rows(path: Path, rows: Sequence[dict[str, str]]) -> None:
+def _write_rows(path: Path, rows: Sequence[Row]) -> None:
     with replacing(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
         writer.writeheader()

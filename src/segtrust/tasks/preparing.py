@@ -15,11 +15,12 @@ import numpy as np
 from segtrust.errors import ParameterError, SegtrustError
 from segtrust.saved import remove_old_drafts, replacing
 from segtrust.tasks.checking import Problem
-from segtrust.tasks.reading import read_sample, resized, resized_labels
+from segtrust.tasks.reading import read_sample
+from segtrust.tasks.resizing import resized, resized_labels
 from segtrust.tasks.splitting import draw_split, read_split, write_split
 from segtrust.tasks.task import Sample, Task
 
-__all__ = ["Prepared", "PreparedCase", "prepare", "read_prepared"]
+__all__ = ["Prepared", "PreparedCase", "counts_of", "prepare", "read_prepared", "splits_of"]
 
 _FOLDER, _INDEX, _SPLIT = "prepared", "cases.csv", "split.csv"
 
@@ -97,7 +98,7 @@ def prepare(
     """
     (out / _FOLDER).mkdir(parents=True, exist_ok=True)
     remove_old_drafts(out / _FOLDER)
-    splits = _splits(task, samples, out, split=split, seed=seed)
+    splits = splits_of(task, samples, out, split=split, seed=seed)
     cases, problems = [], []
     for sample in samples:
         file = out / _FOLDER / f"{sample.id.replace('/', '__')}.npz"
@@ -112,7 +113,7 @@ def prepare(
     return Prepared(read_prepared(out).cases, tuple(problems))
 
 
-def _splits(
+def splits_of(
     task: Task, samples: Sequence[Sample], out: Path, *, split: Path | None, seed: int
 ) -> Mapping[str, str]:
     """Give the split of each case: that of a file, that of an earlier run, or a new one; and keep it."""
@@ -136,7 +137,13 @@ def _prepare_case(task: Task, sample: Sample, file: Path) -> None:
 def _stamp(task: Task, sample: Sample) -> str:
     """Tell all that a prepared case depends on."""
     files = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in _files(sample)]
-    made_with = [task.size, task.resize, str(task.labels), task.preprocess.__name__, sample.box]
+    made_with = [
+        task.size,
+        task.resize,
+        str(sample.labels or task.labels),
+        task.preprocess.__name__,
+        sample.box,
+    ]
     return json.dumps([files, made_with])
 
 

@@ -14,7 +14,7 @@ from segtrust.io.readers import open_volume
 from segtrust.optional import require
 from segtrust.tasks.task import Sample, Task
 
-__all__ = ["read_image", "read_labels", "read_picture", "read_sample", "resized", "resized_labels"]
+__all__ = ["read_image", "read_labels", "read_picture", "read_sample"]
 
 _GREY = ("1", "L", "LA", "I;16", "I;16B")
 
@@ -72,9 +72,9 @@ def _volume(path: Path) -> Any:
     return values
 
 
-def read_labels(task: Task, path: Path) -> Any:
-    """Read one mask as labels, uint8."""
-    return task.labels.of(np.asarray(open_volume(Place(path)).read()), str(path))
+def read_labels(task: Task, sample: Sample, path: Path) -> Any:
+    """Read one mask of a case as labels, uint8."""
+    return (sample.labels or task.labels).of(np.asarray(open_volume(Place(path)).read()), str(path))
 
 
 def read_sample(task: Task, sample: Sample) -> tuple[Any, Any]:
@@ -88,10 +88,10 @@ def read_sample(task: Task, sample: Sample) -> tuple[Any, Any]:
     image = read_image(task, sample)
     if not sample.masks:
         raise SegtrustError(f"{sample.id}: expected a mask, got none. Add it, or remove the image.")
-    labels = read_labels(task, sample.masks[0])
+    labels = read_labels(task, sample, sample.masks[0])
     check_shape(labels, image, sample.masks[0])
     for path in sample.masks[1:]:
-        other = read_labels(task, path)
+        other = read_labels(task, sample, path)
         check_shape(other, image, path)
         labels = np.maximum(labels, other)
     return image, labels
@@ -104,37 +104,3 @@ def check_shape(labels: Any, image: Any, path: Path) -> None:
             f"{path}: expected a mask of the image's size {image.shape[1:]}, got {labels.shape}. "
             "Save it at that size, or fetch both again."
         )
-
-
-def resized(image: Any, size: tuple[int, ...], how: str) -> Any:
-    """Resize 8-bit channels (C, H, W), with the weights of a bilinear interpolation.
-
-    Examples
-    --------
-    >>> resized(np.array([[[0, 100]]], np.uint8), (1, 4), "bilinear").ravel().tolist()
-    [0, 25, 75, 100]
-    """
-    if how == "none" or image.shape[1:] == size:
-        return image
-    return np.stack([_resized(channel, size, how) for channel in image])
-
-
-def _resized(channel: Any, size: tuple[int, ...], how: str) -> Any:
-    image_of = require("PIL.Image", extra="io")
-    height, width = size
-    image = image_of.fromarray(np.ascontiguousarray(channel))
-    if how == "antialiased":
-        return np.asarray(image.resize((width, height), image_of.Resampling.BILINEAR))
-    matrix = (channel.shape[1] / width, 0.0, 0.0, 0.0, channel.shape[0] / height, 0.0)
-    method, resample = image_of.Transform.AFFINE, image_of.Resampling.BILINEAR
-    return np.asarray(image.transform((width, height), method, matrix, resample=resample))
-
-
-def resized_labels(labels: Any, size: tuple[int, ...], how: str) -> Any:
-    """Resize labels (H, W): those of the nearest pixels."""
-    if how == "none" or labels.shape == size:
-        return labels
-    rows, columns = (
-        ((np.arange(new) + 0.5) * old / new).astype(int) for new, old in zip(size, labels.shape, strict=True)
-    )
-    return labels[np.ix_(rows, columns)]

@@ -12,7 +12,19 @@ from segtrust.tasks.task import Task
 
 __all__ = ["NAMES", "get_task"]
 
-NAMES = ("breast-cancer", "nuclei", "hippocampus", "fundus", "skin")
+NAMES = (
+    "brain-tumor",
+    "breast-cancer",
+    "skin-cancer",
+    "mswml",
+    "optic-cup",
+    "polyp",
+    "optic-disc",
+    "nuclei",
+    "hippocampus",
+    "fundus",
+    "skin",
+)
 """The tasks that are known; the paper's first."""
 
 

@@ -14,10 +14,12 @@ from segtrust.tasks.augmenting import Augmentation, flipped_and_turned
 from segtrust.tasks.intensities import imagenet
 from segtrust.tasks.labels import BINARY, Labels, foreground_target
 
-__all__ = ["ID", "SPLITS", "Recipe", "Sample", "Source", "Task"]
+__all__ = ["ID", "OOD", "SPLITS", "Recipe", "Sample", "Source", "Task"]
 
 ID = "ID"
 """The set in distribution: what is trained on, and the first that is tested."""
+OOD = "OOD"
+"""The usual name of the set out of distribution."""
 SPLITS = ("train", "val", "test")
 OPTIMISERS = ("adam", "adamw", "bert-adam")
 SCHEDULES = ("constant", "cosine", "polynomial", "warmup-linear")
@@ -45,6 +47,8 @@ class Sample:
         Where the data set itself says it; nothing where it is drawn.
     box
         Where the picture is cut: top, left, bottom, right in pixels; ``None`` where that is not known.
+    labels
+        What the values in its masks mean, where that is not the same for all cases.
     """
 
     case: str
@@ -54,6 +58,7 @@ class Sample:
     set: str = ID
     split: str = ""
     box: tuple[int, int, int, int] | None = None
+    labels: Labels | None = None
 
     @property
     def id(self) -> str:
