@@ -58,7 +58,7 @@ class Labels:
             return found.astype(np.uint8)
         if found.dtype.kind in "iu" and found.max(initial=0) == 1:
             raise NotBinaryError(
-                f"{source}: expected grey values of which those from {self.at_least:g} on are foreground, got 0 "
+                f"{source}: expected grey values, foreground from {self.at_least:g} on, got 0 "
                 "and 1. Save the mask as 0 and 255."
             )
         return (found >= self.at_least).astype(np.uint8)

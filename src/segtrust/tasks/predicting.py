@@ -221,7 +221,7 @@ def write_png(path: Path, values: Any) -> None:
 def write_manifests(folder: Path, rows: Sequence[Row]) -> Predictions:
     """Write ``manifest.csv`` of all cases, ``id.csv`` and a manifest for each other set."""
     sets: dict[str, Path] = {}
-    for name in dict.fromkeys(row["set"] for row in rows):
+    for name in sorted({row["set"] for row in rows}, key=lambda each: (each != ID, each)):
         sets[name] = folder / ("id.csv" if name == ID else f"ood-{name}.csv")
         own = [row | {"case": row["case"].removeprefix(f"{name}/")} for row in rows if row["set"] == name]
         _write_rows(sets[name], own)

@@ -153,7 +153,7 @@ def _files(sample: Sample) -> Iterable[Path]:
 
 def _stamp_in(file: Path) -> str:
     try:
-        with np.load(file) as arrays:
+        with file.open("rb") as opened, np.load(opened) as arrays:
             return str(arrays["stamp"])
     except (OSError, ValueError, KeyError, EOFError, BadZipFile):
         return ""

@@ -251,12 +251,23 @@ class Trainer:
         path = self.folder / LAST
         if not path.exists():
             return
-        saved = torch.load(path, map_location=self.device, weights_only=True)
+        saved = _read(path, self.device)
         _check_same(path, saved.get("made_with", {}), self._made_with())
         self.model.load_state_dict(saved["state_dict"])
         self.optimiser.load_state_dict(saved["optimiser"])
         self.scaler.load_state_dict(saved["scaler"])
         self.history = saved["history"]
+
+
+def _read(path: Path, device: torch.device) -> Any:
+    try:
+        return torch.load(path, map_location=device, weights_only=True)
+    except Exception as error:  # noqa: BLE001 - damaged archives raise nearly everything
+        said = str(error).partition("\n")[0]
+        raise ParameterError(
+            f"{path}: expected a checkpoint to go on from, got one that cannot be read ({said}). Begin anew: "
+            "--no-resume."
+        ) from None
 
 
 def _check_same(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
