@@ -41,7 +41,7 @@ MINIATURES = {
     "brain-tumor": Miniature(miniatures.brats, {"ID": 7}, {}),
 }
 OWN_NETWORK = [name for name in NAMES if name != "brain-tumor"]
-LARGE = ("optic-cup", "polyp")
+LARGE = ("optic-cup",)
 """Networks whose checkpoints alone take seconds."""
 
 

@@ -103,7 +103,7 @@ def _for_policies(read: ReadFlags, policies: Policies) -> ReadFlags:
     from segtrust.io.structures import FOREGROUND
 
     names = [name for name in policies if name not in ("", FOREGROUND)]
-    if read.region and "each" not in read.region:
+    if policies and read.region and "each" not in read.region:
         refuse_other_structures(policies, read.region)
     return replace(read, region=names) if names and not read.region and read.channel is None else read
 

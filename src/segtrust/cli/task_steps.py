@@ -120,10 +120,14 @@ class PredictFlags(DeviceFlags, MapFlags):
 
 def check_task(task: Task, data: Path, *, quick: bool = False) -> Checked:
     """Look at all cases."""
-    from segtrust.tasks.checking import check_data
+    from segtrust.tasks.checking import Checked, Problem, check_samples, find_samples
 
-    with progress_bar("cases looked at", 0, goes_on=False) as advance:
-        return check_data(task, data, quick=quick, advance=advance)
+    try:
+        samples = find_samples(task, data)
+    except ParameterError as error:
+        return Checked((), (Problem(task.name, str(error)),))
+    with progress_bar("cases looked at", len(samples), goes_on=False) as advance:
+        return check_samples(task, samples, quick=quick, advance=advance)
 
 
 def tell_checked(checked: Checked) -> None:
@@ -187,7 +191,16 @@ def nnunet_of(task: Task, out: Path, device: str) -> NnUNet | None:
     """Give the commands of nnU-Net for a task that is for them; None for all others."""
     from segtrust.tasks.nnunet import NnUNet, is_nnunet
 
-    return NnUNet(task, out, "cuda" if device == "auto" else device) if is_nnunet(task) else None
+    return NnUNet(task, out, _nnunet_device() if device == "auto" else device) if is_nnunet(task) else None
+
+
+def _nnunet_device() -> str:
+    """Give CUDA, unless torch is here and knows that there is none."""
+    if find_spec("torch") is None:
+        return "cuda"
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def converted(run: NnUNet, data: Path, splits: SplitFlags) -> None:

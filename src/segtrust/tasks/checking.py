@@ -12,7 +12,7 @@ from segtrust.errors import ParameterError, SegtrustError
 from segtrust.tasks.reading import check_shape, read_image, read_labels
 from segtrust.tasks.task import SPLITS, Sample, Task
 
-__all__ = ["Checked", "Problem", "check_data", "find_samples", "problems_of"]
+__all__ = ["Checked", "Problem", "check_data", "check_samples", "find_samples", "problems_of"]
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,17 @@ def check_data(
         samples = find_samples(task, data)
     except ParameterError as error:
         return Checked((), (Problem(task.name, str(error)),))
+    return check_samples(task, samples, quick=quick, advance=advance)
+
+
+def check_samples(
+    task: Task,
+    samples: Sequence[Sample],
+    *,
+    quick: bool = False,
+    advance: Callable[[int], object] = lambda done: None,
+) -> Checked:
+    """Look at each of some cases; parameters as for `check_data`."""
     problems = [*_of_folder(task, samples), *_doubles(samples)]
     for sample in samples:
         problems += _of_names(sample) if quick else problems_of(task, sample)

@@ -160,6 +160,7 @@ class Trainer:
             remove_old_drafts(self.folder)
             if self.options.resume:
                 self._load()
+                on_batch(len(self.history) * len(self.batches))
             while not self.is_finished:
                 row = self._train_epoch(len(self.history) + 1, on_batch)
                 self.history.append(row)
