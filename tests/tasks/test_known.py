@@ -179,3 +179,31 @@ def test_brats_labels_are_renumbered_for_regions(tmp_path):
     assert set(np.unique(labels)) == {0, 1, 2, 3}
     outside_in = [int(labels[10, 12, at]) for at in range(11)]
     assert outside_in == sorted(outside_in)  # edema, necrosis, enhancing: nested
+
+
+REAL = {
+    "busi": ("breast-cancer", {"ID": 647}),
+    "nuclei": ("nuclei", {"ID": 541, "bright": 123}),
+    "hippocampus": ("hippocampus", {"ID": 260}),
+    "fundus": ("fundus", {"ID": 101}),
+    "skin": ("skin", {"ID": 379}),
+}
+
+
+@pytest.mark.parametrize(
+    "folder", [pytest.param(folder, marks=pytest.mark.needs(f"data:{folder}")) for folder in REAL]
+)
+def test_real_data_are_found_whole(folder, data):
+    name, counts = REAL[folder]
+    checked = check_data(get_task(name), data(folder), quick=True)
+    assert checked.counts == counts
+    assert checked.problems == ()
+
+
+@pytest.mark.needs("data:busi")
+def test_busi_is_split_as_in_the_paper(data):
+    from segtrust.tasks.splitting import draw_split
+
+    task = get_task("breast-cancer")
+    splits = list(draw_split(find_samples(task, data("busi")), task.split).values())
+    assert {name: splits.count(name) for name in task.split} == {"train": 450, "val": 99, "test": 98}

@@ -136,6 +136,26 @@ def test_best_epoch_is_kept_and_patience_ends_it(trainer, tmp_path, monkeypatch)
     assert saved(tmp_path / "training", "best.pt")["epoch"] == 2
 
 
+def test_without_validation_the_last_epoch_is_kept(task, prepared, tmp_path):
+    from segtrust.tasks.training import Trainer, TrainingOptions
+
+    cases = Prepared(tuple(case for case in prepared.cases if case.split != "val"))
+    made = Trainer(task, task.recipe(), cases, tmp_path, TrainingOptions(device="cpu"))
+    made.run()
+    assert made.best["epoch"] == saved(tmp_path, "best.pt")["epoch"] == 4
+
+
+def test_steps_of_several_sizes_are_counted(trainer, monkeypatch):
+    recipe = Recipe(schedule="polynomial", epochs=2, batch=2, scales=(1.0, 1.0))
+    made, rates = trainer(recipe=recipe), []
+    step = made._step
+    monkeypatch.setattr(made, "_step", lambda *given: rates.append(given[2]) or step(*given))
+    made.run()
+    assert len(rates) == 12
+    assert len(set(rates)) == 12
+    assert rates == sorted(rates, reverse=True)
+
+
 def test_weights_of_the_best_epoch_load_as_any_checkpoint(trainer, tmp_path):
     from segtrust.models import create
 

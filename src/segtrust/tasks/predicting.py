@@ -116,14 +116,14 @@ def _mapped(
 ) -> Iterable[Any]:
     import torch
 
-    from segtrust.models.registry import create, create_ensemble
+    from segtrust.models.registry import create_ensemble
     from segtrust.tasks.mapping import map_cases
     from segtrust.tasks.training import device_of
 
     if options.threads:
         torch.set_num_threads(options.threads)
     model = create_ensemble(task.network, weights, **task.options).to(device_of(options.device))
-    return map_cases(task, model, cases, channels=create(task.network, **task.options).channels)
+    return map_cases(task, model, cases, channels=model.channels)
 
 
 def _made_with(task: Task, weights: Sequence[Path], options: PredictionOptions) -> dict[str, Any]:

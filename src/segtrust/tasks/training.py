@@ -136,9 +136,7 @@ class Trainer:
         """The epoch of the highest validation Dice; the last where there is no validation."""
         if not self.history:
             return None
-        return max(
-            self.history, key=lambda row: (row["val_dice"] is None, row["val_dice"] or 0.0, -row["epoch"])
-        )
+        return max(self.history, key=_rank)
 
     @property
     def is_finished(self) -> bool:
@@ -176,8 +174,8 @@ class Trainer:
         losses = []
         rate = 0.0
         for at, (images, target) in enumerate(self.batches.epoch(number)):
-            for scale in self.recipe.scales:
-                step = (number - 1) * self._steps + at * len(self.recipe.scales)
+            for place, scale in enumerate(self.recipe.scales):
+                step = (number - 1) * self._steps + at * len(self.recipe.scales) + place
                 rate = rate_at(self.recipe, step, steps=self._steps, epochs=self.epochs)
                 losses.append(self._step(images, target, rate, scale))
             on_batch(1)
@@ -258,6 +256,12 @@ class Trainer:
         self.optimiser.load_state_dict(saved["optimiser"])
         self.scaler.load_state_dict(saved["scaler"])
         self.history = saved["history"]
+
+
+def _rank(row: Epoch) -> tuple[float, int]:
+    """Order epochs by their validation Dice, the earlier before the later; without any the last is best."""
+    number = int(row["epoch"])
+    return (0.0, number) if row["val_dice"] is None else (row["val_dice"], -number)
 
 
 def _read(path: Path, device: torch.device) -> Any:
