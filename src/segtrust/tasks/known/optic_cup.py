@@ -31,7 +31,7 @@ TASK = Task(
     recipes={"paper": SEGTRAN_PAPER, "code": SEGTRAN_CODE},
     source=Source(
         url="https://refuge.grand-challenge.org, ORIGA-light, https://www.dfki.uni-kl.de/g1020",
-        licence="REFUGE: CC BY-NC-ND for the challenge's purposes; ORIGA and G1020: for research",
+        licence="REFUGE: the terms of the challenge; ORIGA and G1020: for research, ask their owners",
         citation="Orlando et al., REFUGE challenge, Medical Image Analysis 59, 2020; Zhang et al., "
         "ORIGA-light, EMBC 2010; Bajwa et al., G1020, IJCNN 2020",
         layout="'REFUGE', 'ORIGA' and 'G1020', in each at any depth .jpg photographs and masks of the same "
