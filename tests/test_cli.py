@@ -43,6 +43,7 @@ def test_without_arguments_help_lists_the_commands():
         ("reproduce", "synthetic"),
         ("reproduce", "synthetic-beyond"),
         ("reproduce", "tuning"),
+        ("tasks", "run"),
     ],
 )
 def test_help_shows_examples(arguments: tuple[str, ...]):

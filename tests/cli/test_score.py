@@ -51,6 +51,13 @@ def test_all_well_is_0_and_nothing_is_drawn_without_a_terminal(tmp_path):
         assert {name: row[name] for name in expected} == expected
 
 
+def test_region_is_chosen_by_name_without_a_policy(tmp_path):
+    out = tmp_path / "scores.csv"
+    done = segtrust("score", NNUNET / "regions/predictions", "-o", out, "--region", "whole_tumor")
+    assert done.returncode == 0, done.stderr
+    assert {row["structure"] for row in read_table(out).rows} == {"whole_tumor"}
+
+
 def test_some_failed_is_1_and_all_failed_2(tmp_path):
     write_maps(tmp_path / "maps", 2)
     (tmp_path / "maps/bad.npy").write_bytes(b"")

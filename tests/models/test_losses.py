@@ -14,7 +14,7 @@ pytestmark = pytest.mark.needs("torch")
 if find_spec("torch"):  # elsewhere the mark skips every test
     import torch
 
-    from segtrust.models.losses import structure_loss
+    from segtrust.models.losses import cross_entropy_dice_loss, structure_loss
 
 
 def logits(*shape: int):
@@ -89,3 +89,12 @@ def test_a_target_that_would_be_broadcast_is_refused(name):
     given = (given, given) if name == "polyp-pvt" else given
     with pytest.raises(ParameterError, match="target: expected the shape"):
         training_loss(name)(given, torch.zeros(8, 8))
+
+
+def test_cross_entropy_and_dice_of_an_even_guess():
+    values, target = torch.zeros(2, 2, 4, 4, 4), torch.zeros(2, 1, 4, 4, 4)
+    target[:, :, :2] = 1.0
+    loss = cross_entropy_dice_loss(values, target)  # half of 64 voxels are foreground, all have p = 0.5
+    assert loss.item() == pytest.approx(np.log(2.0) + 1.0 - 2.0 * 16.0 / 64.0, rel=1e-5)
+    with pytest.raises(ParameterError, match="target"):
+        cross_entropy_dice_loss(values, target[:1])

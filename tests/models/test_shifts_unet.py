@@ -58,11 +58,19 @@ def test_volumes_of_any_size(shape):
     assert 0.0 <= found.min() < found.max() <= 1.0
 
 
+def test_window_with_three_sides():
+    torch.manual_seed(0)
+    network, volume = create("shifts-unet", window=(32, 48, 32)), torch.rand(1, 1, 32, 48, 32)
+    expected = network(volume).softmax(1)[:, 1]
+    assert torch.allclose(network.probabilities(volume), expected, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"window": 40}, "a multiple of 16, 32 or more, got 40"),
+        ({"window": 40}, "a multiple of 16, 32 or more, or three such, got 40"),
         ({"window": 16}, "got 16"),
+        ({"window": (32, 48)}, "three such"),
         ({"overlap": 1.0}, "a share in"),
     ],
 )

@@ -111,6 +111,11 @@ class Ensemble(Segmenter):
         if not self.members:
             raise ParameterError("members: expected at least one network, got none.")
 
+    @property
+    def channels(self) -> int:
+        """Channels of an image, as of the first member."""
+        return int(next(iter(self.members)).channels)  # type: ignore[arg-type]
+
     def probabilities(self, images: Tensor, *, size: tuple[int, ...] | None = None) -> Tensor:
         """See `Segmenter.probabilities`; one member after the other."""
         first, *others = cast(Iterable[Segmenter], self.members)

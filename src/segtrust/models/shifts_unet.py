@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from monai.inferers.utils import sliding_window_inference
 from monai.networks.nets.unet import UNet
 from torch import Tensor
@@ -20,7 +22,7 @@ class ShiftsUNet(Network):
     Parameters
     ----------
     window
-        Side of the cubic window in voxels, a multiple of 16, at least 32.
+        Sides of the window in voxels, or the one of a cube: multiples of 16, at least 32.
     overlap
         Share of a window that overlaps with the next, in [0, 1). Overlapping logits are averaged with the
         weights of a Gaussian.
@@ -37,15 +39,18 @@ class ShiftsUNet(Network):
     dimensions = 3
     divisor = 16
 
-    def __init__(self, *, window: int = 96, overlap: float = 0.25, windows_at_once: int = 4) -> None:
+    def __init__(
+        self, *, window: int | Sequence[int] = 96, overlap: float = 0.25, windows_at_once: int = 4
+    ) -> None:
         super().__init__()
-        if window <= self.divisor or window % self.divisor:  # norms need two voxels at the bottom
-            raise ParameterError(
-                f"window: expected a multiple of {self.divisor}, 32 or more, got {window!r}."
+        sides = (window,) * 3 if isinstance(window, int) else tuple(window)
+        if len(sides) != 3 or any(side <= self.divisor or side % self.divisor for side in sides):
+            raise ParameterError(  # norms need two voxels at the bottom
+                f"window: expected a multiple of {self.divisor}, 32 or more, or three such, got {window!r}."
             )
         if not 0.0 <= overlap < 1.0:
             raise ParameterError(f"overlap: expected a share in [0, 1), got {overlap!r}.")
-        self.window, self.overlap, self.windows_at_once = window, overlap, windows_at_once
+        self.window, self.overlap, self.windows_at_once = sides, overlap, windows_at_once
         self.model = UNet(
             spatial_dims=3, in_channels=1, out_channels=2, channels=(32, 64, 128, 256, 512), strides=(2,) * 4
         ).model

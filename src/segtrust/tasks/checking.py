@@ -1,0 +1,155 @@
+"""What is wrong with a data set, all of it, before hours are spent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from segtrust.errors import ParameterError, SegtrustError
+from segtrust.tasks.reading import check_shape, read_image, read_labels
+from segtrust.tasks.task import SPLITS, Sample, Task
+
+__all__ = ["Checked", "Problem", "check_data", "check_samples", "find_samples", "problems_of"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that stands in the way, and what to do about it."""
+
+    case: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was found of a task in a folder.
+
+    Attributes
+    ----------
+    samples
+        All cases.
+    problems
+        Of cases, and of the folder as a whole.
+    notes
+        What differs from the data set as published, and may be meant so.
+    """
+
+    samples: tuple[Sample, ...]
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+def find_samples(task: Task, data: Path) -> list[Sample]:
+    """Find the cases of a task in a folder.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such folder, or nothing in it.
+    """
+    if not data.is_dir():
+        raise ParameterError(f"{data}: expected the folder of {task.name}, got none. {_layout(task)}")
+    samples = list(task.find(data))
+    if not samples:
+        raise ParameterError(f"{data}: expected the files of {task.name}, got none of them. {_layout(task)}")
+    return samples
+
+
+def _layout(task: Task) -> str:
+    return f"Expected is: {task.source.layout} See: segtrust tasks show {task.name}."
+
+
+def check_data(
+    task: Task, data: Path, *, quick: bool = False, advance: Callable[[int], object] = lambda done: None
+) -> Checked:
+    """Look at each case of a folder, and list all that is wrong.
+
+    Parameters
+    ----------
+    task, data
+        What is looked for, and where.
+    quick
+        Whether names are enough, and no file is opened.
+    advance
+        Is told of each case.
+    """
+    try:
+        samples = find_samples(task, data)
+    except ParameterError as error:
+        return Checked((), (Problem(task.name, str(error)),))
+    return check_samples(task, samples, quick=quick, advance=advance)
+
+
+def check_samples(
+    task: Task,
+    samples: Sequence[Sample],
+    *,
+    quick: bool = False,
+    advance: Callable[[int], object] = lambda done: None,
+) -> Checked:
+    """Look at each of some cases; parameters as for `check_data`."""
+    problems = [*_of_folder(task, samples), *_doubles(samples)]
+    for sample in samples:
+        problems += _of_names(sample) if quick else problems_of(task, sample)
+        advance(1)
+    counts = Counter(each.set for each in samples)
+    return Checked(tuple(samples), tuple(problems), tuple(_notes(task, counts)), dict(counts))
+
+
+def problems_of(task: Task, sample: Sample) -> Iterator[Problem]:
+    """List what is wrong with a case: files that are missing or cannot be read, sizes, values."""
+    yield from _of_names(sample)
+    image, said = _tried(lambda: read_image(task, sample)) if sample.images else (None, None)
+    if said:
+        yield Problem(sample.id, said)
+    for path in sample.masks:
+        labels, said = _tried(lambda path=path: read_labels(task, sample, path))  # type: ignore[misc]
+        if not said and image is not None:
+            _, said = _tried(lambda path=path, labels=labels: check_shape(labels, image, path))  # type: ignore[misc]
+        if said:
+            yield Problem(sample.id, said)
+
+
+def _of_names(sample: Sample) -> Iterator[Problem]:
+    if not sample.images:
+        yield Problem(
+            sample.id, f"a mask without image: {sample.masks[0]}. Add the image, or remove the mask."
+        )
+    elif not sample.masks:
+        yield Problem(
+            sample.id, f"an image without mask: {sample.images[0]}. Add the mask, or remove the image."
+        )
+
+
+def _tried(read: Callable[[], Any]) -> tuple[Any, str | None]:
+    try:
+        return read(), None
+    except (SegtrustError, OSError) as error:
+        return None, str(error)
+
+
+def _of_folder(task: Task, samples: Sequence[Sample]) -> Iterator[Problem]:
+    """List sets and splits that are absent."""
+    found = {each.set for each in samples}
+    for name in task.sets:
+        if name not in found:
+            yield Problem(name, f"no case of the set {name!r}. {task.source.layout}")
+    strange = sorted({each.split for each in samples} - {*SPLITS, ""})
+    if strange:
+        yield Problem(task.name, f"the split {strange[0]!r} is none of {', '.join(SPLITS)}.")
+
+
+def _doubles(samples: Sequence[Sample]) -> Iterator[Problem]:
+    for name, number in Counter(each.id for each in samples).items():
+        if number > 1:
+            yield Problem(name, f"{number} cases of this name. Rename all but one.")
+
+
+def _notes(task: Task, counts: Mapping[str, int]) -> Iterator[str]:
+    for name, published in task.sets.items():
+        if published and counts.get(name, 0) != published:
+            yield f"{name}: {counts.get(name, 0)} cases; the paper has {published}."

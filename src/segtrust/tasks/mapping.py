@@ -1,0 +1,56 @@
+"""From prepared images to maps of probabilities, for validation and prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812 - its usual name
+
+from segtrust.models.network import Segmenter
+from segtrust.tasks.batches import in_channels
+from segtrust.tasks.preparing import PreparedCase
+from segtrust.tasks.task import Task
+
+__all__ = ["Mapped", "as_input", "map_cases"]
+
+_TOGETHER = 8
+"""Pictures that go through the network together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mapped:
+    """A case, its map of probabilities and its labels, of the same shape."""
+
+    case: PreparedCase
+    probabilities: Any
+    labels: Any
+
+
+def as_input(task: Task, images: Any, device: torch.device) -> Tensor:
+    """Give normalised images on a device, at the size at which the network sees them."""
+    found = torch.from_numpy(np.ascontiguousarray(images)).to(device)
+    if task.input_size is not None and tuple(found.shape[2:]) != task.input_size:
+        found = F.interpolate(found, size=task.input_size, mode="bilinear")
+    return found.contiguous(memory_format=torch.channels_last) if found.ndim == 4 else found
+
+
+def map_cases(
+    task: Task, model: Segmenter, cases: Sequence[PreparedCase], *, channels: int
+) -> Iterator[Mapped]:
+    """Give the maps of cases one after the other; pictures of the same size go through together."""
+    device = next(model.parameters()).device
+    together = _TOGETHER if task.dimensions == 2 else 1
+    loaded = ((case, *case.load()) for case in cases)
+    for _, alike in groupby(enumerate(loaded), key=lambda each: (each[0] // together, each[1][1].shape[1:])):
+        chosen = [each for _, each in alike]
+        images = np.stack([in_channels(image, channels) for _, image, _ in chosen])
+        inputs = as_input(task, task.normalise(images), device)
+        maps = model.probabilities(inputs, size=images.shape[2:]).float().cpu().numpy()
+        for (case, _, labels), p in zip(chosen, maps, strict=True):
+            yield Mapped(case, p, labels)

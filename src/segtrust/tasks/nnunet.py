@@ -1,0 +1,258 @@
+"""Tasks for nnU-Net: its raw layout, its own commands, and manifests of what it predicts.
+
+nnU-Net runs in an environment of its own where ``SEGTRUST_NNUNET_PYTHON`` names its interpreter.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from os.path import relpath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from segtrust.errors import MissingExtraError, ParameterError, SegtrustError, WorkerError
+from segtrust.optional import require
+from segtrust.saved import replacing, write_json
+from segtrust.tasks.checking import Problem
+from segtrust.tasks.predicting import Predictions, Row, write_manifests
+from segtrust.tasks.preparing import splits_of
+from segtrust.tasks.reading import read_sample
+from segtrust.tasks.task import Sample, Task
+
+__all__ = ["NnUNet", "convert", "is_nnunet", "python_of"]
+
+_ENDING = ".nii.gz"
+_VARIABLE = "SEGTRUST_NNUNET_PYTHON"
+
+
+def is_nnunet(task: Task) -> bool:
+    """Tell whether a task is trained by nnU-Net's own commands."""
+    return task.network == "nnunet"
+
+
+def python_of() -> Path:
+    """Give the interpreter of nnU-Net's environment."""
+    named = os.environ.get(_VARIABLE)
+    if named:
+        if not Path(named).is_file():
+            raise ParameterError(f"{_VARIABLE}: expected the interpreter of an environment, got {named!r}.")
+        return Path(named).absolute()
+    if find_spec("nnunetv2") is None:
+        raise MissingExtraError(
+            f"This needs 'nnunetv2': pip install 'segtrust[nnunet]', or name an environment: {_VARIABLE}."
+        )
+    return Path(sys.executable).absolute()
+
+
+@dataclass(frozen=True)
+class NnUNet:
+    """The commands of nnU-Net for a task, with all that they read and write below one folder.
+
+    Attributes
+    ----------
+    task
+        Its options are ``number``, ``title``, ``configuration``, ``trainer``, ``folds``, ``channels`` and
+        ``regions``.
+    out
+        Folder of the run.
+    device
+        ``"cuda"`` or ``"cpu"``.
+    """
+
+    task: Task
+    out: Path
+    device: str = "cuda"
+
+    @property
+    def folder(self) -> Path:
+        """Of raw, preprocessed and results."""
+        return (self.out / "nnunet").absolute()
+
+    @property
+    def name(self) -> str:
+        """Of the data set, as nnU-Net wants it."""
+        return f"Dataset{self.task.options['number']:03}_{self.task.options['title']}"
+
+    @property
+    def raw(self) -> Path:
+        """Of images and labels."""
+        return self.folder / "raw" / self.name
+
+    @property
+    def _model(self) -> tuple[object, ...]:
+        options = self.task.options
+        return ("-tr", options["trainer"], "-device", self.device)
+
+    def train(self) -> None:
+        """Plan and preprocess where that was not done, and train each fold; goes on where it was stopped."""
+        number, configuration = self.task.options["number"], self.task.options["configuration"]
+        if not (self.folder / "preprocessed" / self.name / f"nnUNetPlans_{configuration}").is_dir():
+            checked = ("-d", number, "-c", configuration, "--verify_dataset_integrity")
+            self._run("nnUNetv2_plan_and_preprocess", *checked, *self._processes("-np", "-npfp"))
+        for fold in self.task.options["folds"]:
+            at = self._results / f"fold_{fold}"
+            if not (at / "checkpoint_final.pth").exists():
+                again = ("--c",) if (at / "checkpoint_latest.pth").exists() else ()
+                self._run("nnUNetv2_train", number, configuration, fold, *self._model, "--npz", *again)
+
+    @property
+    def _results(self) -> Path:
+        options = self.task.options
+        return (
+            self.folder
+            / "results"
+            / self.name
+            / f"{options['trainer']}__nnUNetPlans__{options['configuration']}"
+        )
+
+    def predict(self) -> Predictions:
+        """Predict the test cases with all folds, keep probabilities, and write the manifests."""
+        options = self.task.options
+        maps = self.out / "predictions" / "maps"
+        maps.mkdir(parents=True, exist_ok=True)
+        model = (
+            "-d",
+            options["number"],
+            "-c",
+            options["configuration"],
+            "-f",
+            *options["folds"],
+            *self._model,
+        )
+        paths = ("-i", self.raw / "imagesTs", "-o", maps.absolute())
+        kept = ("--save_probabilities", "--continue_prediction")
+        self._run("nnUNetv2_predict", *paths, *model, *kept, *self._processes("-npp", "-nps"))
+        return write_manifests(self.out / "predictions", list(self._rows(maps)))
+
+    def _rows(self, maps: Path) -> Iterator[Row]:
+        folder = maps.parent
+        sets = json.loads((self.folder / "sets.json").read_text(encoding="utf-8"))
+        for case, part in sets.items():
+            yield {
+                "case": case,
+                "probabilities": relpath(maps / f"{case}.npz", folder),
+                "mask": relpath(maps / f"{case}{_ENDING}", folder),
+                "truth": relpath(self.raw / "labelsTs" / f"{case}{_ENDING}", folder),
+                "image": relpath(self.raw / "imagesTs" / f"{case}_0000{_ENDING}", folder),
+                "group": "",
+                "split": "test",
+                "set": part,
+            }
+
+    def _processes(self, *flags: str) -> list[object]:
+        """Give few processes on a CPU, and nnU-Net's own choice elsewhere."""
+        return [each for flag in flags for each in (flag, 1)] if self.device == "cpu" else []
+
+    def _run(self, command: str, *arguments: object) -> None:
+        python = python_of()
+        done = subprocess.run(
+            [python, python.with_name(command), *map(str, arguments)],
+            env=self._environment(),
+            cwd=self.folder,
+            check=False,
+            stdout=sys.stderr,
+        )
+        if done.returncode:
+            raise WorkerError(f"{command} ended with {done.returncode}; what it said is above.")
+
+    def _environment(self) -> Mapping[str, str]:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        folders = {f"nnUNet_{name}": str(self.folder / name) for name in ("raw", "preprocessed", "results")}
+        alone = {"nnUNet_n_proc_DA": "1", "nnUNet_def_n_proc": "1", "nnUNet_compile": "f"}
+        return {**(alone if self.device == "cpu" else {}), **inherited, **folders}
+
+
+def convert(
+    run: NnUNet,
+    samples: Sequence[Sample],
+    *,
+    split: Path | None = None,
+    seed: int = 0,
+    advance: Callable[[int], object] = lambda done: None,
+) -> list[Problem]:
+    """Write cases in the raw layout of nnU-Net: those of ``test`` apart; give what could not be read.
+
+    Images are linked where they can be, labels are written anew. What is there is kept.
+    """
+    run.folder.mkdir(parents=True, exist_ok=True)
+    splits = splits_of(run.task, samples, run.out, split=split, seed=seed)
+    problems, tested, trained = [], {}, 0
+    for sample in samples:
+        part = {"test": "Ts", "": ""}.get(splits[sample.id], "Tr")
+        try:
+            if part:
+                _convert_case(run, sample, part)
+        except (SegtrustError, OSError) as error:
+            problems.append(Problem(sample.id, str(error)))
+            part = ""
+        if part == "Ts":
+            tested[_plain(sample)] = sample.set
+        trained += part == "Tr"
+        advance(1)
+    write_json(run.folder / "sets.json", tested)
+    write_json(run.raw / "dataset.json", _description(run.task, trained))
+    return problems
+
+
+def _plain(sample: Sample) -> str:
+    return sample.id.replace("/", "__")
+
+
+def _convert_case(run: NnUNet, sample: Sample, part: str) -> None:
+    images, labels = run.raw / f"images{part}", run.raw / f"labels{part}"
+    images.mkdir(parents=True, exist_ok=True)
+    labels.mkdir(parents=True, exist_ok=True)
+    target = labels / f"{_plain(sample)}{_ENDING}"
+    if target.exists():
+        return
+    _, values = read_sample(run.task, sample)
+    for number, path in enumerate(sample.images):
+        _link(path, images / f"{_plain(sample)}_{number:04}{_ENDING}")
+    _write_labels(target, values, sample.images[0])
+
+
+def _link(path: Path, link: Path) -> None:
+    """Link an image, or write it packed where it is not."""
+    if link.is_symlink() or link.exists():
+        link.unlink()
+    if path.name.endswith(_ENDING):
+        link.symlink_to(path.absolute())
+    else:
+        nibabel = require("nibabel", extra="io")
+        with replacing(link) as draft:
+            draft.write_bytes(_packed(nibabel.load(path)))
+
+
+def _packed(image: Any) -> bytes:
+    import gzip
+
+    return gzip.compress(image.to_bytes(), compresslevel=1)
+
+
+def _write_labels(path: Path, values: Any, like: Path) -> None:
+    """Write labels (z, y, x) as NIfTI, where the image lies."""
+    nibabel = require("nibabel", extra="io")
+    affine = nibabel.load(like).affine
+    image = nibabel.Nifti1Image(np.ascontiguousarray(values.T, np.uint8), affine)
+    with replacing(path) as draft:
+        draft.write_bytes(_packed(image))
+
+
+def _description(task: Task, trained: int) -> dict[str, Any]:
+    """Give the content of ``dataset.json``."""
+    regions = dict(task.options["regions"])
+    return {
+        "channel_names": {str(at): name for at, name in enumerate(task.options["channels"])},
+        "labels": {"background": 0, **{name: list(values) for name, values in regions.items()}},
+        "regions_class_order": list(range(1, len(regions) + 1)),
+        "numTraining": trained,
+        "file_ending": _ENDING,
+    }

@@ -1,0 +1,236 @@
+"""Prediction: maps of probabilities and truths as files, with manifests that `segtrust evaluate` takes."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from os.path import relpath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from segtrust.errors import ParameterError, SavedStateError, TooFewCasesError
+from segtrust.optional import require
+from segtrust.saved import read_json, remove_old_drafts, replacing, write_json
+from segtrust.tasks.preparing import Prepared, PreparedCase
+from segtrust.tasks.task import ID, Task
+
+__all__ = [
+    "DTYPES",
+    "PredictionOptions",
+    "Predictions",
+    "Row",
+    "predict",
+    "write_manifests",
+    "write_npy",
+    "write_png",
+]
+
+Row = dict[str, str]
+"""Of a manifest."""
+
+DTYPES = ("float32", "float16", "uint8")
+_FOLDER = "predictions"
+_COLUMNS = ("case", "probabilities", "mask", "truth", "image", "group", "split", "set")
+
+
+@dataclass(frozen=True)
+class PredictionOptions:
+    """How maps are made and kept.
+
+    Attributes
+    ----------
+    dtype
+        Of the maps; ``"uint8"`` is p times 255, and loses the most.
+    splits
+        Whose cases are predicted.
+    device, threads
+        As in `segtrust.tasks.training.TrainingOptions`.
+    """
+
+    dtype: str = "float32"
+    splits: tuple[str, ...] = ("test",)
+    device: str = "auto"
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a type that is not known."""
+        if self.dtype not in DTYPES:
+            raise ParameterError(f"dtype: expected one of {', '.join(DTYPES)}, got {self.dtype!r}.")
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Manifests of what was predicted: one of all cases, and one a set."""
+
+    manifest: Path
+    sets: dict[str, Path]
+    cases: int
+
+
+def predict(
+    task: Task,
+    prepared: Prepared,
+    weights: Sequence[Path],
+    out: Path,
+    options: PredictionOptions,
+    *,
+    advance: Callable[[int], object] = lambda done: None,
+) -> Predictions:
+    """Write the maps of the cases of some splits; those that are there already are kept.
+
+    Parameters
+    ----------
+    task, prepared
+        What is predicted, at the size of the prepared cases.
+    weights
+        A checkpoint, or several whose probabilities are averaged.
+    out
+        Folder of the run: all goes into ``predictions/``.
+    options
+        See `PredictionOptions`.
+    advance
+        Is told of each case.
+    """
+    cases = prepared.of(*options.splits)
+    if not cases:
+        raise TooFewCasesError(f"{task.name}: expected cases of {', '.join(options.splits)}, got none.")
+    folder = out / _FOLDER
+    _open(folder, _made_with(task, weights, options))
+    files = {case.case: Files(folder, case, is_flat=task.dimensions == 2) for case in cases}
+    missing = [case for case in cases if not files[case.case].are_there]
+    advance(len(cases) - len(missing))
+    if missing:
+        for mapped in _mapped(task, missing, weights, options):
+            files[mapped.case.case].write(mapped, task, options.dtype)
+            advance(1)
+    return write_manifests(folder, [each.row(folder) for each in files.values()])
+
+
+def _mapped(
+    task: Task, cases: Sequence[PreparedCase], weights: Sequence[Path], options: PredictionOptions
+) -> Iterable[Any]:
+    import torch
+
+    from segtrust.models.registry import create_ensemble
+    from segtrust.tasks.mapping import map_cases
+    from segtrust.tasks.training import device_of
+
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    model = create_ensemble(task.network, weights, **task.options).to(device_of(options.device))
+    return map_cases(task, model, cases, channels=model.channels)
+
+
+def _made_with(task: Task, weights: Sequence[Path], options: PredictionOptions) -> dict[str, Any]:
+    digests = []
+    for path in weights:
+        with path.open("rb") as file:
+            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+    return {"task": task.name, "size": list(task.size), "weights": digests, "dtype": options.dtype}
+
+
+def _open(folder: Path, made_with: dict[str, Any]) -> None:
+    """Make a folder ready; maps of other weights are removed from it."""
+    path = folder / "made_with.json"
+    try:
+        is_same = path.exists() and read_json(path) == made_with
+    except SavedStateError:
+        is_same = False
+    if not is_same:
+        shutil.rmtree(folder / "maps", ignore_errors=True)
+    for name in ("maps", "truths", "images"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    remove_old_drafts(folder)
+    write_json(path, made_with)
+
+
+class Files:
+    """Where the map, the truth and the image of a case are kept.
+
+    Parameters
+    ----------
+    folder
+        Of all predictions.
+    case
+        Whose.
+    is_flat
+        Whether it is a picture, whose truth and image are written as PNG; volumes have NumPy arrays.
+    """
+
+    def __init__(self, folder: Path, case: PreparedCase, *, is_flat: bool) -> None:
+        name = case.case.replace("/", "__")
+        self.case, self.is_flat = case, is_flat
+        self.map = folder / "maps" / f"{name}.npy"
+        self.truth = folder / "truths" / (f"{name}.png" if is_flat else f"{name}.npy")
+        self.image = folder / "images" / f"{name}.png" if is_flat else Path(case.image)
+
+    @property
+    def are_there(self) -> bool:
+        """Whether all are there, and not older than the prepared case."""
+        made = (self.map, self.truth, *([self.image] if self.is_flat else []))
+        begun = Path(self.case.file).stat().st_mtime_ns
+        return all(path.exists() and path.stat().st_mtime_ns >= begun for path in made)
+
+    def write(self, mapped: Any, task: Task, dtype: str) -> None:
+        """Write them; the map last."""
+        truth = task.truth(mapped.labels)
+        if self.is_flat:
+            write_png(self.truth, 255 * truth)
+            write_png(self.image, self.case.load()[0])
+        else:
+            write_npy(self.truth, truth)
+        write_npy(self.map, _as_type(mapped.probabilities, dtype))
+
+    def row(self, folder: Path) -> Row:
+        """Give the row of a manifest in a folder."""
+        places = {"probabilities": self.map, "truth": self.truth, "image": self.image}
+        case = self.case
+        return {
+            "case": case.case,
+            "mask": "",
+            **{name: relpath(path, folder).replace("\\", "/") for name, path in places.items()},
+            "group": case.group,
+            "split": case.split,
+            "set": case.set,
+        }
+
+
+def _as_type(p: Any, dtype: str) -> Any:
+    return np.rint(p * 255.0).astype(np.uint8) if dtype == "uint8" else p.astype(dtype)
+
+
+def write_npy(path: Path, values: Any) -> None:
+    """Write an array; a file that is there is replaced in one step."""
+    with replacing(path) as draft, draft.open("wb") as file:
+        np.save(file, values)
+
+
+def write_png(path: Path, values: Any) -> None:
+    """Write 8-bit grey (H, W) or (1, H, W), or colours (3, H, W)."""
+    channels = values if values.ndim == 2 else values[0] if len(values) == 1 else np.moveaxis(values, 0, -1)
+    image = require("PIL.Image", extra="io").fromarray(np.ascontiguousarray(channels))
+    with replacing(path) as draft:
+        image.save(draft, format="PNG")
+
+
+def write_manifests(folder: Path, rows: Sequence[Row]) -> Predictions:
+    """Write ``manifest.csv`` of all cases, ``id.csv`` and a manifest for each other set."""
+    sets: dict[str, Path] = {}
+    for name in sorted({row["set"] for row in rows}, key=lambda each: (each != ID, each)):
+        sets[name] = folder / ("id.csv" if name == ID else f"ood-{name}.csv")
+        own = [row | {"case": row["case"].removeprefix(f"{name}/")} for row in rows if row["set"] == name]
+        _write_rows(sets[name], own)
+    _write_rows(folder / "manifest.csv", rows)
+    return Predictions(folder / "manifest.csv", sets, len(rows))
+
+
+def _write_rows(path: Path, rows: Sequence[Row]) -> None:
+    with replacing(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)

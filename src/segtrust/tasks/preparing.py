@@ -1,0 +1,184 @@
+"""Prepared cases: images at the size of the task and their labels, one file a case, decoded once."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from segtrust.errors import ParameterError, SegtrustError
+from segtrust.saved import remove_old_drafts, replacing
+from segtrust.tasks.checking import Problem
+from segtrust.tasks.reading import read_sample
+from segtrust.tasks.resizing import resized, resized_labels
+from segtrust.tasks.splitting import draw_split, read_split, write_split
+from segtrust.tasks.task import Sample, Task
+
+__all__ = ["Prepared", "PreparedCase", "counts_of", "prepare", "read_prepared", "splits_of"]
+
+_FOLDER, _INDEX, _SPLIT = "prepared", "cases.csv", "split.csv"
+
+
+@dataclass(frozen=True)
+class PreparedCase:
+    """A case that is ready to be trained on.
+
+    Attributes
+    ----------
+    case, group, set
+        As in `Sample`; the case by its id.
+    split
+        One of train, val and test; nothing where it is left out.
+    image
+        The file that it was made of, the first of several.
+    file
+        With the arrays ``image`` (C, *spatial) and ``labels`` (*spatial).
+    """
+
+    case: str
+    group: str
+    set: str
+    split: str
+    image: str
+    file: str
+
+    def load(self) -> tuple[Any, Any]:
+        """Read image and labels."""
+        with np.load(self.file) as arrays:
+            return arrays["image"], arrays["labels"]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All cases of a task that are ready."""
+
+    cases: tuple[PreparedCase, ...]
+    problems: tuple[Problem, ...] = ()
+
+    def of(self, *splits: str) -> list[PreparedCase]:
+        """Give the cases of some splits."""
+        return [each for each in self.cases if each.split in splits]
+
+
+def prepare(
+    task: Task,
+    samples: Sequence[Sample],
+    out: Path,
+    *,
+    split: Path | None = None,
+    seed: int = 0,
+    advance: Callable[[int], object] = lambda done: None,
+) -> Prepared:
+    """Read, preprocess and resize each case once; what is there already and has not changed is kept.
+
+    Parameters
+    ----------
+    task, samples
+        What is prepared.
+    out
+        Folder of the run: arrays go into ``prepared/``, the split into ``split.csv``.
+    split
+        A table of one's own that says which case is trained on; otherwise that of an earlier run, or a new
+        one, is used.
+    seed
+        Of a new split.
+    advance
+        Is told of each case.
+
+    Returns
+    -------
+    Prepared
+        Cases that could not be read are not among its cases, but among its problems.
+    """
+    (out / _FOLDER).mkdir(parents=True, exist_ok=True)
+    remove_old_drafts(out / _FOLDER)
+    splits = splits_of(task, samples, out, split=split, seed=seed)
+    cases, problems = [], []
+    for sample in samples:
+        file = out / _FOLDER / f"{sample.id.replace('/', '__')}.npz"
+        try:
+            _prepare_case(task, sample, file)
+            image = str(sample.images[0].absolute())
+            cases.append((sample.id, sample.group, sample.set, splits[sample.id], image, file.name))
+        except (SegtrustError, OSError) as error:
+            problems.append(Problem(sample.id, str(error)))
+        advance(1)
+    _write_index(out / _FOLDER / _INDEX, cases)
+    return Prepared(read_prepared(out).cases, tuple(problems))
+
+
+def splits_of(
+    task: Task, samples: Sequence[Sample], out: Path, *, split: Path | None, seed: int
+) -> Mapping[str, str]:
+    """Give the split of each case: that of a file, that of an earlier run, or a new one; and keep it."""
+    own = out / _SPLIT
+    given = split or (own if own.exists() else None)
+    found = read_split(given, samples) if given else draw_split(samples, task.split, seed=seed)
+    write_split(own, found)
+    return found
+
+
+def _prepare_case(task: Task, sample: Sample, file: Path) -> None:
+    stamp = _stamp(task, sample)
+    if _stamp_in(file) == stamp:
+        return
+    image, labels = task.preprocess(*read_sample(task, sample), sample)
+    image, labels = resized(image, task.size, task.resize), resized_labels(labels, task.size, task.resize)
+    with replacing(file) as draft, draft.open("wb") as target:
+        np.savez(target, image=image, labels=labels, stamp=np.array(stamp))
+
+
+def _stamp(task: Task, sample: Sample) -> str:
+    """Tell all that a prepared case depends on."""
+    files = [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in _files(sample)]
+    made_with = [
+        task.size,
+        task.resize,
+        str(sample.labels or task.labels),
+        task.preprocess.__name__,
+        sample.box,
+    ]
+    return json.dumps([files, made_with])
+
+
+def _files(sample: Sample) -> Iterable[Path]:
+    return (*sample.images, *sample.masks)
+
+
+def _stamp_in(file: Path) -> str:
+    try:
+        with file.open("rb") as opened, np.load(opened) as arrays:
+            return str(arrays["stamp"])
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile):
+        return ""
+
+
+def _write_index(path: Path, rows: Iterable[Sequence[str]]) -> None:
+    with replacing(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([each.name for each in fields(PreparedCase)])
+        writer.writerows(rows)
+
+
+def read_prepared(out: Path) -> Prepared:
+    """Read the list of the cases that `prepare` wrote into a folder."""
+    path = out / _FOLDER / _INDEX
+    if not path.is_file():
+        raise ParameterError(f"{path}: expected prepared cases, got none. Run: segtrust tasks prepare.")
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = [row | {"file": str(path.parent / row["file"])} for row in csv.DictReader(file)]
+    return Prepared(tuple(PreparedCase(**row) for row in rows))
+
+
+def counts_of(prepared: Prepared) -> dict[str, int]:
+    """Count the cases of each split."""
+    found: dict[str, int] = {}
+    for row in map(asdict, prepared.cases):
+        found[row["split"]] = found.get(row["split"], 0) + 1
+    return found

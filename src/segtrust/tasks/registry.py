@@ -1,0 +1,76 @@
+"""Tasks by name, and tasks of one's own by their file."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+from segtrust.errors import ParameterError, UnknownNameError
+from segtrust.tasks.task import Task
+
+__all__ = ["NAMES", "get_task"]
+
+NAMES = (
+    "brain-tumor",
+    "breast-cancer",
+    "skin-cancer",
+    "mswml",
+    "optic-cup",
+    "polyp",
+    "optic-disc",
+    "nuclei",
+    "hippocampus",
+    "fundus",
+    "skin",
+)
+"""The tasks that are known; the paper's first."""
+
+
+def get_task(name: str | Path) -> Task:
+    """Give a task by its name, or that of a Python file, which is run.
+
+    Parameters
+    ----------
+    name
+        One of `NAMES`, or the path of a file that ends in ``.py`` and has a `Task` called ``TASK``.
+
+    Examples
+    --------
+    >>> get_task("breast-cancer").size
+    (256, 256)
+    >>> get_task("breast")
+    Traceback (most recent call last):
+    ...
+    segtrust.errors.UnknownNameError: Unknown task 'breast'; available: ...
+    """
+    if str(name) in NAMES:
+        module: Any = import_module(f"segtrust.tasks.known.{str(name).replace('-', '_')}")
+    elif str(name).endswith(".py"):
+        module = _run(Path(name))
+    else:
+        raise UnknownNameError(
+            f"Unknown task {str(name)!r}; available: {', '.join(NAMES)}, or the path of a file of your own, "
+            "my_task.py."
+        )
+    task = getattr(module, "TASK", None)
+    if not isinstance(task, Task):
+        raise ParameterError(f"{name}: expected TASK = Task(...) in it, got {type(task).__name__}.")
+    return task
+
+
+def _run(path: Path) -> Any:
+    if not path.is_file():
+        raise ParameterError(f"{path}: expected a file that declares a task, got none.")
+    spec = spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:  # pragma: no cover - not for a path that ends in .py
+        raise ParameterError(f"{path}: expected a Python file.")
+    module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except (SyntaxError, ImportError, NameError, TypeError, AttributeError) as error:
+        raise ParameterError(
+            f"{path}: expected a declaration of a task, got one that fails: {error}."
+        ) from error
+    return module

@@ -1,0 +1,73 @@
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from segtrust.errors import ParameterError
+from segtrust.tasks import get_task
+from segtrust.tasks.checking import find_samples
+from segtrust.tasks.preparing import counts_of, prepare, read_prepared
+from tests.tasks import miniatures
+
+pytestmark = pytest.mark.needs("PIL")
+
+
+@pytest.fixture
+def task():
+    return replace(get_task("breast-cancer"), size=(32, 32))
+
+
+@pytest.fixture
+def data(tmp_path):
+    return miniatures.busi(tmp_path / "data")
+
+
+def test_cases_that_have_not_changed_are_kept(task, data, tmp_path):
+    samples = find_samples(task, data)
+    first = prepare(task, samples, tmp_path / "run")
+    times = {case.file: Path(case.file).stat().st_mtime_ns for case in first.cases}
+    mask = data / "benign" / "benign (2)_mask.png"
+    miniatures.save(mask, np.zeros((48, 56), np.uint8))
+    second = prepare(task, samples, tmp_path / "run")
+    changed = [case.case for case in second.cases if Path(case.file).stat().st_mtime_ns != times[case.file]]
+    assert changed == ["benign (2)"]
+    assert not next(case for case in second.cases if case.case == "benign (2)").load()[1].any()
+    assert read_prepared(tmp_path / "run").cases == second.cases
+
+
+def test_another_size_is_prepared_anew(task, data, tmp_path):
+    samples = find_samples(task, data)
+    prepare(task, samples, tmp_path / "run")
+    other = prepare(replace(task, size=(64, 64)), samples, tmp_path / "run")
+    assert other.cases[0].load()[1].shape == (64, 64)
+
+
+def test_half_written_file_is_written_again(task, data, tmp_path):
+    samples = find_samples(task, data)
+    case = prepare(task, samples, tmp_path / "run").cases[0]
+    with Path(case.file).open("rb+") as file:
+        file.truncate(100)
+    assert prepare(task, samples, tmp_path / "run").cases[0].load()[1].shape == (32, 32)
+
+
+def test_split_of_the_first_time_stays(task, data, tmp_path):
+    samples = find_samples(task, data)
+    first = {case.case: case.split for case in prepare(task, samples, tmp_path / "run").cases}
+    again = {case.case: case.split for case in prepare(task, samples, tmp_path / "run", seed=5).cases}
+    assert again == first
+    own = tmp_path / "own.csv"
+    own.write_text("case,split\n" + "".join(f"{case},train\n" for case in first))
+    assert counts_of(prepare(task, samples, tmp_path / "run", split=own)) == {"train": 12}
+
+
+def test_case_that_cannot_be_read_does_not_stop_the_others(task, data, tmp_path):
+    (data / "benign" / "benign (3).png").write_bytes(b"nothing")
+    prepared = prepare(task, find_samples(task, data), tmp_path / "run")
+    assert [each.case for each in prepared.problems] == ["benign (3)"]
+    assert len(prepared.cases) == 11
+
+
+def test_nothing_prepared_says_what_to_run(tmp_path):
+    with pytest.raises(ParameterError, match="segtrust tasks prepare"):
+        read_prepared(tmp_path)
