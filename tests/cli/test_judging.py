@@ -267,3 +267,77 @@ def test_sets_are_judged_by_the_same_kind_of_mask(tmp_path):
     done = segtrust(*both, "--ood-mask-dir", f"far={masks}", "-o", tmp_path / "both", *QUICK)
     assert done.returncode == 0, done.stderr
     assert set(read_table(tmp_path / "both/scores.parquet").column("mask")) == {"delivered"}
+
+
+def test_folders_of_one_set_have_truths_of_their_own(tmp_path):
+    for name, first in (("x", 0), ("a", 20), ("b", 40)):
+        write_maps(tmp_path / name / "maps", 4, first=first, truths=tmp_path / name / "lab")
+    near = ("evaluate", tmp_path / "x/maps", "--truth", tmp_path / "x/lab")
+    others = [f"o={tmp_path / name / 'maps'}" for name in ("a", "b")]
+    truths = [f"o={tmp_path / name / 'lab'}" for name in ("a", "b")]
+    pooled = ("--ood", others[0], "--ood", others[1])
+    done = segtrust(
+        *near, *pooled, "--ood-truth", truths[0], "--ood-truth", truths[1], "-o", tmp_path / "run", *QUICK
+    )
+    assert done.returncode == 0, done.stderr
+    found = {row["case"]: row["dice"] for row in read_table(tmp_path / "run/scores.parquet").rows}
+    for name, truth in (("a", "a"), ("b", "b")):
+        p = np.load(tmp_path / name / "maps/case_000.npy") >= 0.5
+        y = np.load(tmp_path / truth / "lab/case_000.npy") > 0
+        assert found[f"o/{name}/maps/case_000"] == pytest.approx(2 * (p & y).sum() / (p.sum() + y.sum()))
+    third = ("--ood", f"o={tmp_path / 'x/maps'}")
+    refused = segtrust(
+        *near, *pooled, *third, "--ood-truth", truths[0], "--ood-truth", truths[1], "-o", tmp_path / "no"
+    )
+    assert "expected one folder for o, or one for each of its 3, got 2" in refused.stderr
+
+
+def as_others(rows):
+    for row in rows:
+        row["set"] = "other"
+
+
+def reversed_sets(rows):
+    for number, row in enumerate(rows):
+        row["set"] = "ID" if number >= len(rows) // 4 else "other"
+
+
+def test_nothing_is_promised_of_another_distribution_unless_it_is_named(scores, tmp_path):
+    promise = ("-o", tmp_path / "policy.json", "--target-risk", 0.7, "--json")
+    others = changed(scores, tmp_path / "others.csv", as_others)
+    refused = segtrust("calibrate", others, *promise)
+    assert refused.returncode == 2
+    assert "expected cases in distribution (set ID), got only other" in refused.stderr
+    assert segtrust("calibrate", others, *promise, "--set", "other").returncode == 0
+    mixed = changed(scores, tmp_path / "mixed.csv", reversed_sets)
+    made = segtrust("calibrate", mixed, *promise)
+    assert parsed(made.stdout)["foreground"]["cases"] <= COUNT * 3 // 4
+    judged = segtrust("evaluate", mixed, "-o", tmp_path / "run", *QUICK, "--json")
+    assert [row["set"] for row in parsed(judged.stdout)["sets"]] == ["ID", "other"]
+
+
+def test_a_promise_on_cut_maps_does_not_hold_for_delivered_masks(maps, tmp_path):
+    policy = policy_of(maps, tmp_path, "--predictor", "net")
+    write_maps(tmp_path / "new", 3, first=300)
+    (tmp_path / "masks").mkdir()
+    for path in (tmp_path / "new").iterdir():
+        np.save(tmp_path / "masks" / path.name, np.load(path) > 0.3)
+    common = ("triage", tmp_path / "new", "--policy", policy, "--predictor", "net")
+    same = segtrust(*common, "-o", tmp_path / "same", "--json")
+    assert parsed(same.stdout)["standing"] == {"foreground": "certified"}
+    other = segtrust(*common, "--mask-dir", tmp_path / "masks", "-o", tmp_path / "other")
+    assert "not certified (made with masks of another kind than used (delivered))" in other.stdout
+    (tmp_path / "masks/case_001.npy").unlink()
+    (tmp_path / "new/case_001.npy").unlink()
+    (tmp_path / "new/case_002.npy").unlink()
+    few = segtrust(*common, "-o", tmp_path / "few")
+    assert "No drift check: it takes at least two new cases" in few.stdout
+
+
+def test_parts_say_which_they_are(maps, tmp_path):
+    done = segtrust("score", maps, "-o", tmp_path / "part.csv", "--num-parts", 4)
+    assert done.returncode == 2
+    assert "part-id: expected a number from 0 to 3, got none" in done.stderr
+    assert segtrust("score", maps, "-o", tmp_path / "p.csv", "--num-parts", 4, "--part-id", 1).returncode == 0
+    refused = segtrust("calibrate", tmp_path / "p.csv", "-o", tmp_path / "policy.json", "--target-risk", 0.7)
+    assert "expected a whole run, got a part of one" in refused.stderr

@@ -111,3 +111,16 @@ def test_cases_are_counted():
     found = Triage(DECISIONS, {})
     assert {each: found.count(each) for each in Decision} == {ACCEPT: 2, DEFER: 3, NO_FINDING: 0}
     assert not found.alarm
+
+
+def test_links_of_cases_that_are_called_alike(tmp_path):
+    rows = []
+    for number, case in enumerate(("x_y/z", "x/y_z")):
+        path = tmp_path / f"{number}.npy"
+        np.save(path, np.zeros((2, 2)))
+        rows.append({"case": case, "decision": "accept", "margin": 0.1, "file": str(path)})
+    for _ in range(2):
+        write_lists(tmp_path / "out", rows, decisions_of_cases(rows), link=True)
+        links = sorted((tmp_path / "out/accept").iterdir())
+        assert [link.name for link in links] == ["x_y_z.npy", "x_y_z_1.npy"]
+        assert {link.resolve().name for link in links} == {"0.npy", "1.npy"}

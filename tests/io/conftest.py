@@ -15,3 +15,17 @@ def library(request, monkeypatch):
     found = import_module(request.param)
     monkeypatch.setattr(inflate, "deflate_library", lambda: found)
     return found
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Make files, whose content does not matter, and give their folder."""
+
+    def made(*names, inside="maps"):
+        for name in names:
+            path = tmp_path / inside / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        return tmp_path / inside
+
+    return made

@@ -1,40 +1,18 @@
 """Which files belong together, and what is told of those that do not."""
 
-import pickle
-
 import numpy as np
 import pytest
 
 from segtrust.errors import PairingError, UnsafeFileError, WrongContentError
-from segtrust.io.cases import DataSet
-from segtrust.io.datasets import Search, _told_apart, different_names, find_cases
+from segtrust.io.datasets import different_names, find_cases
 from segtrust.io.folders import FolderFile
 from segtrust.io.names import Pattern
 from segtrust.io.pairing import only_with_truth, with_masks, with_truths
 from segtrust.io.places import Place
 from segtrust.io.readers import open_volume
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """Make files, whose content does not matter, and give their folder."""
-
-    def made(*names, inside="maps"):
-        for name in names:
-            path = tmp_path / inside / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
-        return tmp_path / inside
-
-    return made
-
-
-def masks_of(found):
-    return {case.id: case.mask and case.mask.path.name for case in found.cases}
-
-
-def told(found):
-    return {each.case: each.reason for each in found.unpaired}
+from segtrust.io.roles import roles_of
+from segtrust.io.search import Search
+from tests.io.data_sets import masks_of, told
 
 
 def test_output_of_nnunet(folder):
@@ -245,8 +223,8 @@ def test_a_number_beyond_the_stack_is_told(tmp_path):
 
 def test_many_files_do_not_take_long(tmp_path):
     paths = sorted(tmp_path / f"case_{i:05}{ending}" for i in range(20_000) for ending in (".npz", ".nii.gz"))
-    maps, masks, truths = _told_apart([FolderFile(path, "", path) for path in paths], Search())
-    assert (len(maps), len(masks), len(truths)) == (20_000, 20_000, 0)
+    roles = roles_of([FolderFile(path, "", path) for path in paths], Search())
+    assert (len(roles.maps), len(roles.masks), len(roles.truths)) == (20_000, 20_000, 0)
 
 
 def test_layouts_are_told_by_the_names_of_folders(folder, tmp_path):
@@ -267,7 +245,7 @@ def test_a_folder_of_truths_that_is_named_wins_over_the_layout(folder, tmp_path)
 
 
 def test_names_are_put_in_front(folder):
-    found = find_cases([folder("a.npz", "b.nii.gz")]).below("site 1")
+    found = find_cases([folder("a.npz", "a.nii.gz", "b.nii.gz")]).below("site 1")
     assert [case.id for case in found.cases] == ["site 1/a"]
     assert [each.case for each in found.unpaired] == ["site 1/b"]
 
@@ -309,174 +287,3 @@ def test_a_folder_of_masks_counts_alone(folder):
     masked = with_masks(found, folder("a.png", inside="masks"))
     assert masks_of(masked) == {"a": "a.png"}
     assert told(masked)["b"].startswith("expected its mask in")
-
-
-def test_truths_beside_maps_are_not_taken_for_delivered_masks(folder):
-    found = find_cases([folder("a_prob.png", "a_gt.png", "a_seg.png", "b_prob.png", "c_label.png")])
-    assert masks_of(found) == {"a": "a_seg.png", "b": None}
-    assert {case.id: case.truth and case.truth.path.name for case in found.cases} == {
-        "a": "a_gt.png",
-        "b": None,
-    }
-    assert told(found) == {"c": "a truth without a probability map"}
-
-
-def test_a_case_is_told_once_and_rightly(folder):
-    """A case without a mask has a map: its truth is not one without."""
-    search = Search(
-        mask_folder=folder("a.png", inside="masks"), truth_folder=folder("a.png", "b.png", inside="truths")
-    )
-    found = find_cases([folder("a.npy", "b.npy")], search)
-    assert [each.case for each in found.unpaired] == ["b"]
-    assert "its mask" in told(found)["b"]
-
-
-def test_several_folders_with_one_folder_of_truths(folder):
-    folders = [folder("a.npy", inside="first"), folder("b.npy", inside="second")]
-    found = find_cases(folders, Search(truth_folder=folder("a.png", "b.png", "c.png", inside="truths")))
-    assert {case.id: case.truth.path.name for case in found.cases} == {
-        "first/a": "a.png",
-        "second/b": "b.png",
-    }
-    assert told(found) == {"c": "a truth without a probability map"}
-
-
-def test_a_pattern_of_masks_in_a_folder_of_their_own_does_not_count_beside_the_maps(folder):
-    search = Search(masks=Pattern("{case}.png"), mask_folder=folder("a.png", inside="masks"))
-    found = find_cases([folder("a.png")], search)
-    assert [case.probabilities.path.parent.name for case in found.cases] == ["maps"]
-    assert masks_of(found) == {"a": "a.png"}
-
-
-def test_files_that_say_only_what_they_hold_are_of_the_case_of_their_folder(folder):
-    names = [f"{case}/{role}.nii.gz" for case in ("c0", "c1") for role in ("prob", "seg", "gt")]
-    found = find_cases([folder(*names)])
-    assert masks_of(found) == {"c0": "seg.nii.gz", "c1": "seg.nii.gz"}
-    assert {case.truth.path.parent.name for case in found.cases} == {"c0", "c1"}
-    assert not found.unpaired
-
-
-def test_equal_names_below_are_told_apart_by_their_folders(folder):
-    found = find_cases(
-        [folder("site 1/p3/map.npy", "site 1/p4/map.npy", "site 2/p3/map.npy")],
-        Search(truth_folder=folder("site 1/p3/map.png", "site 2/p3/map.png", inside="truths")),
-    )
-    assert {case.id: case.truth and case.truth.path.parent.parent.name for case in found.cases} == {
-        "site 1/p3/map": "site 1",
-        "site 1/p4/map": None,
-        "site 2/p3/map": "site 2",
-    }
-
-
-def test_folders_beside_maps_are_told(folder, tmp_path):
-    found = find_cases([folder("a.npy", "older/b.npy", "notes/read.txt")])
-    assert [case.id for case in found.cases] == ["a"]
-    assert told(found)["older"].startswith("a folder beside maps, which was not looked into")
-
-
-def test_results_below_maps_are_no_maps(folder):
-    found = find_cases([folder("a/a.npy", "evaluation/run.json", "evaluation/figures/curve.png")])
-    assert [case.id for case in found.cases] == ["a"]
-    assert not found.unpaired
-
-
-def test_a_folder_that_leads_to_itself_ends(folder, tmp_path):
-    (folder("a/a.npy") / "again").symlink_to(tmp_path / "maps", target_is_directory=True)
-    assert [case.id for case in find_cases([tmp_path / "maps"]).cases] == ["a"]
-
-
-def test_cases_without_a_truth_are_told_once(folder):
-    found = only_with_truth(find_cases([folder("a.npy")]))
-    assert not found.cases
-    assert told(found) == {"a": "expected its truth, got none. Give their folder: --truth"}
-    assert only_with_truth(found) == DataSet((), found.unpaired)
-
-
-def test_folders_of_labels_and_images_are_no_maps_at_any_depth(folder, tmp_path):
-    for site in ("siteA", "siteB"):
-        folder("00.npy", inside=f"data/{site}/predictions")
-        folder("00.npy", "01.npy", inside=f"data/{site}/labels")
-        folder("00.png", inside=f"data/{site}/images")
-    found = find_cases([tmp_path / "data"])
-    assert {case.id: case.truth.path.parts[-3] for case in found.cases} == {
-        "siteA/00": "siteA",
-        "siteB/00": "siteB",
-    }
-    assert set(told(found)) == {"siteA/01", "siteB/01"}
-    without = find_cases([tmp_path / "data"], Search(with_truths=False))
-    assert [case.truth for case in without.cases] == [None, None]
-    assert not without.unpaired
-
-
-def test_a_pattern_does_not_make_maps_of_labels(folder, tmp_path):
-    folder("00.png", inside="data/predictions")
-    folder("00.png", inside="data/masks")
-    (case,) = find_cases([tmp_path / "data"], Search(Pattern("{case}.png"))).cases
-    assert (case.probabilities.path.parent.name, case.truth.path.parent.name) == ("predictions", "masks")
-
-
-def test_two_folders_that_may_be_truths_are_told(folder, tmp_path):
-    for name in ("predictions", "masks", "labels"):
-        folder("00.png", inside=f"data/{name}")
-    found = find_cases([tmp_path / "data"])
-    assert not found.cases
-    assert "data/labels/00.png" in told(found)["00"]
-    assert "data/masks/00.png" in told(found)["00"]
-
-
-def test_a_folder_of_labels_alone_holds_no_maps(folder, tmp_path):
-    folder("00.png", inside="data/labels")
-    found = find_cases([tmp_path / "data"])
-    assert not found.cases
-    assert told(found) == {"00": "a truth without a probability map"}
-
-
-def test_a_truth_of_another_site_is_not_taken(folder):
-    maps = folder("siteA/001.npy", "siteB/002.npy")
-    judged = with_truths(find_cases([maps]), folder("siteA/002.npy", "siteB/001.npy", inside="truths"))
-    assert [case.truth for case in judged.cases] == [None, None]
-    assert set(told(judged)) == {"siteA/001", "siteB/002", "siteA/002", "siteB/001"}
-
-
-def test_no_truth_goes_unmentioned(folder):
-    maps = folder("siteA/001.npy", "siteB/001.npy")
-    truths = folder("siteA/001.npy", "siteB/001.npy", "siteC/001.npy", inside="truths")
-    judged = with_truths(find_cases([maps]), truths)
-    assert all(case.truth for case in judged.cases)
-    assert told(judged) == {"siteC/001": "a truth without a probability map"}
-
-
-def test_files_of_other_formats_are_told(folder):
-    found = find_cases([folder("a.npy", "b.pt", "c.npy.gz", "d.hdr", "dataset.json", "a.pkl")])
-    assert [case.id for case in found.cases] == ["a"]
-    assert set(told(found)) == {"b.pt", "c.npy.gz", "d.hdr"}
-    assert "expected a format that can be read" in told(found)["b.pt"]
-
-
-def test_dicom_without_an_ending_is_found_by_its_content(folder, tmp_path):
-    maps = folder("IM0001", "1.2.840.7", "README", "notes.5")
-    for name in ("IM0001", "1.2.840.7"):
-        (maps / name).write_bytes(bytes(128) + b"DICM")
-    assert sorted(case.probabilities.path.name for case in find_cases([maps]).cases) == [
-        "1.2.840.7",
-        "IM0001",
-    ]
-
-
-def test_maps_of_their_own_beside_a_summary(folder):
-    assert [case.id for case in find_cases([folder("a_prob.nii.gz", "summary.json")]).cases] == ["a"]
-
-
-def test_a_single_map_is_no_stack(tmp_path):
-    np.savez(tmp_path / "one.npz", p_hat=np.zeros((4, 5)))
-    assert [case.id for case in find_cases([tmp_path / "one.npz"]).cases] == ["one"]
-
-
-def test_pickles_are_allowed_beside_other_files(folder, tmp_path):
-    maps = folder("a.npy")
-    with (maps / "stack.pkl").open("wb") as file:
-        pickle.dump({"p_hat": [np.zeros((4, 5)), np.zeros((3, 3))]}, file)
-    allowed = Search(allow_pickle=True)
-    for paths in ([maps], [maps / "a.npy", maps / "stack.pkl"]):
-        assert [case.id for case in find_cases(paths, allowed).cases] == ["a", "stack[0]", "stack[1]"]
-    assert [case.id for case in find_cases([maps]).cases] == ["a"]

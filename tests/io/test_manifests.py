@@ -94,8 +94,11 @@ def test_a_manifest_of_nothing_is_told(write, text):
 
 def test_a_row_without_a_map_is_told(write):
     path = write("case,probabilities\na,x.npy\nb,\n")
-    with pytest.raises(PairingError, match=f"^{path}: expected probabilities in row 2, got none"):
-        read_manifest(path)
+    found = read_manifest(path)
+    assert [case.id for case in found.cases] == ["a"]
+    assert [(each.case, each.reason) for each in found.unpaired] == [
+        ("b", "expected probabilities in row 2, got none")
+    ]
 
 
 def test_a_missing_column_lists_those_that_are_there(write):

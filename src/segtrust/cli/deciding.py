@@ -12,6 +12,7 @@ import typer
 
 from segtrust.cli.console import progress_bar
 from segtrust.cli.jobs import HowFlags, plan_of
+from segtrust.cli.judging import FIRST
 from segtrust.cli.options import CaseFlags, ReadFlags, RunFlags, with_options
 from segtrust.cli.scoring import table_run
 from segtrust.cli.telling import as_values, tell_failures, tell_policies, tell_warnings, warnings_of
@@ -127,10 +128,13 @@ def _tell_uncertified(found: Mapping[str, Certificate]) -> None:
 
 
 def _chosen_rows(path: Path, asked: RowFlags) -> Table:
+    from segtrust.engine.score_table import PART
     from segtrust.io.tables import read_table
 
     table = read_table(path)
-    chosen = asked.chosen_set if asked.chosen_set is not None else _first_set(table)
+    if PART in table.about:
+        raise ParameterError(f"{path}: expected a whole run, got a part of one: segtrust merge.")
+    chosen = asked.chosen_set if asked.chosen_set is not None else _in_distribution(table)
     wanted = {"set": chosen, "split": asked.split}
     rows = table.rows
     for column, value in wanted.items():
@@ -141,10 +145,18 @@ def _chosen_rows(path: Path, asked: RowFlags) -> Table:
     return replace(table, rows=rows)
 
 
-def _first_set(table: Table) -> str | None:
-    """Give the set in distribution where a table holds several."""
-    sets = list(dict.fromkeys(row.get("set", "") for row in table.rows))
-    return sets[0] if len(sets) > 1 else None
+def _in_distribution(table: Table) -> str | None:
+    """Give the set in distribution, where a table tells sets apart: of another nothing is to be promised."""
+    sets = list(dict.fromkeys(row.get("set") or "" for row in table.rows))
+    if not any(sets):
+        return None
+    if FIRST not in sets:
+        listed = ", ".join(sets)
+        raise ParameterError(
+            f"{table.source}: expected cases in distribution (set {FIRST}), got only {listed}. Say which set "
+            "is meant: --set."
+        )
+    return FIRST
 
 
 def _calibration(promise: PromiseFlags, reference: Path | None) -> Calibration:
@@ -207,6 +219,7 @@ def triage(
     with progress_bar("cases", len(found.cases)) as advance:
         table = table_run(output / "scores.csv", run, advance)
         scored = score_cases(found, replace(plan.job, with_truth=False), table, finish=plan.decided)
+    plan = plan.after(scored.rows)
     decided = _triage(scored, plan.policies, how)
     write_lists(output, scored.rows, decided.decisions, link=how.link, failures=scored.failures)
     if run.as_json:
@@ -227,7 +240,9 @@ def _triage(scored: Scored, policies: Policies, how: TriageFlags) -> Triage:
     reference = read_reference(reference_beside(how.policy), policies)
     failed = [failure.case for failure in scored.failures]
     drift = check_drift(scored.rows, policies, reference, alpha=how.alpha)
-    return Triage(decisions_of_cases(scored.rows, failed), drift)
+    beside = "the calibration confidences are not beside the policy"
+    why = "it takes at least two new cases" if reference else beside
+    return Triage(decisions_of_cases(scored.rows, failed), drift, "" if drift else why)
 
 
 def _counts(decided: Triage) -> dict[str, int]:
@@ -255,4 +270,4 @@ def _tell(decided: Triage, policies: Policies, output: Path) -> None:
         alarm = " DRIFT ALARM: the promise no longer holds for such cases." if test.alarm else ""
         typer.echo(f"{f'{name}: ' if name else ''}{test.explain()}{alarm}")
     if not decided.drift:
-        typer.echo("No drift check: the file of the calibration confidences is not beside the policy.")
+        typer.echo(f"No drift check: {decided.undrifted}.")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from segtrust.cli.judging import (
+    FIRST,
     Judged,
     JudgeFlags,
     SetFlags,
@@ -72,7 +73,7 @@ def evaluate(
     failures_path = failures_beside(output / "scores.parquet", None)
     write_failures(failures_path, judged.scored.failures, "scores.parquet")
     sets = _by_set(judged.scored.rows)
-    if not sets:
+    if not sets or (files.ood and FIRST not in sets):
         tell_failures(judged.scored.failures, failures_path, nothing=True)
         raise ParameterError(f"{predictions[0]}: expected cases to judge, got none.")
     tables = write_evaluation(output, sets, _evaluation(how, judged.scored.rows))
@@ -87,8 +88,9 @@ def evaluate(
 
 
 def _by_set(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Sort rows by their set; that in distribution, whose risk the others are held against, is the first."""
     found: dict[str, list[Row]] = {}
-    for row in rows:
+    for row in sorted(rows, key=lambda row: row["set"] != FIRST):
         found.setdefault(row["set"], []).append(row)
     return found
 

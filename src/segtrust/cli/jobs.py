@@ -57,10 +57,25 @@ class Plan:
         Gives the rows of a case.
     policies
         By structure; none where nobody decides.
+    policy_path
+        The file that they are from.
     """
 
     job: ScoreJob
     policies: Policies = field(default_factory=dict)
+    policy_path: Path | None = None
+
+    def after(self, rows: Sequence[Row]) -> Plan:
+        """Give the plan with policies as they stand for rows: not certified for another kind of masks."""
+        from segtrust.engine.calibration import other_masks, reference_beside
+
+        if self.policy_path is None:
+            return self
+        others = other_masks(reference_beside(self.policy_path), rows)
+        if not others:
+            return self
+        why = f"made with masks of another kind than used ({', '.join(sorted(others))})"
+        return replace(self, policies={name: each.estimated(why) for name, each in self.policies.items()})
 
     def decided(self, rows: Sequence[Row]) -> Sequence[Row]:
         """Give the rows with decisions, where there are policies."""
@@ -94,7 +109,7 @@ def plan_of(how: HowFlags, read: ReadFlags) -> Plan:
         digest=how.digest.value,
         empty=EmptyPolicy(how.empty),
     )
-    return Plan(job, policies)
+    return Plan(job, policies, how.policy)
 
 
 def _for_policies(read: ReadFlags, policies: Policies) -> ReadFlags:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from segtrust.io.tables import Table
 
 __all__ = [
+    "FIRST",
     "JudgeFlags",
     "Judged",
     "SetFlags",
@@ -33,7 +34,8 @@ __all__ = [
     "score_and_judge",
 ]
 
-_FIRST = "ID"
+FIRST = "ID"
+"""Name of the set in distribution."""
 _FILES = "Which files"
 _JUDGING = "How it is judged"
 
@@ -153,7 +155,7 @@ def score_and_judge(found: DataSet, output: Path, how: JudgeFlags, read: ReadFla
             finish=lambda rows: plan.decided(judge.judged(rows)),
             more=judge.about,
         )
-    return Judged(_with_lost(scored, judge), plan)
+    return Judged(_with_lost(scored, judge), plan.after(scored.rows))
 
 
 def _with_lost(scored: Scored, judge: Judge) -> Scored:
@@ -205,7 +207,7 @@ def judge_scores(table: Table, how: JudgeFlags, files: SetFlags, read: ReadFlags
             f"losses: expected a table with losses ({judge.column}). Score with --truth, or give --losses."
         )
     usual = {"file": "", "group": "", "shape": ""}
-    rows = tuple({**usual, **row, "set": row.get("set") or _FIRST} for row in table.rows)
+    rows = tuple({**usual, **row, "set": row.get("set") or FIRST} for row in table.rows)
     judged = rows if has_losses else tuple(judge.judged(rows))
     about = table.about if has_losses else {**table.about, **judge.about}
     return Judged(_with_lost(Scored(judged, (), 0.0), judge), table=Table.of(judged, about))
@@ -213,18 +215,56 @@ def judge_scores(table: Table, how: JudgeFlags, files: SetFlags, read: ReadFlags
 
 def find_sets(paths: Sequence[Path], files: SetFlags, how: JudgeFlags) -> DataSet:
     """Find the cases of all sets, each under a name that tells its set."""
-    others = _named(files.ood, "ood")
-    truths = dict(_named(files.ood_truth, "ood-truth"))
-    masks = dict(_named(files.ood_mask_dir, "ood-mask-dir"))
-    unknown = sorted({*truths, *masks} - {name for name, _ in others})
+    from segtrust.io.datasets import without_doubles
+
+    others, truths, masks = (
+        _named(given, option)
+        for given, option in (
+            (files.ood, "ood"),
+            (files.ood_truth, "ood-truth"),
+            (files.ood_mask_dir, "ood-mask-dir"),
+        )
+    )
+    unknown = sorted({*truths, *masks} - {*others})
     if unknown:
         raise ParameterError(f"ood-truth: expected the name of a set given by --ood, got {unknown[0]!r}.")
-    found = _of_set(_one_set(paths, files, how), _FIRST)
-    for name in dict.fromkeys(name for name, _ in others):
-        folders = [path for each, path in others if each == name]
-        own = replace(files, truth=truths.get(name), mask_dir=masks.get(name))
-        found = found + _of_set(_one_set(folders, own, how).below(name), name)
-    return found
+    found = _of_set(_one_set(paths, files, how), FIRST)
+    for name, folders in others.items():
+        for part in _searches(name, folders, truths.get(name, []), masks.get(name, [])):
+            own = replace(files, truth=part.truth, mask_dir=part.masks)
+            found = found + _of_set(_one_set(part.folders, own, how).below(part.prefix), name)
+    return without_doubles(found)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Folders of a set that have their truths and masks in one place."""
+
+    prefix: str
+    folders: Sequence[Path]
+    truth: Path | None
+    masks: Path | None
+
+
+def _searches(
+    name: str, folders: Sequence[Path], truths: Sequence[Path], masks: Sequence[Path]
+) -> list[_Search]:
+    """Give each folder its own truths and masks where as many are given, else all the same ones."""
+    from segtrust.io.datasets import different_names
+
+    for option, given in (("ood-truth", truths), ("ood-mask-dir", masks)):
+        if len(given) > 1 and len(given) != len(folders):
+            raise ParameterError(
+                f"{option}: expected one folder for {name}, or one for each of its {len(folders)}, got "
+                f"{len(given)}."
+            )
+    if max(len(truths), len(masks)) <= 1:
+        return [_Search(name, folders, *(each[0] if each else None for each in (truths, masks)))]
+    of_each = [_one_each(given, len(folders)) for given in (truths, masks)]
+    return [
+        _Search(f"{name}/{short}", [folder], truth, mask)
+        for short, folder, truth, mask in zip(different_names(folders), folders, *of_each, strict=True)
+    ]
 
 
 def _refuse_mixed_masks(found: DataSet) -> None:
@@ -238,14 +278,23 @@ def _refuse_mixed_masks(found: DataSet) -> None:
         )
 
 
-def _named(texts: Sequence[str] | None, option: str) -> list[tuple[str, Path]]:
+def _one_each(given: Sequence[Path], count: int) -> Sequence[Path | None]:
+    """Give a folder for each of so many: the only one for all, and nothing where none is given."""
+    return list(given) if len(given) == count else [given[0] if given else None] * count
+
+
+def _named(texts: Sequence[str] | None, option: str) -> dict[str, list[Path]]:
+    """Give the folders of each name, in their order."""
     pairs = [text.partition("=") for text in texts or ()]
     for name, sign, path in pairs:
-        if not (name and sign and path) or name == _FIRST:
+        if not (name and sign and path) or name == FIRST:
             raise ParameterError(
-                f"{option}: expected NAME=DIR, with a name other than {_FIRST}, got {name!r}."
+                f"{option}: expected NAME=DIR, with a name other than {FIRST}, got {name!r}."
             )
-    return [(name, Path(path)) for name, _, path in pairs]
+    found: dict[str, list[Path]] = {}
+    for name, _, path in pairs:
+        found.setdefault(name, []).append(Path(path))
+    return found
 
 
 def _one_set(paths: Sequence[Path], files: SetFlags, how: JudgeFlags) -> DataSet:

@@ -19,9 +19,9 @@ import typer
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.io.datasets import Search
     from segtrust.io.loading import ReadOptions
     from segtrust.io.names import Pattern
+    from segtrust.io.search import Search
 
 __all__ = ["CaseFlags", "DigestKind", "PartFlags", "ReadFlags", "RunFlags", "TruthFlags", "with_options"]
 
@@ -132,7 +132,7 @@ class CaseFlags:
 
     def search(self) -> Search:
         """Say which files are looked for."""
-        from segtrust.io.datasets import Search
+        from segtrust.io.search import Search
 
         return Search(
             maps=_pattern(self.pattern),
@@ -261,7 +261,16 @@ class PartFlags(RunFlags):
     num_parts: Annotated[
         int, _option(panel=_RUNNING, min=1, help="Jobs of an array of jobs; see `segtrust merge`.")
     ] = 1
-    part_id: Annotated[int, _option(panel=_RUNNING, min=0, help="Which of them this is, from 0 on.")] = 0
+    part_id: Annotated[
+        int | None, _option(panel=_RUNNING, min=0, help="Which of them this is, from 0 on.")
+    ] = None
+
+    @property
+    def part(self) -> int:
+        """Which of the jobs this is."""
+        if self.part_id is None and self.num_parts > 1:
+            raise ParameterError(f"part-id: expected a number from 0 to {self.num_parts - 1}, got none.")
+        return self.part_id or 0
 
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}

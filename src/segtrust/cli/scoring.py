@@ -60,9 +60,10 @@ def score(
         raise ParameterError(f"{output}: expected another file than what is read, or that would be lost.")
     found = find_cases(predictions, files.search())
     plan = plan_of(how, read)
-    with progress_bar("cases", len(part_of(found.cases, run.part_id, run.num_parts))) as advance:
+    with progress_bar("cases", len(part_of(found.cases, run.part, run.num_parts))) as advance:
         table = table_run(output, run, advance)
         scored = score_cases(found, plan.job, table, finish=plan.decided)
+    plan = plan.after(scored.rows)
     if run.as_json:
         typer.echo(json.dumps(_values(scored, table) | as_values(plan.policies)))
     else:
@@ -77,7 +78,7 @@ def table_run(output: Path, run: RunFlags, advance: Callable[[int], object]) -> 
     from segtrust.engine.score_table import ScoreRun
 
     engine = Engine(workers=run.workers, dask=run.dask, memory=run.memory_bytes())
-    part, parts = (run.part_id, run.num_parts) if isinstance(run, PartFlags) else (0, 1)
+    part, parts = (run.part, run.num_parts) if isinstance(run, PartFlags) else (0, 1)
     return ScoreRun(output, engine, resume=run.resume, part=part, parts=parts, advance=advance)
 
 

@@ -48,6 +48,9 @@ def warnings_of(rows: Sequence[Row]) -> list[str]:
         return [
             "All maps are 0 or 1 everywhere, and every confidence is 1. Are these probabilities, or masks?"
         ]
+    cut = sum(row["mask"] == "threshold" for row in rows if row.get("mask"))
+    if 0 < cut < len(rows):
+        return [f"{cut} of {len(rows)} have no delivered mask: their maps were cut at the threshold."]
     return []
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "Calibration",
     "calibrate_table",
     "check_reading",
+    "other_masks",
     "read_reference",
     "reference_beside",
     "save_policies",
@@ -199,7 +200,12 @@ def save_policies(path: Path, found: Mapping[str, tuple[Certificate, Scoring]], 
         for name, (_, scoring) in found.items()
     }
     digests = {policy.structure: policy.digest for policy in policies.values()}
-    values = {"digests": digests, "confidences": confidences, "read": table.about.get("read", {})}
+    values = {
+        "digests": digests,
+        "confidences": confidences,
+        "read": table.about.get("read", {}),
+        "masks": sorted({row["mask"] for row in table.rows if row.get("mask")}),
+    }
     write_json(reference_beside(path), {"format": _REFERENCE, **values})
     return str(whole)
 
@@ -234,6 +240,12 @@ def check_reading(path: Path, read: Mapping[str, Any]) -> None:
             f"{path}: the policy was made with cases that were read with {'; '.join(told)}. Read the new "
             "ones in the same way, or calibrate anew."
         )
+
+
+def other_masks(path: Path, rows: Sequence[Row]) -> set[str]:
+    """Give the kinds of masks that were scored but not calibrated with: they have other confidences."""
+    known = (_saved_reference(path) or {}).get("masks") or []
+    return {row["mask"] for row in rows if row.get("mask")} - set(known) if known else set()
 
 
 def read_reference(path: Path, policies: Mapping[str, Policy]) -> dict[str, list[float]]:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from segtrust.engine.chunks import spread_over_dask
-from segtrust.engine.outcomes import Outcome
-from segtrust.engine.pool import Work, quarantined
+from segtrust.engine.outcomes import Failure, Outcome
+from segtrust.engine.pool import Work
 from segtrust.engine.team import leaving_interrupts
 from segtrust.errors import ParameterError, WorkerError
 from segtrust.io.cases import CaseFiles
@@ -72,6 +72,15 @@ def dask_spread(address: str, *, workers: int) -> Iterator[Spread]:
         yield spread_over_dask(client)
 
 
+def _left_alone(case: CaseFiles) -> Outcome:
+    """Say of a case that the scheduler has given it up twice, the second time with nothing else to do."""
+    reason = (
+        "the workers that read it died as often as the scheduler allows, also when no other case was on the "
+        "cluster, and it was left alone."
+    )
+    return Outcome(case.id, failure=Failure(case.id, str(case.probabilities), "Quarantined", reason))
+
+
 def _outcomes(
     fleet: _Fleet, cases: Sequence[CaseFiles], budget: int
 ) -> Generator[tuple[CaseFiles, Outcome], None, None]:
@@ -83,7 +92,7 @@ def _outcomes(
             yield case, outcome
     for suspect in suspects:
         for case, outcome in fleet.run([suspect], budget):
-            yield case, outcome or quarantined(case, "The second time no other case was on the cluster.")
+            yield case, outcome or _left_alone(case)
 
 
 @dataclass

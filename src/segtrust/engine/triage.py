@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from segtrust.engine.decisions import Policies
@@ -32,10 +33,13 @@ class Triage:
         By case; a case is deferred if any of its structures is.
     drift
         Tests by structure; none where nothing can be compared.
+    undrifted
+        Why there is no test.
     """
 
     decisions: Mapping[str, Decision]
     drift: Mapping[str, DriftTest]
+    undrifted: str = ""
 
     def count(self, decision: Decision) -> int:
         """How many cases have a decision."""
@@ -121,6 +125,14 @@ def _link(folder: Path, rows: Sequence[Row]) -> None:
             old.unlink()
     for row in rows:
         path = Place.of(row["file"]).path
-        name = row["case"].replace("/", "_") + path.name.removeprefix(stem_of(path))
-        if not (folder / name).is_symlink():
-            (folder / name).symlink_to(os.path.relpath(path.resolve(), folder.resolve()))
+        name, ending = row["case"].replace("/", "_"), path.name.removeprefix(stem_of(path))
+        target = os.path.relpath(path.resolve(), folder.resolve())
+        names = (f"{name}{(number and f'_{number}') or ''}{ending}" for number in count())
+        free = next(each for each in names if not _is_other(folder / each, target))
+        if not (folder / free).is_symlink():
+            (folder / free).symlink_to(target)
+
+
+def _is_other(link: Path, target: str) -> bool:
+    """Tell whether a name is taken by the map of another case: ``a/b_c`` and ``a_b/c`` are called alike."""
+    return link.exists() if not link.is_symlink() else str(link.readlink()) != target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from segtrust.errors import PairingError
@@ -13,51 +13,18 @@ from segtrust.io.folders import FolderFile, files_in
 from segtrust.io.manifests import is_manifest, read_manifest
 from segtrust.io.names import Pattern, case_of, is_data_file, stem_of
 from segtrust.io.pairing import paired, with_masks, with_truths
+from segtrust.io.roles import roles_of
+from segtrust.io.search import Search
 from segtrust.io.stacks import cases_of_file, cases_of_pickle, is_pickled
-from segtrust.io.untrusted import is_pickle
 
-__all__ = ["Search", "different_names", "find_cases"]
+__all__ = ["different_names", "find_cases", "without_doubles"]
 
 _OF_NNUNET = ("predict_from_raw_data_args.json", "plans.json", "summary.json")
 """Files that lie beside its predictions and its validation."""
+_PICKLE = "a pickle, which may run any code and so was not loaded: --allow-pickle, if you made it yourself"
 _WITHOUT_MAPS = (
     "a mask of nnU-Net without a probability map: predict with --save_probabilities, or validate with --npz"
 )
-
-
-@dataclass(frozen=True)
-class Search:
-    """Which files are looked for, where that is not told by their names and folders.
-
-    Attributes
-    ----------
-    maps, masks, truths
-        Names of the files, where they are unusual; see `Pattern`.
-    mask_folder, truth_folder
-        Where they are, if not beside the maps. Masks beside the maps then do not count.
-    with_truths
-        Whether truths are looked for at all, where they lie beside the maps.
-    allow_pickle
-        Load pickles of many maps (``p_hat``), and with them any code that their author put in.
-    """
-
-    maps: Pattern | None = None
-    masks: Pattern | None = None
-    truths: Pattern | None = None
-    mask_folder: Path | None = None
-    truth_folder: Path | None = None
-    with_truths: bool = True
-    allow_pickle: bool = False
-
-    @property
-    def beside(self) -> Search:
-        """What is looked for beside the maps: not what has a folder of its own."""
-        return replace(
-            self,
-            masks=self.masks if self.mask_folder is None else None,
-            truths=self.truths if self.truth_folder is None else None,
-            with_truths=self.with_truths and self.truth_folder is None,
-        )
 
 
 def find_cases(paths: Sequence[Path], search: Search | None = None) -> DataSet:
@@ -79,7 +46,7 @@ def find_cases(paths: Sequence[Path], search: Search | None = None) -> DataSet:
     """
     wanted = search or Search()
     different = list({path.resolve(): path for path in paths}.values())
-    found = _without_doubles(sum((_cases_of(each, wanted) for each in _named(different)), DataSet()))
+    found = without_doubles(sum((_cases_of(each, wanted) for each in _named(different)), DataSet()))
     if not found.cases and not found.unpaired:
         listed = ", ".join(map(str, paths))
         named = "" if wanted.maps is None else f" called {wanted.maps.text!r}"
@@ -108,16 +75,14 @@ def _cases_of(named: tuple[str, Path], search: Search) -> DataSet:
     name, path = named
     if search.allow_pickle and is_pickled(path):
         return DataSet(tuple(cases_of_pickle(path)))
-    found = _cases_at(path, search)
-    if search.allow_pickle and _is_folder(path):
-        found = found + DataSet(tuple(case for each in _pickles(path) for case in cases_of_pickle(each)))
-    return found.below(name)
+    return _cases_at(path, search).below(name)
 
 
-def _pickles(folder: Path) -> list[Path]:
-    """Give the pickles of a folder that are not the geometry of an archive."""
-    files = sorted(folder.iterdir())
-    return [each for each in files if is_pickle(each) and not each.with_suffix(".npz").exists()]
+def _pickled(paths: Sequence[Path], search: Search) -> DataSet:
+    """Give the cases of pickles where a person has allowed to load them; elsewhere tell of them."""
+    if search.allow_pickle:
+        return DataSet(tuple(case for path in paths for case in cases_of_pickle(path)))
+    return DataSet(unpaired=tuple(Unpaired(path.name, str(path), _PICKLE) for path in paths))
 
 
 def _cases_at(path: Path, search: Search) -> DataSet:
@@ -137,14 +102,18 @@ def _cases_in(folder: Path, search: Search) -> DataSet:
         found = sum((_of_group(_cases_in(each, search), each.parent.name) for each in folds), DataSet())
         return found + DataSet(unpaired=_beside_folds(folder))
     listing = files_in(folder)
+    files = [each for each in listing.files if not search.has_elsewhere(each.path)]
     told = DataSet(unpaired=listing.told)
-    if search.maps is None and _is_without_maps(folder, listing.files):
-        lonely = [Unpaired(case_of(each.path), str(each.path), _WITHOUT_MAPS) for each in listing.files]
+    if search.maps is None and _is_without_maps(folder, files):
+        lonely = [Unpaired(case_of(each.path), str(each.path), _WITHOUT_MAPS) for each in files]
         return told + DataSet(unpaired=tuple(lonely))
-    maps, masks, truths = _told_apart(listing.files, search)
-    found = DataSet(tuple(case for each in maps for case in _cases_of_map(each, search.maps)))
-    masked = told + paired(found, masks, "mask", search.masks)
-    return paired(masked, truths, "truth", search.truths) if search.with_truths else masked
+    roles = roles_of(files, search)
+    cases = [case for each in roles.maps for case in _cases_of_map(each, search.maps)]
+    found = told + DataSet(tuple(cases), roles.unmatched(folder, search))
+    found = paired(found, roles.masks, "mask", search.masks)
+    if search.with_truths:
+        found = paired(found, roles.truths, "truth", search.truths)
+    return found + _pickled(listing.pickles, search)
 
 
 def _beside_folds(folder: Path) -> tuple[Unpaired, ...]:
@@ -178,45 +147,7 @@ def _is_without_maps(folder: Path, files: Sequence[FolderFile]) -> bool:
     return is_of_nnunet and not any(each.is_archive or each.is_map for each in files)
 
 
-_Files = list[FolderFile]
-
-
-def _told_apart(files: Sequence[FolderFile], search: Search) -> tuple[_Files, _Files, _Files]:
-    """Tell maps from the masks and truths beside them: by patterns, by archives, or by their names."""
-    chosen = [each for each in files if each.place in (None, "map")]
-    placed = [each for each in files if each.place == "truth"]
-    fitting = {each.path: _fitting(each, search) for each in chosen}
-    patterns = (search.maps, search.masks, search.truths)
-    maps, masks, truths = (
-        [each for each in chosen if wanted is not None and fitting[each.path] is wanted]
-        for wanted in patterns
-    )
-    if search.maps is not None:
-        return maps, masks, truths + placed
-    maps, *named = _told_by_names([each for each in chosen if fitting[each.path] is None])
-    return maps, masks if search.masks else named[0], (truths if search.truths else named[1]) + placed
-
-
-def _fitting(file: FolderFile, search: Search) -> Pattern | None:
-    """Give the pattern that a name fits; of several the one that says most."""
-    given = [each for each in (search.maps, search.masks, search.truths) if each is not None]
-    fitting = [each for each in given if file.case(each) is not None]
-    return max(fitting, key=lambda each: len(each.text), default=None)
-
-
-def _told_by_names(files: Sequence[FolderFile]) -> tuple[_Files, _Files, _Files]:
-    """Tell by names; where these call all files masks or truths they are maps, or there would be none."""
-    archives = any(each.is_archive for each in files)
-    truths = [each for each in files if each.is_truth and not each.is_archive]
-    rest = [each for each in files if not each.is_truth or each.is_archive]
-    maps = [each for each in rest if (each.is_archive if archives else not each.is_mask)]
-    masks = [each for each in rest if (not each.is_archive if archives else each.is_mask)]
-    if maps:
-        return maps, masks, truths
-    return (masks, [], truths) if masks else (truths, [], [])
-
-
-def _without_doubles(found: DataSet) -> DataSet:
+def without_doubles(found: DataSet) -> DataSet:
     """Leave out cases whose name comes twice: which is which could not be told in any table."""
     found = replace(found, cases=_different_files(found.cases))
     times = Counter(case.id for case in found.cases)
@@ -233,8 +164,8 @@ def _without_doubles(found: DataSet) -> DataSet:
 
 
 def _different_files(cases: Sequence[CaseFiles]) -> tuple[CaseFiles, ...]:
-    """Take a file once that was given twice, by itself and with its folder."""
-    return tuple({(case.id, str(case.probabilities)): case for case in cases}.values())
+    """Take a case once that was given twice, by its file and with its folder."""
+    return tuple(dict.fromkeys(cases))
 
 
 def different_names(paths: Sequence[Path]) -> list[str]:

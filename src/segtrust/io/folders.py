@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -17,12 +17,15 @@ from segtrust.io.names import (
     is_mask_name,
     is_role,
     is_truth_name,
+    stem_of,
 )
+from segtrust.io.untrusted import is_pickle
 
-__all__ = ["FolderFile", "Listing", "by_case", "files_in"]
+__all__ = ["FolderFile", "Listing", "by_case", "files_in", "is_place"]
 
 _OWN = ("run.json", "accept.csv")
 """Files by which folders of results are told, which may hold figures and links to maps."""
+_OF_NNUNET = ("plans.pkl", "postprocessing.pkl", "dataset_properties.pkl", "dataset.pkl")
 _Place = Literal["map", "truth", "image"]
 _PLACES: Mapping[str, _Place] = {
     **dict.fromkeys(("predictions", "prediction", "preds", "pred", "probabilities", "probs", "maps"), "map"),
@@ -33,6 +36,19 @@ _PLACES: Mapping[str, _Place] = {
     **dict.fromkeys(("images", "imagests", "imagestr"), "image"),
 }
 """What folders of these names hold, in folders in which there are others."""
+_IMAGES = ("image", "img", "scan")
+"""Names of files in the folder of a case that are neither map nor mask."""
+
+
+def is_place(name: str) -> bool:
+    """Tell whether a folder of this name says what it holds.
+
+    Examples
+    --------
+    >>> is_place("labelsTs"), is_place("site_1")
+    (True, False)
+    """
+    return name.lower() in _PLACES
 
 
 @dataclass(frozen=True)
@@ -46,16 +62,16 @@ class FolderFile:
     folder
         Between the folder that was asked for and the file; empty for files in that folder itself. Folders
         that are called after their case, or after what they hold, do not count.
-    told
-        The name by which case and content are told: its own, or with that of its folder before it where its
-        own says no case, as ``case_07/prob.nii.gz``.
+    naming
+        The name that says case and content: its own, or with that of its folder before it where its own says
+        no case, as ``case_07/prob.nii.gz``.
     place
         What its folder says that it is, as ``labels`` does; ``None`` where that says nothing.
     """
 
     path: Path
     folder: str
-    told: Path
+    naming: Path
     place: _Place | None = None
 
     @property
@@ -66,21 +82,21 @@ class FolderFile:
     @property
     def is_mask(self) -> bool:
         """Whether its name says that it is a mask."""
-        return is_mask_name(self.told)
+        return is_mask_name(self.naming)
 
     @property
     def is_map(self) -> bool:
         """Whether its name says that it is a map."""
-        return is_map_name(self.told)
+        return is_map_name(self.naming)
 
     @property
     def is_truth(self) -> bool:
         """Whether its name says that it is a truth."""
-        return is_truth_name(self.told)
+        return is_truth_name(self.naming)
 
     def case(self, pattern: Pattern | None = None) -> str | None:
         """Name its case; ``None`` where a pattern is given that its name does not fit."""
-        return case_of(self.told) if pattern is None else pattern.case_of(self.path)
+        return case_of(self.naming) if pattern is None else pattern.case_of(self.path)
 
 
 @dataclass(frozen=True)
@@ -93,10 +109,17 @@ class Listing:
         In the order of their names.
     told
         Folders that were not looked into, and files of formats that are not known.
+    pickles
+        Files that only a person may allow to load.
     """
 
     files: tuple[FolderFile, ...]
     told: tuple[Unpaired, ...] = ()
+    pickles: tuple[Path, ...] = ()
+
+    def __add__(self, other: Listing) -> Listing:
+        """Take two together."""
+        return Listing(self.files + other.files, self.told + other.told, self.pickles + other.pickles)
 
 
 def files_in(folder: Path) -> Listing:
@@ -116,15 +139,19 @@ def _walk(folder: Path, top: Path, seen: set[Path]) -> Listing:
         return Listing((), (Unpaired(folder.name, str(folder), reason),))
     here = tuple(_file(each, top) for each in entries if is_data_file(each) or _is_dicom(each))
     foreign = tuple(_unknown(each) for each in entries if is_foreign_file(each))
+    stems = {stem_of(each) for each in entries if is_data_file(each)}
+    pickles = tuple(each for each in entries if is_pickle(each) and not _is_beside(each, stems))
     below = [each for each in entries if _is_folder(each) and each.resolve() not in seen]
     if here:
-        return Listing(here, (*foreign, *(_not_looked_into(each) for each in below if _has_files(each))))
+        beside = tuple(_not_looked_into(each) for each in below if _has_files(each))
+        return Listing(here, foreign + beside, pickles)
     seen.update(each.resolve() for each in below)
-    found = [_walk(each, top, seen) for each in below]
-    return Listing(
-        tuple(file for each in found for file in each.files),
-        (*foreign, *(told for each in found for told in each.told)),
-    )
+    return sum((_walk(each, top, seen) for each in below), Listing((), foreign, pickles))
+
+
+def _is_beside(path: Path, stems: Collection[str]) -> bool:
+    """Tell pickles that describe others, as nnU-Net writes them, from those that may hold maps."""
+    return path.stem in stems or path.name in _OF_NNUNET or path.name.startswith(".")
 
 
 def _is_dicom(path: Path) -> bool:
@@ -170,9 +197,11 @@ def _file(path: Path, top: Path) -> FolderFile:
     places = [_PLACES[part.lower()] for part in parts if part.lower() in _PLACES]
     place = places[-1] if places else None
     others = [part for part in parts if part.lower() not in _PLACES]
+    if others and stem_of(path).lower() in _IMAGES:
+        return FolderFile(path, "/".join(others[:-1]), path, "image")
     if others and is_role(path):
-        told = path.with_name(f"{others[-1]}_{path.name}")
-        return FolderFile(path, "/".join(others[:-1]), told, place)
+        naming = path.with_name(f"{others[-1]}_{path.name}")
+        return FolderFile(path, "/".join(others[:-1]), naming, place)
     if others and others[-1] == case_of(path):
         others = others[:-1]
     return FolderFile(path, "/".join(others), path, place)

@@ -111,6 +111,10 @@ def load_case(files: CaseFiles, options: ReadOptions) -> Iterator[LoadedCase]:
     """Give the structures of a case one after the other, so that one map is in memory at a time."""
     place = files.probabilities
     volume = _without_batch(open_volume(replace(place, key=place.key or options.key)), options.channel)
+    if len(volume.shape) < 2:
+        raise WrongContentError(
+            f"{volume.path}: expected a map of at least 2 dimensions, got the shape {volume.shape}."
+        )
     structures = _structures(volume, place.path, options)
     if len(structures) > 1 and not volume.lazy:
         volume = _in_memory(volume)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from segtrust.errors import PairingError
-from segtrust.io.cases import CaseFiles, DataSet
+from segtrust.io.cases import CaseFiles, DataSet, Unpaired
 from segtrust.io.names import case_of
 from segtrust.io.places import Place
 from segtrust.optional import require
@@ -36,7 +36,7 @@ def read_manifest(path: Path) -> DataSet:
     >>> read_manifest(path).cases[0].truth.path.name
     'a.png'
     """
-    rows = _rows(path)
+    rows = [{str(name).strip().lower(): value for name, value in row.items()} for row in _rows(path)]
     if not rows:
         raise PairingError(f"{path}: expected a row for each case, got none.")
     if "probabilities" not in rows[0]:
@@ -45,7 +45,15 @@ def read_manifest(path: Path) -> DataSet:
             f"{', '.join(map(str, rows[0]))}. Columns are told apart by commas in .csv, by tabs in .tsv."
         )
     numbered = [(number, row) for number, row in enumerate(rows, 1) if any(map(_text, row.values()))]
-    return DataSet(tuple(_case(row, number, path) for number, row in numbered))
+    return DataSet(
+        tuple(_case(row, path) for _, row in numbered if _text(row["probabilities"])),
+        tuple(_without_map(row, at, path) for at, row in numbered if not _text(row["probabilities"])),
+    )
+
+
+def _without_map(row: Mapping[str, Any], number: int, path: Path) -> Unpaired:
+    name = _text(row.get("case")) or f"row {number}"
+    return Unpaired(name, str(path), f"expected probabilities in row {number}, got none")
 
 
 def _rows(path: Path) -> Sequence[Mapping[str, Any]]:
@@ -61,12 +69,10 @@ def _rows(path: Path) -> Sequence[Mapping[str, Any]]:
         raise PairingError(f"{path}: expected a table (text in UTF-8, or Parquet), got {error}.") from None
 
 
-def _case(row: Mapping[str, Any], number: int, path: Path) -> CaseFiles:
+def _case(row: Mapping[str, Any], path: Path) -> CaseFiles:
     places = {name: _place(row.get(name), path) for name in ("probabilities", "mask", "truth", "image")}
-    if places["probabilities"] is None:
-        raise PairingError(f"{path}: expected probabilities in row {number}, got none.")
     texts = {name: _text(row.get(name)) for name in ("case", "group", "split")}
-    name = texts.pop("case") or case_of(places["probabilities"].path)
+    name = texts.pop("case") or case_of(Place.of(_text(row["probabilities"])).path)
     return CaseFiles(name, **places, **texts)  # type: ignore[arg-type]
 
 
@@ -77,4 +83,7 @@ def _place(value: Any, path: Path) -> Place | None:
 
 def _text(value: Any) -> str:
     """Give what a cell says; nothing for None, and for NaN, by which pandas marks what is missing."""
-    return "" if value is None or value != value else str(value).strip()
+    if value is None or value != value:
+        return ""
+    is_whole = isinstance(value, float) and value.is_integer()  # as pandas keeps numbers beside gaps
+    return str(int(value) if is_whole else value).strip()

@@ -11,6 +11,7 @@ from segtrust.errors import ParameterError
 __all__ = [
     "Pattern",
     "case_of",
+    "ending_of",
     "is_data_file",
     "is_foreign_file",
     "is_map_name",
@@ -41,19 +42,21 @@ _MAP, _MASK, _TRUTH, _ROLE = (
 )
 _FOREIGN = (
     *(".pt", ".pth", ".mat", ".pickle", ".tfrecord", ".img", ".hdr", ".jp2", ".gif", ".svs"),
+    *(".mgz", ".joblib", ".vtk", ".b2nd", ".rar"),
     *(".npy.gz", ".npz.gz", ".nii.zip", ".nii.bz2", ".nii.xz", ".zip", ".tar", ".tgz", ".7z"),
 )
 """Of files that may hold maps, but in a format that is not read."""
 
 
-def _ending_of(name: str) -> str:
-    lower = name.lower()
+def ending_of(path: Path) -> str:
+    """Give the ending by which a format is told; nothing where none is known."""
+    lower = path.name.lower()
     return next((ending for ending in _ENDINGS if lower.endswith(ending)), "")
 
 
 def is_data_file(path: Path) -> bool:
     """Tell by its ending whether a file may hold a map or a mask."""
-    return bool(_ending_of(path.name)) and not path.name.startswith(".")
+    return bool(ending_of(path)) and not path.name.startswith(".")
 
 
 def stem_of(path: Path) -> str:
@@ -64,7 +67,7 @@ def stem_of(path: Path) -> str:
     >>> stem_of(Path("maps/case_07.nii.gz")), stem_of(Path("v1.2.npz"))
     ('case_07', 'v1.2')
     """
-    ending = _ending_of(path.name)
+    ending = ending_of(path)
     if ending:
         return path.name[: -len(ending)]
     is_number = path.suffix[1:].isdecimal()  # the last part of a DICOM identifier is no ending

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from segtrust.errors import PairingError
 from segtrust.io.cases import CaseFiles, DataSet, Unpaired
-from segtrust.io.folders import FolderFile, by_case, files_in
+from segtrust.io.folders import FolderFile, by_case, files_in, is_place
 from segtrust.io.names import Pattern
 from segtrust.io.places import Place
 
@@ -52,7 +53,7 @@ def _without(found: DataSet, role: Role) -> DataSet:
 
 
 def _of_case(case: CaseFiles, reason: str) -> Unpaired:
-    return Unpaired(case.name, str(case.probabilities), reason, case.folder)
+    return Unpaired(case.name, str(case.probabilities), reason, case.folder, case.prefix)
 
 
 def _with_folder(found: DataSet, folder: Path, role: Role, pattern: Pattern | None) -> DataSet:
@@ -61,17 +62,18 @@ def _with_folder(found: DataSet, folder: Path, role: Role, pattern: Pattern | No
     listing = files_in(folder)
     # The folder alone counts: a mask beside the map is another one.
     bare = DataSet(tuple(case.lacking(role) for case in found.cases), found.unpaired + listing.told)
-    return paired(bare, listing.files, role, pattern)
+    placed = [each for each in listing.files if each.place == "truth"]
+    return paired(bare, placed or [each for each in listing.files if each.place is None], role, pattern)
 
 
 def paired(found: DataSet, files: Sequence[FolderFile], role: Role, pattern: Pattern | None) -> DataSet:
     """Give the cases their masks or truths; a case with two is told, and so is a file without a case."""
     of_case = by_case(files, pattern)
-    times = Counter(case.name for case in found.cases)
+    shelves = _Shelves.of(found.cases, files)
     cases, told = [], []
     taken: set[Path] = set()
     for case in found.cases:
-        partners = _own(case, of_case.get(case.name, ()), is_only=times[case.name] == 1)
+        partners = shelves.own(case, of_case.get(case.name, ()))
         taken.update(each.path for each in partners)
         if len(partners) > 1:
             listed = ", ".join(str(each.path) for each in partners)
@@ -91,16 +93,45 @@ def paired(found: DataSet, files: Sequence[FolderFile], role: Role, pattern: Pat
 _REMEDY = {"mask": "--mask-dir, or a manifest", "truth": "--truth, or a manifest"}
 
 
-def _own(case: CaseFiles, files: Sequence[FolderFile], *, is_only: bool) -> Sequence[FolderFile]:
-    """Give the files of a case among those of its name: never one in the folder of another case."""
-    fitting = [each for each in files if not each.folder or not case.folder or _is_same(case, each)]
-    if is_only and len(fitting) == 1:
-        return fitting
-    beside = [each for each in fitting if each.folder and _is_same(case, each)]
-    return beside or [each for each in fitting if not each.folder]
+@dataclass(frozen=True)
+class _Shelves:
+    """Which files of its name are those of a case, by the folders that both lie in.
+
+    Attributes
+    ----------
+    times
+        Cases of each name.
+    are_named_alike
+        Whether folders of files are called as folders of cases, as ``site_1`` in both: then a file in the
+        folder of another site is never taken. Elsewhere folders say nothing.
+    """
+
+    times: Counter[str]
+    are_named_alike: bool
+
+    @classmethod
+    def of(cls, cases: Sequence[CaseFiles], files: Sequence[FolderFile]) -> _Shelves:
+        folders = {each.folder for each in files} - {""}
+        above = {_above(case) for case in cases} if folders else set()
+        alike = any(where.endswith(f"/{folder}") for where in above for folder in folders)
+        nested = {case.folder for case in cases} - {""}
+        return cls(Counter(case.name for case in cases), alike or bool(folders and nested))
+
+    def own(self, case: CaseFiles, files: Sequence[FolderFile]) -> Sequence[FolderFile]:
+        """Give the files of a case among those of its name."""
+        common = [each for each in files if not each.folder]
+        if self.are_named_alike:
+            return [each for each in files if each.folder and _is_same(case, each)] or common
+        return files if self.times[case.name] == 1 else common
+
+
+def _above(case: CaseFiles) -> str:
+    """Give the folders that a case lies in, without those that say what they hold."""
+    parts = case.probabilities.path.absolute().parent.parts
+    return "/".join(part for part in parts if not is_place(part))
 
 
 def _is_same(case: CaseFiles, file: FolderFile) -> bool:
     """Tell whether one of the two lies in the folder that the other names, and perhaps others above it."""
     ours, theirs = f"/{case.folder}", f"/{file.folder}"
-    return ours.endswith(theirs) or theirs.endswith(ours)
+    return _above(case).endswith(theirs) or (bool(case.folder) and theirs.endswith(ours))

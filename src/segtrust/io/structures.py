@@ -75,7 +75,8 @@ def _complement(values: Any) -> Any:
         return ~values
     if values.dtype.kind != "f":
         return np.iinfo(values.dtype).max - values
-    found = values.dtype.type(1) - values
+    wide = values.astype(np.float32) if values.dtype.itemsize < 4 else values
+    found = wide.dtype.type(1) - wide
     return np.maximum(found, 0, out=found) if -_ROUNDING < found.min(initial=0) < 0 else found
 
 

@@ -1,0 +1,50 @@
+"""What is looked for in files and folders, where their names do not tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from segtrust.io.names import Pattern
+
+__all__ = ["Search"]
+
+
+@dataclass(frozen=True)
+class Search:
+    """Which files are looked for, where that is not told by their names and folders.
+
+    Attributes
+    ----------
+    maps, masks, truths
+        Names of the files, where they are unusual; see `Pattern`.
+    mask_folder, truth_folder
+        Where they are, if not beside the maps. Masks beside the maps then do not count.
+    with_truths
+        Whether truths are looked for at all, where they lie beside the maps.
+    allow_pickle
+        Load pickles of many maps (``p_hat``), and with them any code that their author put in.
+    """
+
+    maps: Pattern | None = None
+    masks: Pattern | None = None
+    truths: Pattern | None = None
+    mask_folder: Path | None = None
+    truth_folder: Path | None = None
+    with_truths: bool = True
+    allow_pickle: bool = False
+
+    @property
+    def beside(self) -> Search:
+        """What is looked for beside the maps: not what has a folder of its own."""
+        return replace(
+            self,
+            masks=self.masks if self.mask_folder is None else None,
+            truths=self.truths if self.truth_folder is None else None,
+            with_truths=self.with_truths and self.truth_folder is None,
+        )
+
+    def has_elsewhere(self, path: Path) -> bool:
+        """Tell whether a file lies in a folder of masks or truths that was named: it is no map."""
+        folders = (self.mask_folder, self.truth_folder)
+        return any(path.absolute().is_relative_to(each.absolute()) for each in folders if each is not None)
