@@ -206,10 +206,11 @@ def test_policies_of_several_structures(tmp_path):
     grid = np.linspace(0, 1, 400).tolist()
     table = Table.of(
         [
-            {"case": str(i), "structure": name, "sdc": c, "dice": (1 + c) / 2}
+            {"case": str(i), "structure": name, "sdc": c, "dice": (1 + c) / 2, "mask": "delivered"}
             for name in ("organ", "lesion")
             for i, c in enumerate(grid)
-        ]
+        ],
+        {"read": {"mask": "delivered", "threshold": 0.5, "channel": None, "labels": None}},
     )
     how = Calibration("sdc", (Target(0.2),), predictor="fold 0")
     save_policies(tmp_path / "policy.json", calibrate_table(table, how), table)

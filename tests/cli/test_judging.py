@@ -341,3 +341,38 @@ def test_parts_say_which_they_are(maps, tmp_path):
     assert segtrust("score", maps, "-o", tmp_path / "p.csv", "--num-parts", 4, "--part-id", 1).returncode == 0
     refused = segtrust("calibrate", tmp_path / "p.csv", "-o", tmp_path / "policy.json", "--target-risk", 0.7)
     assert "expected a whole run, got a part of one" in refused.stderr
+
+
+def in_splits(rows):
+    for number, row in enumerate(rows):
+        row["split"] = "train" if number % 4 else "test"
+
+
+def test_nothing_is_promised_on_several_splits_at_once(scores, tmp_path):
+    table = changed(scores, tmp_path / "splits.csv", in_splits)
+    promise = ("calibrate", table, "-o", tmp_path / "policy.json", "--target-risk", 0.9)
+    refused = segtrust(*promise)
+    assert refused.returncode == 2
+    assert "expected cases of one split, got 'test', 'train'" in refused.stderr
+    assert segtrust(*promise, "--split", "train").returncode == 0
+
+
+def test_a_policy_without_its_reference_promises_nothing(maps, tmp_path):
+    policy = policy_of(maps, tmp_path, "--predictor", "net")
+    (tmp_path / "moved").mkdir()
+    policy.rename(tmp_path / "moved/policy.json")
+    out = ("--predictor", "net", "-o", tmp_path / "a.csv", "--json")
+    done = segtrust("score", maps, "--policy", tmp_path / "moved/policy.json", *out)
+    assert parsed(done.stdout)["standing"] == {"foreground": "estimated"}
+
+
+def test_parts_of_other_cases_are_not_one_run(tmp_path):
+    write_maps(tmp_path / "maps", 4)
+    parts = [tmp_path / f"part-{part}.csv" for part in (0, 1)]
+    for part, path in enumerate(parts):
+        done = segtrust("score", tmp_path / "maps", "-o", path, "--num-parts", 2, "--part-id", part)
+        assert done.returncode == 0, done.stderr
+        np.save(tmp_path / "maps/a_new.npy", np.full((8, 8), 0.5))
+    merged = segtrust("merge", *parts, "-o", tmp_path / "all.csv")
+    assert merged.returncode == 2
+    assert "expected a part made with the cases and settings of" in merged.stderr

@@ -82,7 +82,7 @@ def test_parts_of_other_settings_are_refused(found, tmp_path):
     paths = [score_part(found, tmp_path, part) for part in range(2)]
     paths.append(score_part(found, tmp_path, 2, job=ScoreJob((SoftDice(),), ReadOptions(threshold=0.4))))
     with pytest.raises(
-        ParameterError, match=r"part-2.csv: expected a part made with the settings of .*part-0"
+        ParameterError, match=r"part-2.csv: expected a part made with the cases and settings of .*part-0"
     ):
         merge_tables(paths, tmp_path / "merged.csv")
 
@@ -91,7 +91,9 @@ def test_parts_of_arrays_of_another_length_are_refused(found, tmp_path):
     paths = [score_part(found, tmp_path, part) for part in range(3)]
     about = json.loads((tmp_path / "part-2.csv.about.json").read_text())
     (tmp_path / "part-2.csv.about.json").write_text(json.dumps({**about, "part": [2, 4]}))
-    with pytest.raises(ParameterError, match=r"part-2\.csv: expected a part made with the settings"):
+    with pytest.raises(
+        ParameterError, match=r"part-2\.csv: expected a part made with the cases and settings"
+    ):
         merge_tables(paths, tmp_path / "merged.csv")
 
 

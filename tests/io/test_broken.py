@@ -71,7 +71,7 @@ def test_no_code_was_run(run):
 
 
 def test_files_that_find_no_partner_are_told(tmp_path):
-    for name in ("a_prob.npy", "a_pred.npy", "b.npy", "c_mask.npy"):
+    for name in ("a_prob.npy", "a_pred.npy", "b_prob.npy", "c_mask.npy"):
         broken.saved(tmp_path / name, broken.good_map())
     done = segtrust("score", tmp_path, "-o", tmp_path / "out/scores.csv")
     failures = rows_of(tmp_path / "out/failures.csv")

@@ -35,7 +35,7 @@ def test_images_of_ultrasound(folder):
     assert reason.startswith(
         f"expected one truth, got {truths}/benign (2)_mask.png, {truths}/benign (2)_mask_1"
     )
-    assert reason.endswith("Say which: --truth, or a manifest")
+    assert reason.endswith("Say which: --truth, --truth-pattern, or a manifest")
 
 
 def test_a_folder_of_masks_alone_may_be_maps(folder):
@@ -66,11 +66,11 @@ def test_two_masks_of_a_case_are_told(folder, tmp_path):
 
 
 def test_two_maps_of_a_case_are_told(folder):
-    maps = folder("a_prob.npy", "a_pred.npy", "b.npy")
+    maps = folder("a_prob.npy", "a_pred.npy", "b_prob.npy")
     found = find_cases([maps])
     assert set(masks_of(found)) == {"b"}
     assert told(found)["a"] == f"expected one map of the case 'a', got {maps}/a_pred.npy, {maps}/a_prob.npy"
-    assert find_cases([maps, maps / "b.npy"]) == found
+    assert find_cases([maps, maps / "b_prob.npy"]) == found
 
 
 def test_truths_and_maps_without_each_other_are_told(folder):

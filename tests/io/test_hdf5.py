@@ -10,6 +10,8 @@ import segtrust
 from segtrust.errors import DamagedFileError, UnsafeFileError, WrongContentError
 from segtrust.io import stores
 from segtrust.io.hdf5 import MAGIC, open_hdf5, recognises_hdf5
+from segtrust.io.places import Place
+from segtrust.io.readers import open_labels
 
 pytestmark = pytest.mark.needs("h5py")
 
@@ -269,3 +271,15 @@ def test_a_garbled_chunk_is_refused(path):
     volume = open_hdf5(path)
     with pytest.raises(DamagedFileError, match=r"case\.h5: expected a piece of an array"):
         volume.read()
+
+
+def test_masks_and_truths_in_one_file_are_told_apart(tmp_path):
+    import h5py
+
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name, value in (("probabilities", 0.25), ("mask", 1), ("truth", 0), ("image", 7)):
+            file[name] = np.full((4, 5), value)
+    place = Place(tmp_path / "a.h5")
+    assert open_hdf5(place.path).read()[0, 0] == 0.25
+    assert open_labels(place, stores.MASKS).read()[0, 0] == 1
+    assert open_labels(place, stores.TRUTHS).read()[0, 0] == 0

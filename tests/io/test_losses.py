@@ -129,3 +129,10 @@ def test_json_that_is_neither_is_told(tmp_path):
         path.write_text(content)
         with pytest.raises(WrongContentError, match=f"^{path}: expected"):
             losses_in(path, None)
+
+
+def test_the_dice_has_many_names(tmp_path):
+    path = tmp_path / "losses.csv"
+    write_table(path, Table.of([{"case": "a", "DSC": 0.75, "hd95": 3.0}]))
+    assert losses_in(path, "DSC") == {("a", ""): 0.25}
+    assert losses_in(path, "hd95") == {("a", ""): 3.0}

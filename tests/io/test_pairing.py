@@ -77,7 +77,9 @@ def test_folders_beside_maps_are_told(folder, tmp_path):
 
 
 def test_results_below_maps_are_no_maps(folder):
-    found = find_cases([folder("a/a.npy", "evaluation/run.json", "evaluation/figures/curve.png")])
+    maps = folder("a/a.npy", "evaluation/run.json", "evaluation/figures/curve.png")
+    (maps / "evaluation/run.json").write_text('{"command": "evaluate"}')
+    found = find_cases([maps])
     assert [case.id for case in found.cases] == ["a"]
     assert not found.unpaired
 
@@ -252,7 +254,7 @@ def test_one_archive_makes_no_masks_of_other_maps(folder):
 def test_a_pattern_that_nothing_fits_is_told(folder, role):
     search = Search(**{f"{role}s": Pattern("{case}_final.npy")})
     found = find_cases([folder("a_prob.npy", "a_seg.npy")], search)
-    assert f"expected a {role} of this pattern, got no file that fits" in told(found).values()
+    assert f"expected a {role} of this pattern, got none that fits" in told(found).values()
 
 
 def test_a_folder_that_is_named_for_masks_holds_no_truths(folder, tmp_path):
@@ -274,3 +276,79 @@ def test_doubles_of_several_sets_are_told(folder):
     found = without_doubles(one + two)
     assert not found.cases
     assert set(told(found)) == {"a"}
+
+
+def test_folders_that_say_nothing_beside_one_of_maps_are_told(folder, tmp_path):
+    for name in ("predictions", "labels", "segmentations", "second reader"):
+        folder("c0.png", inside=f"data/{name}")
+    found = find_cases([tmp_path / "data"])
+    (case,) = found.cases
+    assert (case.probabilities.path.parent.name, case.mask.path.parent.name, case.truth.path.parent.name) == (
+        "predictions",
+        "segmentations",
+        "labels",
+    )
+    assert list(told(found)) == ["second reader/c0"]
+
+
+def test_files_that_say_nothing_beside_maps_are_told_and_images_left_out(folder):
+    found = find_cases([folder("c0_prob.png", "c0_image.png", "c0_t1.png", "c0_gt.png")])
+    assert [case.id for case in found.cases] == ["c0"]
+    assert "beside others that say that they are maps" in told(found)["c0_t1"]
+
+
+def test_archives_that_say_what_they_are(folder):
+    (case,) = find_cases([folder("c0_prob.npz", "c0_mask.npz", "c0_gt.npz")]).cases
+    assert (case.mask.path.name, case.truth.path.name) == ("c0_mask.npz", "c0_gt.npz")
+
+
+def test_two_sites_do_not_share_a_mask(folder):
+    maps = folder("siteA/c0.npy", "siteB/c0.npy", "siteB/c1.npy")
+    masks = folder("c0.npy", "c1.npy", inside="masks")
+    found = find_cases([maps], Search(mask_folder=masks))
+    assert masks_of(found) == {"siteB/c1": "c1.npy"}
+    assert "expected a mask of its own" in told(found)["siteA/c0"]
+
+
+def test_two_models_may_share_their_truths(folder):
+    folders = [folder("c0.npy", inside=name) for name in ("model 1", "model 2")]
+    found = find_cases(folders, Search(truth_folder=folder("c0.npy", inside="truths")))
+    assert {case.id: case.truth.path.name for case in found.cases} == {
+        "model 1/c0": "c0.npy",
+        "model 2/c0": "c0.npy",
+    }
+
+
+def test_folders_beside_maps_are_told_at_any_depth(folder):
+    found = find_cases([folder("a.npy", "site2/maps/b.npy", "site4/x.pt", "site3/c.npy", "site3/run.json")])
+    assert set(told(found)) == {"site2", "site3", "site4"}
+
+
+def test_a_folder_of_truths_below_the_maps_is_not_told(folder, tmp_path):
+    maps = folder("a.npy", "labels/a.npy")
+    found = find_cases([maps], Search(truth_folder=maps / "labels"))
+    assert found.cases[0].truth.path == maps / "labels/a.npy"
+    assert not found.unpaired
+
+
+def test_maps_and_truths_in_one_folder_that_is_named_twice(folder):
+    maps = folder("a_prob.npy", "a_gt.npy")
+    found = find_cases([maps], Search(truth_folder=maps, truths=Pattern("{case}_gt.npy")))
+    assert found.cases[0].truth.path.name == "a_gt.npy"
+
+
+def test_one_fold_of_nnunet(folder, tmp_path):
+    folder("progress.png", "debug.json", inside="model/fold_3")
+    folder("a.npz", "a.nii.gz", inside="model/fold_3/validation")
+    for path in (tmp_path / "model/fold_3", tmp_path / "model"):
+        found = find_cases([path])
+        assert [(case.id, case.group) for case in found.cases] == [("a", "fold_3")]
+        assert not found.unpaired
+
+
+@pytest.mark.parametrize("name", ["y", "y_hat"])
+def test_a_stack_of_unequal_lengths_is_told(tmp_path, name):
+    np.savez(tmp_path / "s.npz", **{"p_hat": np.zeros((3, 1, 4, 5)), name: np.zeros((4, 1, 4, 5))})
+    found = find_cases([tmp_path / "s.npz"])
+    assert not found.cases
+    assert told(found) == {"s": f"expected as many in {name!r} as in 'p_hat', 3, got 4"}

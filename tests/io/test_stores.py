@@ -86,7 +86,7 @@ def test_arrays_of_usual_names_are_chosen(names, chosen):
 
 
 def test_masks_are_chosen_where_they_are_looked_for_and_never_as_maps():
-    assert chosen_name(PATH, ["image", "prob", "label"], stores.LABELS) == "label"
+    assert chosen_name(PATH, ["image", "prob", "label"], stores.TRUTHS) == "label"
     with pytest.raises(WrongContentError, match="expected one array, or one called 'probabilities'"):
         chosen_name(PATH, ["network output", "label"])
 

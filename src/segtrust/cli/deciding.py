@@ -136,6 +136,12 @@ def _chosen_rows(path: Path, asked: RowFlags) -> Table:
         raise ParameterError(f"{path}: expected a whole run, got a part of one: segtrust merge.")
     chosen = asked.chosen_set if asked.chosen_set is not None else _in_distribution(table)
     wanted = {"set": chosen, "split": asked.split}
+    splits = sorted({row.get("split") or "" for row in table.rows})
+    if asked.split is None and len(splits) > 1:
+        raise ParameterError(
+            f"{path}: expected cases of one split, got {', '.join(map(repr, splits))}. Those that a model "
+            "was trained on promise nothing: say which by --split."
+        )
     rows = table.rows
     for column, value in wanted.items():
         if value is not None:

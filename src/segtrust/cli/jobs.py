@@ -72,9 +72,12 @@ class Plan:
         if self.policy_path is None:
             return self
         others = other_masks(reference_beside(self.policy_path), rows)
-        if not others:
+        if others is None:
+            why = "how the cases it was made with were read is not known"
+        elif others:
+            why = f"made with masks of another kind than used ({', '.join(sorted(others))})"
+        else:
             return self
-        why = f"made with masks of another kind than used ({', '.join(sorted(others))})"
         return replace(self, policies={name: each.estimated(why) for name, each in self.policies.items()})
 
     def decided(self, rows: Sequence[Row]) -> Sequence[Row]:

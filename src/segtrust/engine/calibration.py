@@ -242,10 +242,15 @@ def check_reading(path: Path, read: Mapping[str, Any]) -> None:
         )
 
 
-def other_masks(path: Path, rows: Sequence[Row]) -> set[str]:
-    """Give the kinds of masks that were scored but not calibrated with: they have other confidences."""
-    known = (_saved_reference(path) or {}).get("masks") or []
-    return {row["mask"] for row in rows if row.get("mask")} - set(known) if known else set()
+def other_masks(path: Path, rows: Sequence[Row]) -> set[str] | None:
+    """Give the kinds of masks that were scored but not calibrated with: they have other confidences.
+
+    ``None`` where nothing tells how the calibration cases were read.
+    """
+    saved = _saved_reference(path) or {}
+    if not saved.get("masks") or not saved.get("read"):
+        return None
+    return {row["mask"] for row in rows if row.get("mask")} - set(saved["masks"])
 
 
 def read_reference(path: Path, policies: Mapping[str, Policy]) -> dict[str, list[float]]:

@@ -68,8 +68,8 @@ def _settings(about: Mapping[str, Any]) -> dict[str, Any]:
 def _check_settings(tables: Sequence[tuple[Path, Table]]) -> None:
     first, usual = tables[0]
     for path, table in tables:
-        if _settings(table.about) != _settings(usual.about) or table.about[PART][1] != usual.about[PART][1]:
+        if _settings(table.about) != _settings(usual.about) or table.about[PART][1:] != usual.about[PART][1:]:
             raise ParameterError(
-                f"{path}: expected a part made with the settings of {first}, got one with others. Score "
-                "all parts with the same options and version."
+                f"{path}: expected a part made with the cases and settings of {first}, got one with others. "
+                "Score all parts of the same folder with the same options and version."
             )

@@ -19,7 +19,7 @@ from segtrust.errors import ParameterError, SegtrustError, WrongContentError
 from segtrust.io.cases import DataSet
 from segtrust.io.nnunet import read_scheme
 from segtrust.io.tables import ENDINGS, Table, check_ending, read_table, write_table
-from segtrust.saved import plain
+from segtrust.saved import checksum, plain
 
 __all__ = [
     "FORMAT",
@@ -35,7 +35,7 @@ __all__ = [
 
 FORMAT = "segtrust-scores-1"
 PART = "part"
-"""Where a table says that it is a part of one: its number, and how many there are."""
+"""Where a table says that it is a part of one: its number, how many there are, and of which cases."""
 
 
 def failures_beside(table: Path, part: int | None) -> Path:
@@ -131,7 +131,7 @@ def score_cases(
     cases = part_of(found.cases, run.part, run.parts)
     about = {"format": FORMAT, **settings_of(job)}
     if run.parts > 1:
-        about[PART] = [run.part, run.parts]
+        about[PART] = [run.part, run.parts, checksum([case.id for case in found.cases])]
     journal = Journal(run.journal_path, about, run.resume)
     outcomes = run_cases(job, cases, engine=run.engine, journal=journal, advance=run.advance)
     rows = tuple(finish([row for outcome in outcomes.values() for row in outcome.rows]))

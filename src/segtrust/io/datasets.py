@@ -74,14 +74,14 @@ def _is_folder(path: Path) -> bool:
 def _cases_of(named: tuple[str, Path], search: Search) -> DataSet:
     name, path = named
     if search.allow_pickle and is_pickled(path):
-        return DataSet(tuple(cases_of_pickle(path)))
+        return cases_of_pickle(path)
     return _cases_at(path, search).below(name)
 
 
 def _pickled(paths: Sequence[Path], search: Search) -> DataSet:
     """Give the cases of pickles where a person has allowed to load them; elsewhere tell of them."""
     if search.allow_pickle:
-        return DataSet(tuple(case for path in paths for case in cases_of_pickle(path)))
+        return sum((cases_of_pickle(path) for path in paths), DataSet())
     return DataSet(unpaired=tuple(Unpaired(path.name, str(path), _PICKLE) for path in paths))
 
 
@@ -92,24 +92,31 @@ def _cases_at(path: Path, search: Search) -> DataSet:
         raise PairingError(f"{path}: expected a file or a folder, got none of this name.")
     if not _is_folder(path):
         case = case_of(path) if search.maps is None else search.maps.case_of(path)
-        return DataSet(tuple(cases_of_file(path, case or stem_of(path))))
+        return cases_of_file(path, case or stem_of(path))
     return _cases_in(path, search.beside)
 
 
 def _cases_in(folder: Path, search: Search) -> DataSet:
+    if folder.name.startswith("fold_") and (folder / "validation").is_dir():
+        return _of_group(_cases_in(folder / "validation", search), folder.name)
     folds = sorted(folder.glob("fold_*/validation"))
     if folds:
         found = sum((_of_group(_cases_in(each, search), each.parent.name) for each in folds), DataSet())
         return found + DataSet(unpaired=_beside_folds(folder))
     listing = files_in(folder)
-    files = [each for each in listing.files if not search.has_elsewhere(each.path)]
-    told = DataSet(unpaired=listing.told)
+    files = [each for each in listing.files if not search.has_elsewhere(each.path, folder)]
+    told = DataSet(
+        unpaired=tuple(each for each in listing.told if not search.has_elsewhere(Path(each.file), folder))
+    )
     if search.maps is None and _is_without_maps(folder, files):
         lonely = [Unpaired(case_of(each.path), str(each.path), _WITHOUT_MAPS) for each in files]
         return told + DataSet(unpaired=tuple(lonely))
     roles = roles_of(files, search)
-    cases = [case for each in roles.maps for case in _cases_of_map(each, search.maps)]
-    found = told + DataSet(tuple(cases), roles.unmatched(folder, search))
+    sets = [_cases_of_map(each, search.maps) for each in roles.maps]
+    found = told + DataSet(
+        tuple(case for each in sets for case in each.cases),
+        (*(told for each in sets for told in each.unpaired), *roles.told(folder, search)),
+    )
     found = paired(found, roles.masks, "mask", search.masks)
     if search.with_truths:
         found = paired(found, roles.truths, "truth", search.truths)
@@ -132,9 +139,14 @@ def _beside_folds(folder: Path) -> tuple[Unpaired, ...]:
     )
 
 
-def _cases_of_map(file: FolderFile, pattern: Pattern | None) -> list[CaseFiles]:
-    cases = cases_of_file(file.path, file.case(pattern) or "")
-    return [replace(case, folder=file.folder) for case in cases] if file.folder else cases
+def _cases_of_map(file: FolderFile, pattern: Pattern | None) -> DataSet:
+    found = cases_of_file(file.path, file.case(pattern) or "")
+    if not file.folder:
+        return found
+    return DataSet(
+        tuple(replace(each, folder=file.folder) for each in found.cases),
+        tuple(replace(each, folder=file.folder) for each in found.unpaired),
+    )
 
 
 def _of_group(found: DataSet, group: str) -> DataSet:

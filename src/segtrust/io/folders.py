@@ -13,6 +13,7 @@ from segtrust.io.names import (
     case_of,
     is_data_file,
     is_foreign_file,
+    is_image_name,
     is_map_name,
     is_mask_name,
     is_role,
@@ -23,16 +24,19 @@ from segtrust.io.untrusted import is_pickle
 
 __all__ = ["FolderFile", "Listing", "by_case", "files_in", "is_place"]
 
-_OWN = ("run.json", "accept.csv")
-"""Files by which folders of results are told, which may hold figures and links to maps."""
+_OWN = {"run.json": '"command"', "accept.csv": "case"}
+"""Files by which folders of results are told, which may hold figures and links to maps, and what they say."""
+_NO_DATA = ("progress.png",)
+"""Curves that nnU-Net draws beside its folds."""
 _OF_NNUNET = ("plans.pkl", "postprocessing.pkl", "dataset_properties.pkl", "dataset.pkl")
-_Place = Literal["map", "truth", "image"]
+_Place = Literal["map", "mask", "truth", "image"]
 _PLACES: Mapping[str, _Place] = {
     **dict.fromkeys(("predictions", "prediction", "preds", "pred", "probabilities", "probs", "maps"), "map"),
     **dict.fromkeys(
         ("labels", "labelsts", "labelstr", "masks", "truths", "truth", "gt", "groundtruth"), "truth"
     ),
-    **dict.fromkeys(("annotations", "ground_truth"), "truth"),
+    **dict.fromkeys(("annotations", "ground_truth", "ground truth", "manual", "manual_masks"), "truth"),
+    **dict.fromkeys(("segmentations", "segmentation", "segs"), "mask"),
     **dict.fromkeys(("images", "imagests", "imagestr"), "image"),
 }
 """What folders of these names hold, in folders in which there are others."""
@@ -83,6 +87,11 @@ class FolderFile:
     def is_mask(self) -> bool:
         """Whether its name says that it is a mask."""
         return is_mask_name(self.naming)
+
+    @property
+    def is_image(self) -> bool:
+        """Whether its name says that it is an image."""
+        return is_image_name(self.naming)
 
     @property
     def is_map(self) -> bool:
@@ -137,7 +146,7 @@ def _walk(folder: Path, top: Path, seen: set[Path]) -> Listing:
     except OSError as error:
         reason = f"expected a folder that can be read, got: {error.strerror}"
         return Listing((), (Unpaired(folder.name, str(folder), reason),))
-    here = tuple(_file(each, top) for each in entries if is_data_file(each) or _is_dicom(each))
+    here = tuple(_file(each, top) for each in entries if _is_data(each))
     foreign = tuple(_unknown(each) for each in entries if is_foreign_file(each))
     stems = {stem_of(each) for each in entries if is_data_file(each)}
     pickles = tuple(each for each in entries if is_pickle(each) and not _is_beside(each, stems))
@@ -152,6 +161,10 @@ def _walk(folder: Path, top: Path, seen: set[Path]) -> Listing:
 def _is_beside(path: Path, stems: Collection[str]) -> bool:
     """Tell pickles that describe others, as nnU-Net writes them, from those that may hold maps."""
     return path.stem in stems or path.name in _OF_NNUNET or path.name.startswith(".")
+
+
+def _is_data(path: Path) -> bool:
+    return path.name not in _NO_DATA and (is_data_file(path) or _is_dicom(path))
 
 
 def _is_dicom(path: Path) -> bool:
@@ -170,14 +183,23 @@ def _is_folder(path: Path) -> bool:
     if path.name.startswith(".") or is_data_file(path) or not path.is_dir():
         return False
     try:
-        return not any((path / name).exists() for name in _OWN)
+        return not any(word in _beginning(path / name) for name, word in _OWN.items())
     except OSError:
         return True  # told when it is read
 
 
+def _beginning(path: Path) -> str:
+    """Read the first words of a file; nothing where there is none."""
+    if not path.is_file():
+        return ""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return file.read(200)
+
+
 def _has_files(folder: Path) -> bool:
+    """Tell whether there may be maps in a folder, at any depth."""
     try:
-        return any(is_data_file(each) for each in folder.iterdir())
+        return any(is_data_file(each) or is_foreign_file(each) for each in folder.rglob("*"))
     except OSError:
         return True
 

@@ -17,6 +17,7 @@ from segtrust.io.labels import mask_of_values
 from segtrust.io.nnunet import check_channels, read_scheme, scheme_beside
 from segtrust.io.places import Place
 from segtrust.io.readers import open_labels, open_volume
+from segtrust.io.stores import MASKS, TRUTHS
 from segtrust.io.structures import LabelScheme, Structure
 from segtrust.io.volumes import Volume
 from segtrust.kernels.classes import check_normalised, is_normalised
@@ -118,7 +119,8 @@ def load_case(files: CaseFiles, options: ReadOptions) -> Iterator[LoadedCase]:
     structures = _structures(volume, place.path, options)
     if len(structures) > 1 and not volume.lazy:
         volume = _in_memory(volume)
-    labels = [_labels(each, volume, options) for each in (files.mask, files.truth)]
+    sought = ((files.mask, MASKS), (files.truth, TRUTHS))
+    labels = [_labels(each, usual, volume, options) for each, usual in sought]
     for structure in structures:
         p = _without_unit_axes(structure.probabilities(volume))
         _refuse_labels(p, volume)
@@ -303,11 +305,13 @@ class _Labels:
         return mask_of_values(self.values[at], None, self.source)
 
 
-def _labels(place: Place | None, volume: Volume, options: ReadOptions) -> _Labels | None:
+def _labels(
+    place: Place | None, usual: Sequence[str], volume: Volume, options: ReadOptions
+) -> _Labels | None:
     """Read a mask or a truth, on the grid of the map."""
     if place is None:
         return None
-    opened = open_labels(place)
+    opened = open_labels(place, usual)
     names = opened.channel_names if opened.has_channels and opened.shape[0] > 1 else ()
     found = opened if names else _one_image(opened)
     if found.grid is not None and volume.grid is not None and _may_be_moved(found, volume, options):

@@ -18,13 +18,14 @@ __all__ = ["Losses", "as_loss", "is_dice", "read_losses"]
 
 Losses = Mapping[tuple[str, str], float | None]
 """By case and structure, which is empty where the file does not tell them apart. ``None`` for no loss."""
-_GOOD = ("dice", "iou")
+_DICES = ("dice", "dsc", "dice_score", "mean_dice", "f1", "f1_score")
+_GOOD = (*_DICES, "iou", "jaccard", "nsd", "surface_dice", "accuracy", "precision", "recall", "sensitivity")
 """Metrics of which more is better: the loss is one minus them."""
 
 
 def is_dice(column: str) -> bool:
     """Tell whether a column holds the Dice."""
-    return column.lower() == "dice"
+    return column.lower() in _DICES
 
 
 def as_loss(value: Any, column: str) -> float | None:
@@ -87,7 +88,10 @@ def _of_summary(cases: Any, metric: str, path: Path, scheme: LabelScheme | None)
         for each in cases:
             case = case_of(Path(str(each["prediction_file"]).replace("\\", "/")))
             for label, metrics in each["metrics"].items():
-                found[case, _structure(label, scheme)] = as_loss(metrics[metric], metric)
+                name = (case, _structure(label, scheme))
+                if name in found:
+                    raise ValueError(f"the case {case!r} comes twice")
+                found[name] = as_loss(metrics[metric], metric)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise WrongContentError(
             f"{path}: expected nnU-Net's metrics of each case with {metric!r}, got something else: {error!r}."

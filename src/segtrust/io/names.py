@@ -14,6 +14,7 @@ __all__ = [
     "ending_of",
     "is_data_file",
     "is_foreign_file",
+    "is_image_name",
     "is_map_name",
     "is_mask_name",
     "is_role",
@@ -36,9 +37,9 @@ _MAP_WORDS = (
 _MASK_WORDS = r"segmentation|seg|masks?|mask_\d+"
 _TRUTH_WORDS = r"labels?|ground_?truth|truth|gt|annotations?"
 _WORDS = rf"{_MAP_WORDS}|{_MASK_WORDS}|{_TRUTH_WORDS}"
-_MAP, _MASK, _TRUTH, _ROLE = (
+_MAP, _MASK, _TRUTH, _IMAGE, _ROLE = (
     re.compile(rf"(?<=.)[_\-. ](?:{words})$", re.IGNORECASE)
-    for words in (_MAP_WORDS, _MASK_WORDS, _TRUTH_WORDS, _WORDS)
+    for words in (_MAP_WORDS, _MASK_WORDS, _TRUTH_WORDS, "image|img|scan", _WORDS)
 )
 _FOREIGN = (
     *(".pt", ".pth", ".mat", ".pickle", ".tfrecord", ".img", ".hdr", ".jp2", ".gif", ".svs"),
@@ -110,6 +111,11 @@ def is_mask_name(path: Path) -> bool:
 def is_truth_name(path: Path) -> bool:
     """Tell whether a name says that the file holds a truth, as ``case_gt.png`` does."""
     return _TRUTH.search(stem_of(path)) is not None
+
+
+def is_image_name(path: Path) -> bool:
+    """Tell whether a name says that the file holds an image, as ``case_image.png`` does."""
+    return _IMAGE.search(stem_of(path)) is not None
 
 
 def is_role(path: Path) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -62,7 +62,7 @@ def _with_folder(found: DataSet, folder: Path, role: Role, pattern: Pattern | No
     listing = files_in(folder)
     # The folder alone counts: a mask beside the map is another one.
     bare = DataSet(tuple(case.lacking(role) for case in found.cases), found.unpaired + listing.told)
-    placed = [each for each in listing.files if each.place == "truth"]
+    placed = [each for each in listing.files if each.place in _PLACES[role]]
     return paired(bare, placed or [each for each in listing.files if each.place is None], role, pattern)
 
 
@@ -78,6 +78,9 @@ def paired(found: DataSet, files: Sequence[FolderFile], role: Role, pattern: Pat
         if len(partners) > 1:
             listed = ", ".join(str(each.path) for each in partners)
             told.append(_of_case(case, f"expected one {role}, got {listed}. Say which: {_REMEDY[role]}"))
+        elif partners and role == "mask" and shelves.is_shared(case, partners[0]):
+            reason = f"expected a mask of its own, got {partners[0].path} for several cases of that name"
+            told.append(_of_case(case, f"{reason}. Say which: {_REMEDY[role]}"))
         else:
             cases.append(case.having(role, Place(partners[0].path)) if partners else case)
     missing = {(each.folder, each.name) for each in found.unpaired}
@@ -90,7 +93,12 @@ def paired(found: DataSet, files: Sequence[FolderFile], role: Role, pattern: Pat
     return DataSet(tuple(cases), found.unpaired + tuple(told))
 
 
-_REMEDY = {"mask": "--mask-dir, or a manifest", "truth": "--truth, or a manifest"}
+_REMEDY = {
+    "mask": "--mask-dir, --mask-pattern, or a manifest",
+    "truth": "--truth, --truth-pattern, or a manifest",
+}
+_PLACES: Mapping[Role, tuple[str, ...]] = {"mask": ("mask", "truth"), "truth": ("truth",)}
+"""What folders of masks or truths may be called, in a folder that was named for them."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +124,10 @@ class _Shelves:
         alike = any(where.endswith(f"/{folder}") for where in above for folder in folders)
         nested = {case.folder for case in cases} - {""}
         return cls(Counter(case.name for case in cases), alike or bool(folders and nested))
+
+    def is_shared(self, case: CaseFiles, file: FolderFile) -> bool:
+        """Tell whether a file would be given to several cases: two sites do not have one mask."""
+        return self.times[case.name] > 1 and not file.folder
 
     def own(self, case: CaseFiles, files: Sequence[FolderFile]) -> Sequence[FolderFile]:
         """Give the files of a case among those of its name."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from segtrust.io.nnunet import open_nnunet, recognises_nnunet
 from segtrust.io.npy import open_npy, recognises_npy
 from segtrust.io.npz import open_npz, recognises_npz
 from segtrust.io.places import Place
-from segtrust.io.stores import LABELS
 from segtrust.io.tiff import open_tiff, recognises_tiff
 from segtrust.io.untrusted import open_unpickled
 from segtrust.io.volumes import Volume
@@ -44,13 +43,13 @@ class Reader:
     open
         Gives its array, of the name that is given or the usual one.
     open_labels
-        The same for masks and truths, where their usual names are others.
+        The same for masks and truths, with the usual names of these, where a file may hold several arrays.
     """
 
     name: str
     recognises: Callable[[Path, bytes], bool]
     open: Callable[[Path, str | None], Volume]
-    open_labels: Callable[[Path, str | None], Volume] | None = None
+    open_labels: Callable[[Path, str | None, Sequence[str]], Volume] | None = None
 
 
 READERS = (
@@ -59,8 +58,8 @@ READERS = (
     Reader("NumPy array", recognises_npy, open_npy),
     Reader("NIfTI", recognises_nifti, open_nifti),
     Reader("DICOM segmentation", recognises_dicomseg, open_dicomseg),
-    Reader("HDF5", recognises_hdf5, open_hdf5, partial(open_hdf5, usual=LABELS)),
-    Reader("Zarr", recognises_zarr, open_zarr, partial(open_zarr, usual=LABELS)),
+    Reader("HDF5", recognises_hdf5, open_hdf5, open_hdf5),
+    Reader("Zarr", recognises_zarr, open_zarr, open_zarr),
     Reader("TIFF", recognises_tiff, open_tiff),
     Reader("PNG, BMP or WebP", recognises_image, open_image),
     Reader("MetaImage or NRRD", recognises_itk, open_itk),
@@ -68,12 +67,12 @@ READERS = (
 """Most specific first."""
 
 
-def open_labels(place: Place) -> Volume:
-    """Open a mask or a truth; no pixel is read yet. Raises what `open_volume` does."""
+def open_labels(place: Place, usual: Sequence[str]) -> Volume:
+    """Open a mask or a truth, by its usual names; no pixel is read yet. Raises what `open_volume` does."""
     reader = None if place.is_trusted or place.index is not None else _reader_of(place.path)
     if reader is None or reader.open_labels is None:
         return open_volume(place)
-    return reader.open_labels(place.path, place.key)
+    return reader.open_labels(place.path, place.key, usual)
 
 
 def open_volume(place: Place) -> Volume:

@@ -44,7 +44,11 @@ class Search:
             with_truths=self.with_truths and self.truth_folder is None,
         )
 
-    def has_elsewhere(self, path: Path) -> bool:
-        """Tell whether a file lies in a folder of masks or truths that was named: it is no map."""
-        folders = (self.mask_folder, self.truth_folder)
-        return any(path.absolute().is_relative_to(each.absolute()) for each in folders if each is not None)
+    def has_elsewhere(self, path: Path, folder: Path) -> bool:
+        """Tell whether a file in a folder lies in one of masks or truths that was named: it is no map."""
+        below = [
+            each.absolute()
+            for each in (self.mask_folder, self.truth_folder)
+            if each is not None and each.absolute().is_relative_to(folder.absolute())
+        ]
+        return any(path.absolute().is_relative_to(each) for each in below if each != folder.absolute())

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from pathlib import Path
 
 from segtrust.errors import PairingError, ReadError
-from segtrust.io.cases import CaseFiles
+from segtrust.io.cases import CaseFiles, DataSet, Unpaired
 from segtrust.io.names import stem_of
 from segtrust.io.npz import open_npz, read_directory
 from segtrust.io.places import Place
@@ -15,56 +15,71 @@ from segtrust.io.untrusted import is_pickle, unpickled
 __all__ = ["cases_of_file", "cases_of_pickle", "is_pickled"]
 
 _STACKED = "p_hat"
+_OF_CASES = ("y_hat", "y")
 _STACK_AXES = 3
 """From which on an array is many maps: two are one."""
 
 
-def cases_of_file(path: Path, case: str) -> list[CaseFiles]:
+def cases_of_file(path: Path, case: str) -> DataSet:
     """Give the case of a file, or the many of one that holds a stack of maps."""
-    count, names = _stack(path)
-    if count is None:
-        return [CaseFiles(case, Place(path, _STACKED if _STACKED in names else None))]
-    return _numbered(Place(path), case, names, count)
+    lengths = _lengths(path)
+    if lengths.get(_STACKED) is None:
+        return DataSet((CaseFiles(case, Place(path, _STACKED if _STACKED in lengths else None)),))
+    return _numbered(Place(path), case, lengths)
 
 
 def is_pickled(path: Path) -> bool:
     """Tell files that may hold pickled maps: pickles, and archives with ``p_hat``."""
-    return path.is_file() and (is_pickle(path) or _STACKED in _stack(path)[1])
+    return path.is_file() and (is_pickle(path) or _STACKED in _lengths(path))
 
 
-def cases_of_pickle(path: Path) -> list[CaseFiles]:
+def cases_of_pickle(path: Path) -> DataSet:
     """Give the cases of a pickle, or of an archive that may hold one, which a person has allowed to load."""
     arrays = unpickled(path)
     if _STACKED not in arrays:
         raise PairingError(f"{path}: expected maps called {_STACKED!r}, got {', '.join(map(str, arrays))}.")
-    return _numbered(Place(path, is_trusted=True), stem_of(path), set(arrays), len(arrays[_STACKED]))
+    lengths = {name: len(values) for name, values in arrays.items() if name in (_STACKED, *_OF_CASES)}
+    return _numbered(Place(path, is_trusted=True), stem_of(path), lengths)
 
 
-def _stack(path: Path) -> tuple[int | None, Collection[str]]:
-    """Give how many maps an archive holds, and the names of its arrays; what is damaged is told when read."""
+def _lengths(path: Path) -> dict[str, int | None]:
+    """Give how many cases the arrays of an archive hold, ``None`` for no stack; damage is told when read."""
     if path.suffix.lower() != ".npz":
-        return None, ()
+        return {}
     try:
-        names = set(read_directory(path))
+        names = [name for name in read_directory(path) if name in (_STACKED, *_OF_CASES)]
     except (ReadError, OSError):
-        return None, ()
+        return {}
+    return {name: _length(path, name) for name in names} if _STACKED in names else {}
+
+
+def _length(path: Path, name: str) -> int | None:
     try:
-        shape = open_npz(path, _STACKED).shape if _STACKED in names else ()
+        shape = open_npz(path, name).shape
     except ReadError:
-        shape = ()
-    return (shape[0] if len(shape) >= _STACK_AXES else None), names
+        return None
+    return shape[0] if len(shape) >= _STACK_AXES else None
 
 
-def _numbered(file: Place, case: str, names: Collection[str], count: int) -> list[CaseFiles]:
+def _numbered(file: Place, case: str, lengths: Mapping[str, int | None]) -> DataSet:
+    """Give the cases of a stack; one whose arrays are not equally long is told: nobody knows who is whose."""
+    count = lengths[_STACKED] or 0
+    other = next((name for name in _OF_CASES if lengths.get(name, count) not in (count, None)), None)
+    if other is not None:
+        reason = f"expected as many in {other!r} as in {_STACKED!r}, {count}, got {lengths[other]}"
+        return DataSet(unpaired=(Unpaired(case, str(file), reason),))
+
     def place(key: str, index: int) -> Place | None:
-        return Place(file.path, key, index, file.is_trusted) if key in names else None
+        return Place(file.path, key, index, file.is_trusted) if key in lengths else None
 
-    return [
-        CaseFiles(
-            f"{case}[{i}]",
-            Place(file.path, _STACKED, i, file.is_trusted),
-            mask=place("y_hat", i),
-            truth=place("y", i),
+    return DataSet(
+        tuple(
+            CaseFiles(
+                f"{case}[{i}]",
+                Place(file.path, _STACKED, i, file.is_trusted),
+                mask=place("y_hat", i),
+                truth=place("y", i),
+            )
+            for i in range(count)
         )
-        for i in range(count)
-    ]
+    )

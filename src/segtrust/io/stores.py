@@ -16,9 +16,10 @@ from segtrust.io.volumes import check_size, largest_case
 from segtrust.kernels.classes import channel_of
 
 __all__ = [
-    "LABELS",
     "MAPS",
+    "MASKS",
     "NUMBERS",
+    "TRUTHS",
     "Stored",
     "check_map",
     "check_piece",
@@ -41,8 +42,9 @@ MAPS = (
     *("probabilities", "probability", "softmax", "p_hat", "prediction", "predictions"),
     *("probs", "prob", "sigmoid", "preds", "pred"),
 )
-LABELS = ("mask", "masks", "labels", "label", "segmentation", "seg", "truth", "gt", "y")
-"""Usual names of arrays."""
+MASKS = ("mask", "masks", "y_hat", "segmentation", "seg", "labels", "label")
+TRUTHS = ("truth", "ground_truth", "gt", "y", "labels", "label", "mask", "masks", "segmentation", "seg")
+"""Usual names of arrays, the surest first."""
 _LISTED = 20
 _LONGEST_REASON = 200
 
@@ -91,7 +93,7 @@ def chosen_name(path: Path, names: Sequence[str], usual: Sequence[str] = MAPS) -
     ...
     segtrust.errors.WrongContentError: a.h5: expected one array, or one called 'probabilities', got 'image',
     'other'. Say which by --key.
-    >>> chosen_name(Path("case.h5"), ["image", "mask"], LABELS)
+    >>> chosen_name(Path("case.h5"), ["image", "mask"], MASKS)
     'mask'
     """
     if len(names) == 1:
