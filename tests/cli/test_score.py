@@ -184,9 +184,10 @@ def test_on_a_cluster_of_ones_own_it_is_quiet_and_the_table_the_same(tmp_path):
 @pytest.mark.parametrize("options", [("--workers", "2"), ("--workers", "2", "--dask", "local")])
 def test_ctrl_c_ends_all_processes_and_says_that_it_goes_on(tmp_path, options):
     write_maps(tmp_path / "maps", 2)
-    p = np.random.default_rng(0).random((900, 900))
-    for number in range(40):
-        np.save(tmp_path / f"maps/big_{number}.npy", p)
+    first = tmp_path / "maps/big_0.npy"
+    np.save(first, np.random.default_rng(0).random((900, 900)))
+    for number in range(1, 400):  # enough that it is still running when it is interrupted
+        (tmp_path / f"maps/big_{number}.npy").hardlink_to(first)
     out = tmp_path / "scores.csv"
     command = interruptible(
         "-m", "segtrust", "score", tmp_path / "maps", "-o", out, "--estimators", "all", *options
