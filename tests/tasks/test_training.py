@@ -160,7 +160,10 @@ def test_weights_of_the_best_epoch_load_as_any_checkpoint(trainer, tmp_path):
     from segtrust.models import create
 
     trainer(until=1).run()
-    create("unext", weights=tmp_path / "training" / "best.pt")
+    loaded = create("unext", weights=tmp_path / "training" / "best.pt").state_dict()
+    kept = saved(tmp_path / "training", "best.pt")["state_dict"]
+    assert loaded.keys() == kept.keys()
+    assert all(value.equal(kept[name]) for name, value in loaded.items())
 
 
 def test_another_recipe_is_refused_unless_it_begins_anew(trainer):
