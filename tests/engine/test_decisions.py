@@ -13,7 +13,7 @@ from segtrust.selective.policy import Policy
 from segtrust.selective.scoring import Scoring
 from segtrust.selective.structures import StructurePolicies, certify_structures
 from segtrust.selective.targets import Target
-from tests.selective.certified import CASES, policy
+from tests.selective.certified import CASES, MADE, policy
 from tests.tuning_cases import blob, blobs
 
 
@@ -22,7 +22,10 @@ def both():
         {"liver": CASES, "tumour": CASES}, {"liver": [Target(0.2)], "tumour": [Target(0.3)]}
     )
     return StructurePolicies(
-        {name: Policy.from_certificate(each, Scoring("sdc"), structure=name) for name, each in found.items()}
+        {
+            name: Policy.from_certificate(each, Scoring("sdc"), structure=name, made=MADE)
+            for name, each in found.items()
+        }
     )
 
 
