@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from segtrust.engine.decisions import Policies
     from segtrust.engine.outcomes import Row
     from segtrust.engine.scoring import ScoreJob
+    from segtrust.io.cases import DataSet
 
 __all__ = ["USUAL", "HowFlags", "Plan", "names_of", "plan_of"]
 
@@ -30,7 +31,7 @@ class HowFlags:
     """How cases are scored."""
 
     estimators: Annotated[
-        str, typer.Option(help="Names, separated by commas; 'all' for all that need not learn.")
+        str, typer.Option(help="Names, separated by commas; 'all' for all that need no truths.")
     ] = USUAL
     policy: Annotated[
         Path | None, typer.Option(help="Add what this policy decides: accept, defer, no finding.")
@@ -95,22 +96,42 @@ def _policies(path: Path | None, predictor: str) -> Policies:
     return {name: policy.for_predictor(predictor) for name, policy in found.items()}
 
 
-def plan_of(how: HowFlags, read: ReadFlags) -> Plan:
-    """Say what is done with each case; with policies as they were made with."""
+def plan_of(
+    how: HowFlags, read: ReadFlags, *, found: DataSet | None = None, drop_empty: bool = False
+) -> Plan:
+    """Say what is done with each case; with policies as they were made with.
+
+    Parameters
+    ----------
+    how, read
+        What was asked for.
+    found
+        Sets of cases that are judged together; then estimators may learn from each of them without truths.
+    drop_empty
+        Whether cases with an empty truth do not count there.
+    """
+    from segtrust.confidence.registry import get_estimators
     from segtrust.engine.calibration import check_reading, reference_beside
     from segtrust.engine.scoring import ScoreJob
+    from segtrust.engine.unlabelled import SetReader, fit_to_sets
+    from segtrust.io.cases import DataSet
     from segtrust.maps import EmptyPolicy
 
     policies = _policies(how.policy, how.predictor)
     options = _for_policies(read, policies).options()
     if how.policy is not None:
         check_reading(reference_beside(how.policy), asdict(options))
+    scaling = _scaling(how.calibrate_maps, policies)
+    names, unlabelled = _names(how, policies, found)
     job = ScoreJob(
-        _estimators(how, policies),
+        _estimators(names, how.empty, policies),
         options,
-        _scaling(how.calibrate_maps, policies),
+        scaling,
         digest=how.digest.value,
         empty=EmptyPolicy(how.empty),
+        of_sets=fit_to_sets(
+            get_estimators(unlabelled), found or DataSet(), SetReader(options, scaling, drop_empty)
+        ),
     )
     return Plan(job, policies, how.policy)
 
@@ -140,23 +161,33 @@ def names_of(text: str, every: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(each for name in names for each in (every if name == ALL else [name])))
 
 
-def _estimators(how: HowFlags, policies: Policies) -> tuple[ConfidenceEstimator, ...]:
-    """Make the estimators that are asked for, and those of the policies, which win."""
-    from segtrust.confidence.registry import ESTIMATORS, learns
-    from segtrust.engine.decisions import estimator_of
-    from segtrust.selective.scoring import Scoring
+def _names(how: HowFlags, policies: Policies, found: DataSet | None) -> tuple[list[str], list[str]]:
+    """Give the estimators that are asked for: those that are ready, and those that learn from a set first."""
+    from segtrust.confidence.registry import ESTIMATORS, get_estimator, learns
+    from segtrust.engine.unlabelled import UNLABELLED
 
+    needed = {each.scoring.estimator for each in policies.values()}
+    unlabelled = [] if found is None else [name for name in UNLABELLED if name not in needed]
     ready = [name for name in ESTIMATORS if not learns(name)]
-    names = [] if policies and not how.estimators else names_of(how.estimators, ready)
-    asked = {name: estimator_of(Scoring(name, empty=how.empty)) for name in names}
-    needed = {each.scoring.estimator: estimator_of(each.scoring) for each in policies.values()}
-    unfitted = [name for name in asked if name not in {*ready, *needed}]
+    every = [name for name in ESTIMATORS if name in {*ready, *unlabelled}]
+    names = [] if policies and not how.estimators else names_of(how.estimators, every)
+    unfitted = [get_estimator(name).name for name in names if name not in {*every, *needed}]
     if unfitted:
         raise ParameterError(
             f"estimators: {unfitted[0]} learns from cases and has learned nothing here. Give a policy that "
-            f"holds it (--policy), or one of {', '.join(ready)}."
+            f"holds it (--policy), or one of {', '.join(every)}."
         )
-    return tuple({**asked, **needed}.values())
+    return [name for name in names if name not in unlabelled], [name for name in unlabelled if name in names]
+
+
+def _estimators(names: Sequence[str], empty: str, policies: Policies) -> tuple[ConfidenceEstimator, ...]:
+    """Make the estimators that are asked for, and those of the policies, which win."""
+    from segtrust.engine.decisions import estimator_of
+    from segtrust.selective.scoring import Scoring
+
+    needed = {each.scoring.estimator: each.scoring for each in policies.values()}
+    asked = {name: Scoring(name, empty=empty) for name in names}
+    return tuple(estimator_of(each) for each in {**asked, **needed}.values())
 
 
 def _scaling(path: Path | None, policies: Policies) -> Scaling | None:

@@ -138,6 +138,7 @@ def _judge(how: JudgeFlags, scheme: LabelScheme | None) -> Judge:
 
 def score_and_judge(found: DataSet, output: Path, how: JudgeFlags, read: ReadFlags, run: RunFlags) -> Judged:
     """Score and judge the cases of all sets."""
+    from segtrust.engine.judging import with_losses
     from segtrust.engine.score_table import score_cases
 
     if how.loss_column is not None and how.losses is None:
@@ -145,7 +146,7 @@ def score_and_judge(found: DataSet, output: Path, how: JudgeFlags, read: ReadFla
     if read.mask != "threshold":
         _refuse_mixed_masks(found)
     judge = _judge(how, _scheme(read, found))
-    plan = plan_of(how, read)
+    plan = plan_of(how, read, found=found, drop_empty=how.drop_empty_truth)
     with progress_bar("cases", len(found.cases)) as advance:
         table = table_run(output / "scores.parquet", run, advance)
         scored = score_cases(
@@ -155,14 +156,7 @@ def score_and_judge(found: DataSet, output: Path, how: JudgeFlags, read: ReadFla
             finish=lambda rows: plan.decided(judge.judged(rows)),
             more=judge.about,
         )
-    return Judged(_with_lost(scored, judge), plan.after(scored.rows))
-
-
-def _with_lost(scored: Scored, judge: Judge) -> Scored:
-    """List cases without a loss among those that failed."""
-    lost = judge.lost(scored.rows, scored.failures)
-    rows = tuple(row for row in scored.rows if row["loss"] is not None)
-    return replace(scored, rows=rows, failures=(*scored.failures, *lost))
+    return Judged(with_losses(scored, judge), plan.after(scored.rows))
 
 
 def _refuse_void(how: JudgeFlags, files: SetFlags, read: ReadFlags) -> None:
@@ -186,7 +180,7 @@ _OF_TABLES = (
 
 def judge_scores(table: Table, how: JudgeFlags, files: SetFlags, read: ReadFlags) -> Judged:
     """Judge the rows of a table of scores, such as that of an array of jobs, merged."""
-    from segtrust.engine.judging import METRICS, refuse_doubles, refuse_text
+    from segtrust.engine.judging import METRICS, refuse_doubles, refuse_text, with_losses
     from segtrust.engine.score_table import PART, Scored
     from segtrust.io.nnunet import read_scheme
     from segtrust.io.tables import Table
@@ -210,7 +204,7 @@ def judge_scores(table: Table, how: JudgeFlags, files: SetFlags, read: ReadFlags
     rows = tuple({**usual, **row, "set": row.get("set") or FIRST} for row in table.rows)
     judged = rows if has_losses else tuple(judge.judged(rows))
     about = table.about if has_losses else {**table.about, **judge.about}
-    return Judged(_with_lost(Scored(judged, (), 0.0), judge), table=Table.of(judged, about))
+    return Judged(with_losses(Scored(judged, (), 0.0), judge), table=Table.of(judged, about))
 
 
 def find_sets(paths: Sequence[Path], files: SetFlags, how: JudgeFlags) -> DataSet:

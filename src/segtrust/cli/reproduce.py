@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Annotated
 import typer
 
 from segtrust.cli.console import progress_bar
+from segtrust.cli.medical import MEDICAL_EPILOG, cores, medical
 from segtrust.cli.options import with_options
 from segtrust.errors import ParameterError
 
@@ -83,7 +83,7 @@ def synthetic(
 
     settings = Synthetic(images=images, repeats=repeats)
     with progress_bar("experiments", sum(part.weight for part in parts_of(settings))) as advance:
-        results = reproduce_synthetic(out, settings, workers=workers or _cores(), advance=advance)
+        results = reproduce_synthetic(out, settings, workers=workers or cores(), advance=advance)
     for name in ("ideal_model", "perturbed_model"):
         typer.echo(f"{markdown_table(summarise(results.rows(name)), SUMMARY_FORMATS)}\n")
     typer.echo(f"Tables and figures are in {out.resolve()}.")
@@ -111,7 +111,7 @@ def synthetic_beyond(
     few = Beyond(sizes=(10, 100, 10_000), images=(100, 100, 10), draws=(50, 50, 50), repeats=2)
     settings = few if quick else Beyond()
     with progress_bar("studies", sum(part.weight for part in parts_of(settings))) as advance:
-        reproduce_beyond(out, settings, workers=workers or _cores(), advance=advance)
+        reproduce_beyond(out, settings, workers=workers or cores(), advance=advance)
     for name in studies_of(settings):
         table = (out / "tables" / f"{name}.md").read_text(encoding="utf-8")
         typer.echo(f"{name}\n\n{table}")
@@ -164,7 +164,7 @@ def tuning(
     left_out = len(pairs_in([*data, *(elsewhere or ())], predictions)) - len(cases) - len(others)
     run = TuningRun(cases, others, splits.repeats, splits.seed, left_out)
     with progress_bar("cases and splits", run.steps) as advance:
-        summary = reproduce_tuning(out, run, workers=workers or _cores(), advance=advance)
+        summary = reproduce_tuning(out, run, workers=workers or cores(), advance=advance)
     for name, table in tables_of(summary).items():
         typer.echo(f"{name}\n\n{table}\n")
     if left_out:
@@ -172,5 +172,4 @@ def tuning(
     typer.echo(f"Tables and figures are in {out.resolve()}.")
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+reproduce_app.command("medical", epilog=MEDICAL_EPILOG)(medical)

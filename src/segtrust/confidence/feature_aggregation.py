@@ -138,11 +138,11 @@ class FeatureAggregation(LearningEstimator):
 
         The threshold is chosen in the first pass, so that features are extracted at it alone in the second.
         """
-        first = [(error_overlaps(case), loss_of(case, self.empty), case.id) for case in self._each(cases)]
+        first = [(self._overlaps(case), loss_of(case, self.empty), case.id) for case in self._each(cases)]
         if not first:
             raise EmptyArrayError(f"{self.name}: expected at least one case to learn from, got none.")
         overlaps, losses, ids = zip(*first, strict=True)
-        tau = _best_tau(overlaps)
+        tau = self._choose(overlaps)
         rows = [self._features_at(case, tau) for case in self._each(cases)]
         if len(rows) != len(losses):
             raise EmptyArrayError(
@@ -152,6 +152,14 @@ class FeatureAggregation(LearningEstimator):
         dimensions = [len(prediction_of(case).shape) for case in cases]
         fitted = self._grown(tau, rows, [max(2, each) for each in dimensions], np.array(losses))
         return replace(fitted, used_ids=frozenset(ids) - {""})
+
+    def _overlaps(self, case: Case) -> Any:
+        """Say how well each threshold finds the errors of a case."""
+        return error_overlaps(case)
+
+    def _choose(self, overlaps: Sequence[Any]) -> float:
+        """Choose the threshold, of what `_overlaps` says of each case."""
+        return TAUS[int(np.argmax(np.mean(overlaps, axis=0)))]
 
     def _features_at(self, case: Case, tau: float) -> Any:
         summary = summary_of(case, self.needs)
@@ -177,7 +185,7 @@ class FeatureAggregation(LearningEstimator):
             "ndim": np.int64(_flat_ndim(summary.entropies)),
         }
         if isinstance(case, Case) and case.truth is not None:
-            found["overlaps"] = error_overlaps(case)
+            found["overlaps"] = self._overlaps(case)
         return found
 
     def fit_observations(self, observations: Sequence[Observation], losses: Any) -> Self:
@@ -185,7 +193,7 @@ class FeatureAggregation(LearningEstimator):
         checked = self._checked(observations, losses)
         if any("overlaps" not in each for each in observations):
             raise CaseLengthError(f"{self.name}: expected observations of cases with a truth.")
-        tau = _best_tau([each["overlaps"] for each in observations])
+        tau = self._choose([each["overlaps"] for each in observations])
         return self._grown(tau, *self._rows_at(tau, observations), checked)
 
     def _rows_at(self, tau: float, observations: Sequence[Observation]) -> tuple[list[Any], list[int]]:
@@ -242,10 +250,6 @@ def error_overlaps(case: Case) -> Any:
 def _above(counts: Any) -> Any:
     """Pixels above each threshold, of the numbers above exactly so many of them."""
     return np.cumsum(counts[::-1])[::-1][1:]
-
-
-def _best_tau(overlaps: Sequence[Any]) -> float:
-    return TAUS[int(np.argmax(np.mean(overlaps, axis=0)))]
 
 
 def _flat_ndim(entropies: Any) -> int:

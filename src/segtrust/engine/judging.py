@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 from segtrust.engine.outcomes import Failure, Row
+from segtrust.engine.score_table import Scored
 from segtrust.errors import WrongContentError
 from segtrust.io.losses import Losses, as_loss, is_dice, read_losses
 from segtrust.io.structures import LabelScheme
 from segtrust.io.tables import Table
 
-__all__ = ["DICE", "METRICS", "Judge", "loss_name", "refuse_doubles", "refuse_text"]
+__all__ = ["DICE", "METRICS", "Judge", "loss_name", "refuse_doubles", "refuse_text", "with_losses"]
 
 DICE = "dice"
 METRICS = (DICE, "iou")
@@ -80,6 +81,13 @@ class Judge:
             for row in rows
             if row["loss"] is None and row["case"] not in known
         ]
+
+
+def with_losses(scored: Scored, judge: Judge) -> Scored:
+    """List cases without a loss among those that failed, and leave out their rows."""
+    lost = judge.lost(scored.rows, scored.failures)
+    rows = tuple(row for row in scored.rows if row["loss"] is not None)
+    return replace(scored, rows=rows, failures=(*scored.failures, *lost))
 
 
 def loss_name(table: Table, column: str) -> str | None:

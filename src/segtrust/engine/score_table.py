@@ -214,6 +214,7 @@ def settings_of(job: ScoreJob) -> dict[str, Any]:
     settings: Mapping[str, Any] = {
         "segtrust": __version__,
         "estimators": {each.name: parameters_of(each) for each in job.estimators},
+        **_of_sets(job),
         "read": read,
         "scaling": None if job.scaling is None else job.scaling.to_dict(),
         "with_truth": job.with_truth,
@@ -221,3 +222,12 @@ def settings_of(job: ScoreJob) -> dict[str, Any]:
         "empty": str(job.empty),
     }
     return dict(plain(settings, "settings"))
+
+
+def _of_sets(job: ScoreJob) -> dict[str, Any]:
+    """Say what was learned from each set; nothing where nothing was."""
+    found = [
+        {"set": name, "structure": structure, **{each.name: parameters_of(each) for each in estimators}}
+        for (name, structure), estimators in job.of_sets.items()
+    ]
+    return {"of sets": found} if found else {}

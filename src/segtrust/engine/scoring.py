@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,8 +25,10 @@ from segtrust.kernels.tiles import is_chunked, read_tile, tiles_of
 from segtrust.maps import EmptyPolicy, Prediction
 from segtrust.risks import Overlap, overlap
 
-__all__ = ["ScoreJob"]
+__all__ = ["OfSets", "ScoreJob"]
 
+OfSets = Mapping[tuple[str, str], tuple[ConfidenceEstimator, ...]]
+"""Estimators by set and structure."""
 _ROUNDING = 1e-6
 
 
@@ -47,6 +50,8 @@ class ScoreJob:
         Fingerprint of the map's file.
     empty
         What an empty mask is worth in the Dice.
+    of_sets
+        More estimators, which have learned from a set and score its cases alone.
     """
 
     estimators: tuple[ConfidenceEstimator, ...]
@@ -55,6 +60,7 @@ class ScoreJob:
     with_truth: bool = True
     digest: Digest = "quick"
     empty: EmptyPolicy = EmptyPolicy.PAPER
+    of_sets: OfSets = field(default_factory=dict)
 
     def __call__(self, files: CaseFiles) -> Outcome:
         """Score a case."""
@@ -86,7 +92,7 @@ class ScoreJob:
             threshold=prediction.threshold,
             source=str(files.probabilities),
         )
-        found = assess_map(source, self.estimators)
+        found = assess_map(source, (*self.estimators, *self.of_sets.get((files.set, loaded.structure), ())))
         bounds = found.bounds
         row = {
             "case": files.id,
@@ -105,19 +111,19 @@ class ScoreJob:
             "spacing_mm": "×".join(f"{each:g}" for each in prediction.spacing_mm or ()),
             "file": str(files.probabilities),
         }
-        return row | ({} if loaded.truth is None else self._overlaps(loaded))
+        return row | ({} if loaded.truth is None else self._overlaps(prediction, loaded.truth))
 
     def _calibrated(self, prediction: Prediction) -> Prediction:
         return prediction if self.scaling is None else self.scaling.calibrate(prediction)
 
-    def _overlaps(self, loaded: LoadedCase) -> Row:
+    def _overlaps(self, prediction: Prediction, truth: Any) -> Row:
         """Compare the mask that was scored with the truth."""
-        found = _overlap(loaded.prediction, loaded.truth)
+        found = _overlap(prediction, truth)
         truth_pixels = found.true_positives + found.false_negatives
         return {
             "dice": float(found.tversky(0.5, 0.5, self.empty)),
             "iou": float(found.tversky(1.0, 1.0, self.empty)),
-            "truth_ratio": truth_pixels / math.prod(loaded.truth.shape),
+            "truth_ratio": truth_pixels / math.prod(truth.shape),
         }
 
 

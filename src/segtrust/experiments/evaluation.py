@@ -22,6 +22,7 @@ __all__ = [
     "EvaluatedSet",
     "Evaluation",
     "evaluate_rows",
+    "evaluate_sets",
     "evaluated_sets",
     "over_structures",
 ]
@@ -124,8 +125,12 @@ def evaluate_rows(sets: Mapping[str, Sequence[Row]], how: Evaluation) -> dict[st
         ``"coverages"`` (the largest coverage at the risk of the first set), ``"comparisons"`` (paired) and
         ``"bounds"`` (how far SDC and IDC can be apart).
     """
-    found = evaluated_sets(sets, how)
-    first = {each.structure: each.full_risk for each in found if each.name == next(iter(sets))}
+    return evaluate_sets(evaluated_sets(sets, how), how)
+
+
+def evaluate_sets(found: Sequence[EvaluatedSet], how: Evaluation) -> dict[str, list[Row]]:
+    """Give the tables of sets that are sorted already, see `evaluate_rows`."""
+    first = {each.structure: each.full_risk for each in found if each.name == found[0].name}
     return {
         "sets": [_about(each) for each in found],
         "areas": [row for each in found for row in _areas(each, how)],

@@ -18,8 +18,10 @@ from segtrust.errors import DamagedFileError, WrongContentError
 from segtrust.io.places import Place
 from segtrust.io.volumes import Volume
 
-__all__ = ["is_pickle", "open_unpickled", "unpickled"]
+__all__ = ["LISTED", "is_pickle", "open_unpickled", "unpickled"]
 
+LISTED = "listed"
+"""What the arrays are called of a pickle that is a mere list of them."""
 _ENDINGS = (".pkl", ".pickle")
 
 
@@ -33,7 +35,7 @@ def unpickled(path: Path) -> Mapping[str, Any]:
     return _loaded(path, path.stat().st_mtime_ns)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)  # maps and truths may be two files, which are read in turns
 def _loaded(path: Path, changed: int) -> Mapping[str, Any]:
     try:
         if is_pickle(path):
@@ -45,6 +47,8 @@ def _loaded(path: Path, changed: int) -> Mapping[str, Any]:
         raise DamagedFileError(
             f"{path}: expected a pickle, got one that cannot be read ({error!r})."
         ) from None
+    if isinstance(found, list):
+        return {LISTED: found}
     if not isinstance(found, Mapping):
         raise WrongContentError(
             f"{path}: expected arrays by name, such as p_hat, got {type(found).__name__}."

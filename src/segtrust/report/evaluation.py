@@ -10,15 +10,16 @@ from segtrust.experiments.evaluation import (
     REFERENCES,
     EvaluatedSet,
     Evaluation,
-    evaluate_rows,
+    evaluate_sets,
     evaluated_sets,
 )
 from segtrust.report.figures import new_axes, save_figure
+from segtrust.report.runs import RESULTS
 from segtrust.report.styles import style_of
 from segtrust.report.tables import markdown_table, write_csv
 from segtrust.saved import replacing
 
-__all__ = ["draw_curves", "tables_for_people", "write_evaluation"]
+__all__ = ["draw_curves", "draw_panel", "tables_for_people", "write_evaluated", "write_evaluation"]
 
 Row = dict[str, Any]
 Tables = Mapping[str, Sequence[Row]]
@@ -26,19 +27,26 @@ Tables = Mapping[str, Sequence[Row]]
 
 def write_evaluation(out: Path, sets: Mapping[str, Sequence[Row]], how: Evaluation) -> Tables:
     """Judge the rows of each set; write tables, figures and a short report into a folder; give the tables."""
-    tables = evaluate_rows(sets, how)
+    found = evaluated_sets(sets, how)
+    tables = evaluate_sets(found, how)
+    write_evaluated(out, found, tables, how)
+    return tables
+
+
+def write_evaluated(out: Path, found: Sequence[EvaluatedSet], tables: Tables, how: Evaluation) -> None:
+    """Write the tables of an evaluation, its figures and a short report into a folder."""
+    for name in RESULTS:
+        (out / name).mkdir(parents=True, exist_ok=True)
     for name, rows in tables.items():
         if rows:
             write_csv(out / "tables" / f"{name}.csv", rows)
     shown = tables_for_people(tables)
     for name, text in shown.items():
         _write_text(out / "tables" / f"{name}.md", text)
-    found = evaluated_sets(sets, how)
     for structure in dict.fromkeys(each.structure for each in found):
         chosen = [each for each in found if each.structure == structure]
         save_figure(draw_curves(chosen), out / "figures" / f"risk_coverage{_suffix(structure, found)}")
     _write_text(out / "report.md", _report(shown, how))
-    return tables
 
 
 def _suffix(structure: str, found: Sequence[EvaluatedSet]) -> str:
@@ -106,25 +114,37 @@ def _report(shown: Mapping[str, str], how: Evaluation) -> str:
 
 
 def draw_curves(found: Sequence[EvaluatedSet]) -> Any:
-    """Draw the risk-coverage curves of one structure, a panel for each set.
-
-    The risk of all cases of the first set is a line in every panel, and a circle shows how far each curve of
-    the others stays below it.
-    """
+    """Draw the risk-coverage curves of one structure, a panel for each set, see `draw_panel`."""
     figure, axes = new_axes(1, len(found), width=2.9 * len(found) + 0.9, height=2.7)
-    target = found[0].full_risk
     for ax, each in zip(axes[0], found, strict=True):
-        for number, (name, curve) in enumerate(each.curves.items()):
-            style = style_of(name)  # the first on top, where lines coincide
-            ax.plot(curve.coverages, curve.risks, **style.line(), zorder=3.0 - number / 100)
-            met = curve.coverage_at_risk(target)
-            if each is not found[0] and met and name not in REFERENCES:
-                ax.plot(met, target, marker="o", markersize=5, mfc="none", color=style.colour)
-        ax.axhline(target, color="black", linewidth=0.7, linestyle=":")
-        ax.set(xlabel="coverage", title=f"{each.name} (n = {len(each.rows)})", xlim=(0.0, 1.0))
-        ax.title.set_size(9)
-        ax.set_ylim(bottom=0.0)
+        draw_panel(ax, each, found[0].full_risk, with_circles=each is not found[0])
+        ax.set_title(f"{each.name} (n = {len(each.rows)})", fontsize=9)
     axes[0, 0].set_ylabel("selective risk")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=8, handlelength=2.6)
     return figure
+
+
+def draw_panel(ax: Any, found: EvaluatedSet, target: float, *, with_circles: bool) -> None:
+    """Draw the risk-coverage curves of a set.
+
+    Parameters
+    ----------
+    ax
+        Where to draw.
+    found
+        The set.
+    target
+        A risk that is drawn as a line, such as that of all cases in distribution.
+    with_circles
+        Whether a circle shows how far each curve stays below it.
+    """
+    for number, (name, curve) in enumerate(found.curves.items()):
+        style = style_of(name)  # the first on top, where lines coincide
+        ax.plot(curve.coverages, curve.risks, **style.line(), zorder=3.0 - number / 100)
+        met = curve.coverage_at_risk(target)
+        if with_circles and met and name not in REFERENCES:
+            ax.plot(met, target, marker="o", markersize=5, mfc="none", color=style.colour)
+    ax.axhline(target, color="black", linewidth=0.7, linestyle=":")
+    ax.set(xlabel="coverage", xlim=(0.0, 1.0))
+    ax.set_ylim(bottom=0.0)

@@ -27,7 +27,7 @@ from segtrust.report.styles import style_of
 from segtrust.report.tables import markdown_table, write_csv
 from segtrust.saved import replacing
 
-__all__ = ["TUNED", "TuningRun", "draw_tuning", "reproduce_tuning", "tuning_table"]
+__all__ = ["TUNED", "TuningRun", "draw_tuning", "draw_tuning_panel", "reproduce_tuning", "tuning_table"]
 
 Row = dict[str, Any]
 
@@ -192,27 +192,45 @@ _SCALES = {"aurc": 1.0, "coverage": 100.0}
 
 
 def draw_tuning(summary: Sequence[Row], tested: str, value: str) -> Any:
-    """Draw means against the size of the tuning set, shaded by one standard deviation.
-
-    Oracle and random are lines without a shade.
-    """
+    """Draw the tuning curves of a set of test cases, see `draw_tuning_panel`."""
     figure, axes = new_axes(1, 1, width=5.2, height=3.2)
-    ax = axes[0, 0]
-    chosen = [row for row in summary if row["set"] == tested]
-    for name in dict.fromkeys(row["estimator"] for row in chosen):
-        points = sorted((row for row in chosen if row["estimator"] == name), key=lambda row: int(row["size"]))
-        _draw_line(ax, name, points, value)
-    sizes = sorted({row["size"] for row in chosen})
-    ax.set_xscale("log")
-    ax.set_xticks(sizes, [str(size) for size in sizes], minor=False, fontsize=7)
-    ax.set_xticks([], minor=True)
-    ax.set(xlabel="tuning cases", ylabel=_LABELS[value])
-    ax.set_ylim(bottom=0.0)
+    draw_tuning_panel(axes[0, 0], [row for row in summary if row["set"] == tested], value)
+    axes[0, 0].set_ylabel(_LABELS[value])
     figure.legend(loc="outside right center", frameon=False, fontsize=8, handlelength=2.6)
     return figure
 
 
-def _draw_line(ax: Any, name: str, points: Sequence[Row], value: str) -> None:
+def draw_tuning_panel(
+    ax: Any, rows: Sequence[Mapping[str, Any]], value: str, *, most_ticks: int = 16
+) -> None:
+    """Draw means against the size of the tuning set, shaded by one standard deviation.
+
+    Oracle and random are lines without a shade.
+
+    Parameters
+    ----------
+    ax
+        Where to draw.
+    rows
+        Of `segtrust.experiments.tuning.summarise_tuning`, of one set.
+    value
+        ``"aurc"``, or ``"coverage"`` in percent.
+    most_ticks
+        Sizes that are written below the axis.
+    """
+    for name in dict.fromkeys(row["estimator"] for row in rows):
+        points = sorted((row for row in rows if row["estimator"] == name), key=lambda row: int(row["size"]))
+        _draw_line(ax, name, points, value)
+    sizes = sorted({row["size"] for row in rows})
+    shown = [sizes[i] for i in np.unique(np.linspace(0, len(sizes) - 1, most_ticks).round().astype(int))]
+    ax.set_xscale("log")
+    ax.set_xticks(shown, [str(size) for size in shown], minor=False, fontsize=7)
+    ax.set_xticks([], minor=True)
+    ax.set_xlabel("tuning cases")
+    ax.set_ylim(bottom=0.0)
+
+
+def _draw_line(ax: Any, name: str, points: Sequence[Mapping[str, Any]], value: str) -> None:
     style = style_of(name)
     x = [row["size"] for row in points]
     pair = (np.array([row[key] for row in points], np.float64) for key in (value, f"{value}_std"))

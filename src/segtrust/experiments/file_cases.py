@@ -1,0 +1,59 @@
+"""Cases that are loaded from their files whenever they are needed, by any process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from segtrust.errors import WrongContentError
+from segtrust.io.cases import CaseFiles
+from segtrust.io.loading import ReadOptions, load_case
+from segtrust.io.stamps import stamps_of
+from segtrust.maps import Case, Prediction
+
+__all__ = ["FileCase"]
+
+
+@dataclass(frozen=True)
+class FileCase:
+    """One structure of a case, with its truth; called, it is loaded.
+
+    Attributes
+    ----------
+    files
+        Of the case.
+    options
+        How they are read.
+    structure
+        Which of its structures.
+    recalibration
+        Applied to the map, such as a `segtrust.calibration.Scaling`; ``None`` for none.
+    """
+
+    files: CaseFiles
+    options: ReadOptions
+    structure: str
+    recalibration: Any = None
+
+    def __call__(self) -> Case:
+        """Load the case."""
+        for loaded in load_case(self.files, self.options):
+            if loaded.structure == self.structure:
+                return Case(self._calibrated(loaded.prediction), loaded.truth)
+        raise WrongContentError(
+            f"{self.files.probabilities}: expected the structure {self.structure!r}, got no such structure."
+        )
+
+    def _calibrated(self, prediction: Prediction) -> Prediction:
+        named = replace(prediction, id=self.files.id)
+        return named if self.recalibration is None else self.recalibration.calibrate(named)
+
+    @property
+    def fingerprint(self) -> list[Any]:
+        """Where the files are, how large and how old, and how they are read: what results depend on."""
+        return [
+            stamps_of([self.files])[self.files.id],
+            repr(self.options),
+            self.structure,
+            repr(self.recalibration),
+        ]

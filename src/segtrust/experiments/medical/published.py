@@ -1,0 +1,148 @@
+"""What the authors' notebooks do otherwise than the paper says, for those who compare numbers with theirs.
+
+None of it is used unless it is asked for (``--as-published``). Maps are in bits where theirs are in natural
+units, which changes no ranking.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from segtrust.confidence.base import ConfidenceEstimator, summary_of
+from segtrust.confidence.entropy import MedianMinMax
+from segtrust.confidence.feature_aggregation import (
+    TAUS,
+    FeatureAggregation,
+    SoftDiceFeatureAggregation,
+)
+from segtrust.confidence.learning import mask_and_truth
+from segtrust.confidence.summary import Needs, Summary
+from segtrust.errors import EmptyArrayError, NotFittedError
+from segtrust.kernels.device import on_host
+from segtrust.maps import Case, Prediction, prediction_of
+
+__all__ = [
+    "DEVIATIONS",
+    "PublishedFeatureAggregation",
+    "PublishedMedianMinMax",
+    "PublishedSoftDiceFeatureAggregation",
+    "PublishedThresholdLevel",
+    "Stretched",
+]
+
+DEVIATIONS = {
+    "tla": "TLA: one threshold for each image, and the sum above it divided by all of its pixels",
+    "aef": "AEF, AEF+SDC: the threshold at which uncertain pixels look least like the errors",
+    "mmmc": "MMMC: maps without any uncertainty, 0/0, are ranked first",
+    "stretched": "maps stretched to [0, 1] image by image",
+}
+"""What is different, by name."""
+_STRETCH = 1e-8
+
+
+@dataclass(frozen=True)
+class PublishedThresholdLevel(ConfidenceEstimator):
+    """Minus the entropies above a threshold of each image's own, added up and divided by all its pixels.
+
+    Attributes
+    ----------
+    alpha
+        Mean share of foreground in the masks of the set; the threshold is the (1 - alpha) quantile of the
+        image. ``None`` until it is learned by `fit`.
+    """
+
+    alpha: float | None = None
+    used_ids: frozenset[str] = field(default=frozenset(), repr=False, compare=False, kw_only=True)
+
+    name = "tla"
+    label = "TLA"
+
+    @property
+    def needs(self) -> Needs:
+        """Counts; the entropy map is a pass of its own."""
+        return Needs(counts=True)
+
+    def read(self, summary: Summary) -> float:
+        """Confidence from the entropy map."""
+        if self.alpha is None:
+            raise NotFittedError("tla: the share of foreground is not known yet. Call fit(cases).")
+        entropies = summary.entropies
+        tau = float(np.quantile(entropies, 1.0 - self.alpha))
+        return -float(entropies[entropies > tau].sum()) / int(entropies.size)
+
+    def fit(self, cases: Collection[Case | Prediction]) -> Self:  # type: ignore[override]
+        """Learn the share of foreground from unlabelled cases."""
+        shares = [counts.k / counts.n for counts in (summary_of(each, self.needs).counts for each in cases)]
+        if not shares:
+            raise EmptyArrayError("tla: expected at least one case to learn from, got none.")
+        return type(self)(math.fsum(shares) / len(shares))
+
+
+@dataclass(frozen=True)
+class PublishedMedianMinMax(MedianMinMax):
+    """MMMC with what NaN does in a sort that is turned round: maps without uncertainty come first."""
+
+    def read(self, summary: Summary) -> Any:
+        """Confidence as usual, which is at most 0; 1 where it is 0/0."""
+        highest = summary.uncertainty(self.needs.uncertainty).highest  # type: ignore[arg-type]
+        return 1.0 if highest == 0.0 else super().read(summary)
+
+
+class _LeastAlike(FeatureAggregation):
+    """Chooses the threshold by the smallest overlap; one that is 0/0 for any case is smaller than all."""
+
+    @property
+    def observer(self) -> str:
+        """Say what `observe` gives."""
+        return f"{super().observer}, as published"
+
+    def _overlaps(self, case: Case) -> Any:
+        mask, truth = mask_and_truth(case)
+        errors = (mask != truth).reshape(-1)
+        entropies = summary_of(case, Needs()).entropies.reshape(-1)
+        wrong = int(np.count_nonzero(errors))
+        return np.array([_overlap(entropies >= tau, errors, wrong) for tau in TAUS])
+
+    def _choose(self, overlaps: Sequence[Any]) -> float:
+        return TAUS[int(np.argmin(np.mean(overlaps, axis=0)))]  # of NaN the first, as NumPy has it
+
+
+def _overlap(uncertain: Any, errors: Any, wrong: int) -> float:
+    total = int(np.count_nonzero(uncertain)) + wrong
+    return math.nan if total == 0 else 2.0 * int(np.count_nonzero(uncertain & errors)) / total
+
+
+@dataclass(frozen=True)
+class PublishedFeatureAggregation(_LeastAlike):
+    """AEF with the threshold at which the uncertain pixels look least like the errors."""
+
+
+@dataclass(frozen=True)
+class PublishedSoftDiceFeatureAggregation(_LeastAlike, SoftDiceFeatureAggregation):
+    """AEF+SDC with that threshold."""
+
+
+@dataclass(frozen=True)
+class Stretched:
+    """Stretches each map to [0, 1], as Polyp-PVT's authors did before they saved theirs."""
+
+    def calibrate(self, prediction: Prediction) -> Prediction:
+        """Give the stretched map; where no mask was delivered it is cut anew."""
+        p = np.asarray(on_host(prediction_of(prediction).probabilities))
+        levels = p.astype(np.float64)
+        low, high = float(levels.min()), float(levels.max())
+        return replace(prediction, probabilities=(levels - low) / (high - low + _STRETCH * _scale(p)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Say what it is."""
+        return {"name": "stretched"}
+
+
+def _scale(p: Any) -> float:
+    """Give what stands for a probability of 1."""
+    return 1.0 if p.dtype.kind in "fb" else float(np.iinfo(p.dtype).max)

@@ -1,0 +1,197 @@
+"""Where the maps of tasks are: what `segtrust tasks` wrote, folders of sets, or the authors' own archives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from segtrust.errors import PairingError
+from segtrust.io.cases import CaseFiles, DataSet
+from segtrust.io.datasets import find_cases, without_doubles
+from segtrust.io.pairing import only_with_truth
+from segtrust.io.places import Place
+from segtrust.io.search import Search
+from segtrust.io.untrusted import LISTED, unpickled
+from segtrust.tasks.registry import NAMES, get_task
+
+__all__ = ["ID", "OOD", "PAPER_TASKS", "FoundTasks", "TaskMaps", "find_tasks"]
+
+ID, OOD = "ID", "OOD"
+"""Names of the two sets of a task; all sets of other distributions are one, as in the paper."""
+
+PAPER_TASKS = {
+    "brain-tumor": "Brain tumor",
+    "breast-cancer": "Breast cancer",
+    "skin-cancer": "Skin cancer",
+    "mswml": "MSWML",
+    "optic-cup": "Optic cup",
+    "polyp": "Polyp",
+}
+"""The six tasks of the paper, with their titles in its tables."""
+
+_TITLES = {**PAPER_TASKS, "optic-disc": "Optic disc", "nuclei": "Nuclei", "skin": "Skin cut-outs"}
+_ARCHIVES = {
+    "brain-tumor": ("brats", "brats2020"),
+    "breast-cancer": ("busi",),
+    "skin-cancer": ("isic", "isic2018"),
+    "optic-cup": ("optic_cup", "refuge"),
+    "polyp": ("polyp-pvt", "polyp_pvt"),
+}
+"""Names that the authors gave to archives of maps; ``_ood`` is added for the other set."""
+_LISTS = {ID: "eval_in", OOD: "dev_out"}
+"""Names of the authors' lists of volumes, of MSWML alone."""
+_WHERE = (
+    "expected {name}/predictions/id.csv, as `segtrust tasks` writes it, {name}/id.csv, folders {name}/id and "
+    "{name}/ood, or {name}.npz"
+)
+
+
+@dataclass(frozen=True)
+class TaskMaps:
+    """The cases of a task.
+
+    Attributes
+    ----------
+    name, title
+        In files, and in tables.
+    threshold
+        At which maps are cut where no mask was delivered.
+    cases
+        Of both sets, each with the name of its set.
+    """
+
+    name: str
+    title: str
+    threshold: float
+    cases: DataSet
+
+    @property
+    def sets(self) -> list[str]:
+        """The sets that there are."""
+        return [name for name in (ID, OOD) if any(case.set == name for case in self.cases.cases)]
+
+
+@dataclass(frozen=True)
+class FoundTasks:
+    """Tasks whose maps are there, and why others are not, by name."""
+
+    tasks: tuple[TaskMaps, ...]
+    absent: Mapping[str, str]
+
+
+def find_tasks(data: Path, names: Sequence[str] = (), *, allow_pickle: bool = False) -> FoundTasks:
+    """Find the maps of tasks in a folder.
+
+    Parameters
+    ----------
+    data
+        Holds a folder or an archive for each task.
+    names
+        Tasks that are wanted; where none are given, the paper's and whatever else is there.
+    allow_pickle
+        Load pickles, and with them any code that their author put in.
+    """
+    if not data.is_dir():
+        raise PairingError(f"{data}: expected a folder with maps of tasks, got no folder of this name.")
+    wanted = tuple(dict.fromkeys(names)) or (*PAPER_TASKS, *_others(data))
+    found, absent = [], {}
+    for name in wanted:
+        sets = _sets(data, name, Search(allow_pickle=allow_pickle))
+        if ID in sets:
+            found.append(TaskMaps(name, _title(name), _threshold(name), _together(sets)))
+        else:
+            absent[name] = _WHERE.format(name=name)
+    if not found:
+        raise PairingError(
+            f"{data}: expected the maps of at least one task, got none: {_WHERE.format(name='TASK')}."
+        )
+    return FoundTasks(tuple(found), absent)
+
+
+def _others(data: Path) -> Iterator[str]:
+    """Give the folders of tasks that are not the paper's."""
+    for folder in sorted(data.iterdir()):
+        if folder.is_dir() and folder.name not in PAPER_TASKS and any(_places(folder)):
+            yield folder.name
+
+
+def _title(name: str) -> str:
+    return _TITLES.get(name, name.replace("-", " ").replace("_", " ").capitalize())
+
+
+def _threshold(name: str) -> float:
+    return get_task(name).threshold if name in NAMES else 0.5
+
+
+def _together(sets: Mapping[str, DataSet]) -> DataSet:
+    """Take the sets of a task together; names of cases begin with that of a set other than the first."""
+    named = [
+        replace(
+            (only := only_with_truth(found if name == ID else found.below(name))),
+            cases=tuple(replace(case, set=name) for case in only.cases),
+        )
+        for name, found in sets.items()
+    ]
+    return without_doubles(sum(named, DataSet()))
+
+
+def _sets(data: Path, name: str, search: Search) -> dict[str, DataSet]:
+    """Give the sets of a task in the first form in which they are there."""
+    places = _places(data / name) or _archives(data, name)
+    if places:
+        return {key: find_cases(paths, search) for key, paths in places.items()}
+    return _lists(data / name) if search.allow_pickle else {}
+
+
+def _places(folder: Path) -> dict[str, list[Path]]:
+    """Find manifests, or else folders, of the two sets."""
+    for place in (folder / "predictions", folder):
+        if (place / "id.csv").is_file():
+            return _without_empty({ID: [place / "id.csv"], OOD: sorted(place.glob("ood*.csv"))})
+        if (place / "id").is_dir():
+            others = [path for path in sorted(place.glob("ood*")) if path.is_dir()]
+            return _without_empty({ID: [place / "id"], OOD: others})
+    return {}
+
+
+def _archives(data: Path, name: str) -> dict[str, list[Path]]:
+    names = (name, name.replace("-", "_"), *_ARCHIVES.get(name, ()))
+    found = {
+        key: [path for each in names if (path := data / f"{each}{ending}.npz").is_file()][:1]
+        for key, ending in ((ID, ""), (OOD, "_ood"))
+    }
+    return _without_empty(found)
+
+
+def _without_empty(places: Mapping[str, list[Path]]) -> dict[str, list[Path]]:
+    return {key: paths for key, paths in places.items() if paths}
+
+
+def _lists(folder: Path) -> dict[str, DataSet]:
+    """Give the volumes of the authors' pickled lists, of maps and of truths."""
+    found = {}
+    for key, name in _LISTS.items():
+        files = [folder / f"{name}_{kind}.pkl" for kind in ("predictions", "gt")]
+        if all(path.is_file() for path in files):
+            found[key] = _paired_lists(name, *files)
+    return found
+
+
+def _paired_lists(name: str, maps: Path, truths: Path) -> DataSet:
+    lengths = [len(unpickled(path).get(LISTED, ())) for path in (maps, truths)]
+    if lengths[0] != lengths[1] or not lengths[0]:
+        raise PairingError(
+            f"{maps}: expected a list of volumes, and as many truths in {truths.name}, got {lengths[0]} and "
+            f"{lengths[1]}."
+        )
+    return DataSet(
+        tuple(
+            CaseFiles(
+                f"{name}[{i}]",
+                Place(maps, LISTED, i, is_trusted=True),
+                truth=Place(truths, LISTED, i, is_trusted=True),
+            )
+            for i in range(lengths[0])
+        )
+    )

@@ -1,0 +1,89 @@
+"""The numbers of the paper's Tables 2 to 5, for any tasks: tidy rows with the paper's values beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from segtrust.experiments.evaluation import REFERENCES
+from segtrust.experiments.medical.paper import paper_value
+from segtrust.experiments.medical.sources import OOD
+from segtrust.experiments.medical.study import TaskResult
+from segtrust.experiments.tuned_sets import summarise_sets
+
+__all__ = ["medical_tables"]
+
+Row = dict[str, Any]
+
+
+def medical_tables(results: Sequence[TaskResult]) -> dict[str, list[Row]]:
+    """Give the tables by name.
+
+    Returns
+    -------
+    dict
+        ``"sets"`` (Table 2), ``"bounds"`` (Table 3), ``"areas"`` (Table 4), ``"coverages"`` (Table 5, of sets
+        out of distribution), ``"comparisons"`` (paired tests), ``"tuning"`` (means over splits at each size).
+        Rows have ``paper`` and ``difference`` where the paper has such a number.
+    """
+    found: dict[str, list[Row]] = {
+        name: [] for name in ("sets", "bounds", "areas", "coverages", "comparisons", "tuning")
+    }
+    for result in results:
+        for name, rows in _tables_of(result).items():
+            found[name] += [{"task": result.task.name, **row} for row in rows]
+    return found
+
+
+def _tables_of(result: TaskResult) -> dict[str, list[Row]]:
+    plain = result.tables
+    tuning = summarise_sets(result.tuning)
+    name = result.task.name
+    return {
+        "sets": [_with_paper(row, name, "cases", "foreground_ratio") for row in plain["sets"]],
+        "bounds": [_with_paper(row, name, "max_epsilon", "mean_epsilon") for row in plain["bounds"]],
+        "areas": [*_areas(plain["areas"], name), *_tuned(tuning, name, "aurc")],
+        "coverages": [
+            *(_of_estimator(row, name, "coverage") for row in plain["coverages"] if row["set"] == OOD),
+            *(row for row in _tuned(tuning, name, "coverage") if row["set"] == OOD),
+        ],
+        "comparisons": list(plain["comparisons"]),
+        "tuning": tuning,
+    }
+
+
+def _with_paper(row: Row, task: str, *quantities: str) -> Row:
+    """Set the paper's numbers beside ours."""
+    paper = {name: paper_value(name, task, row["set"]) for name in quantities}
+    told = {f"paper_{name}": None if each is None else each.value for name, each in paper.items()}
+    return {**row, **told}
+
+
+def _areas(rows: Sequence[Row], task: str) -> Iterator[Row]:
+    for row in rows:
+        yield _of_estimator(row, task, "aurc")
+
+
+def _of_estimator(row: Row, task: str, quantity: str) -> Row:
+    """Give what a table says of an estimator that was not tuned."""
+    kept = {name: row.get(name) for name in ("set", "structure", "estimator")}
+    told = {"share": None, quantity: row[quantity], "std": None, "low": row["low"], "high": row["high"]}
+    return {**kept, **told, **_beside(row, task, quantity, None)}
+
+
+def _tuned(summary: Sequence[Row], task: str, quantity: str) -> Iterator[Row]:
+    """Give what a table says of estimators that were tuned, at the shares that it shows."""
+    for row in summary:
+        if row["share"] is None or row["estimator"] in (*REFERENCES, "sdc"):
+            continue
+        kept = {name: row[name] for name in ("set", "structure", "estimator", "share")}
+        told = {quantity: row[quantity], "std": row[f"{quantity}_std"], "low": None, "high": None}
+        yield {**kept, **told, **_beside(row, task, quantity, row["share"])}
+
+
+def _beside(row: Row, task: str, quantity: str, share: float | None) -> Row:
+    paper = paper_value(quantity, task, row["set"], row["estimator"], share)
+    value, std = (None, None) if paper is None else (paper.value, paper.std)
+    ours = row[quantity]
+    difference = None if value is None or ours is None else ours - value
+    return {"paper": value, "paper_std": std, "difference": difference}
