@@ -42,7 +42,8 @@ class MedicalFlags:
         ),
     ] = False
     deviations: Annotated[
-        str, typer.Option(help="Some of that only, separated by commas: tla, aef, mmmc, stretched.")
+        str,
+        typer.Option(help="Some of that only, separated by commas: tla, aef, mmmc, stretched, interpolated."),
     ] = ""
 
     def settings(self) -> MedicalSettings:

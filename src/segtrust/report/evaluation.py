@@ -92,6 +92,8 @@ def _cell(name: str, value: Any, row: Mapping[str, Any]) -> str:
     return f"{value:.{_DECIMALS[name]}f}" if name in _DECIMALS else str(value)
 
 
+_HIGHEST = 2.0
+"""Times the risk of all cases, up to which curves are drawn: the surest few may all be wrong."""
 _TITLES = {
     "sets": "The sets",
     "areas": "Area under the risk-coverage curve",
@@ -145,6 +147,8 @@ def draw_panel(ax: Any, found: EvaluatedSet, target: float, *, with_circles: boo
         met = curve.coverage_at_risk(target)
         if with_circles and met and name not in REFERENCES:
             ax.plot(met, target, marker="o", markersize=5, mfc="none", color=style.colour)
-    ax.axhline(target, color="black", linewidth=0.7, linestyle=":")
+    label = "risk in distribution" if with_circles else None
+    ax.axhline(target, color="black", linewidth=0.7, linestyle=":", label=label)
+    highest = max(float(curve.risks.max()) for curve in found.curves.values())
     ax.set(xlabel="coverage", xlim=(0.0, 1.0))
-    ax.set_ylim(bottom=0.0)
+    ax.set_ylim(0.0, 1.05 * min(highest, _HIGHEST * max(found.full_risk, target)))

@@ -65,7 +65,7 @@ def reproduce_medical(
         for task in found.tasks
     ]
     computed = time.perf_counter()
-    tables = medical_tables(results)
+    tables = medical_tables(results, interpolates=settings.interpolates)
     grids = grids_of(tables, found.tasks, settings.repeats)
     _write_tables(out, tables, grids)
     _write_tasks(out, results, settings)

@@ -48,9 +48,9 @@ def _shown(results: Sequence[TaskResult], tested: str) -> list[tuple[TaskResult,
 
 def _panels(count: int) -> tuple[Any, list[Any]]:
     """Give a figure with so many panels in rows."""
-    columns = min(_COLUMNS, max(count, 2))
+    columns = min(_COLUMNS, count)
     rows = math.ceil(count / columns)
-    width = _WIDTH * columns / _COLUMNS
+    width = _WIDTH * max(columns, 2) / _COLUMNS
     figure, axes = new_axes(rows, columns, width=width, height=_HEIGHT * rows + 0.5)
     for ax in axes.flat[count:]:
         ax.set_visible(False)
@@ -64,9 +64,9 @@ def _finish(figure: Any, axes: Sequence[Any], label: str) -> Any:
         if ax.get_subplotspec().colspan.start == first.colspan.start:
             ax.set_ylabel(label)
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize=8, handlelength=2.6
-    )
+    side, columns = ("right center", 1) if len(axes) == 1 else ("lower center", 3 if len(axes) == 2 else 5)
+    place = {"loc": f"outside {side}", "ncols": columns, "fontsize": 8, "handlelength": 2.6}
+    figure.legend(handles, labels, frameon=False, **place)
     return figure
 
 

@@ -7,7 +7,7 @@ units, which changes no ranking.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -33,6 +33,8 @@ __all__ = [
     "PublishedSoftDiceFeatureAggregation",
     "PublishedThresholdLevel",
     "Stretched",
+    "interpolated",
+    "published_sizes",
 ]
 
 DEVIATIONS = {
@@ -40,9 +42,11 @@ DEVIATIONS = {
     "aef": "AEF, AEF+SDC: the threshold at which uncertain pixels look least like the errors",
     "mmmc": "MMMC: maps without any uncertainty, 0/0, are ranked first",
     "stretched": "maps stretched to [0, 1] image by image",
+    "interpolated": "shares of 10 % and 50 %: interpolated between the sizes of a grid",
 }
 """What is different, by name."""
 _STRETCH = 1e-8
+_GRID, _LARGEST_SHARE = 25, 0.8
 
 
 @dataclass(frozen=True)
@@ -146,3 +150,44 @@ class Stretched:
 def _scale(p: Any) -> float:
     """Give what stands for a probability of 1."""
     return 1.0 if p.dtype.kind in "fb" else float(np.iinfo(p.dtype).max)
+
+
+def published_sizes(n: int) -> list[tuple[float, int]]:
+    """Give the authors' shares of so many cases, and the sizes of the tuning sets that come of them.
+
+    Examples
+    --------
+    >>> [size for share, size in published_sizes(98) if 0.09 < share < 0.11 or 0.4 < share < 0.55]
+    [9, 10, 42, 49]
+    """
+    shares = np.geomspace(2.0 / n, _LARGEST_SHARE, _GRID)
+    return [(float(share), n - math.ceil((1.0 - share) * n)) for share in shares]
+
+
+def interpolated(summary: Sequence[Mapping[str, Any]], share: float) -> list[dict[str, Any]]:
+    """Give rows at a share that is none of the grid's: means and deviations between its neighbours.
+
+    Parameters
+    ----------
+    summary
+        Rows of one set at all sizes of `published_sizes`.
+    share
+        Of the cases.
+    """
+    grid = [(each, size) for each, size in published_sizes(summary[0]["cases"])]
+    by_key = {(row["estimator"], row["size"]): row for row in summary}
+    names = dict.fromkeys(row["estimator"] for row in summary)
+    return [
+        {**points[0], "size": None, "share": share, **_between(points, [each for each, _ in grid], share)}
+        for name in names
+        for points in [[by_key[name, size] for _, size in grid]]
+    ]
+
+
+def _between(points: Sequence[Mapping[str, Any]], shares: Sequence[float], share: float) -> dict[str, Any]:
+    columns = ("aurc", "aurc_std", "coverage", "coverage_std")
+    found = {name: [point[name] for point in points] for name in columns}
+    return {
+        name: None if None in values else float(np.interp(share, shares, values))
+        for name, values in found.items()
+    }

@@ -23,6 +23,7 @@ from segtrust.experiments.medical.published import (
     PublishedSoftDiceFeatureAggregation,
     PublishedThresholdLevel,
     Stretched,
+    published_sizes,
 )
 from segtrust.experiments.medical.sources import ID, TaskMaps
 from segtrust.experiments.tuned_sets import TunedSets, TuningPlan, cases_of_set, tune_sets
@@ -87,7 +88,24 @@ class MedicalSettings:
     def tuning(self) -> TuningPlan:
         """How sets are split."""
         learning: Estimators = self.estimators(self.tuned)
-        return TuningPlan(learning, repeats=self.repeats, seed=self.seed)
+        kind = PublishedPlan if self.interpolates else TuningPlan
+        return kind(learning, repeats=self.repeats, seed=self.seed)
+
+    @property
+    def interpolates(self) -> bool:
+        """Whether the columns of the tables lie between sizes."""
+        return "interpolated" in self.deviations
+
+
+@dataclass(frozen=True)
+class PublishedPlan(TuningPlan):
+    """Splits sets at the sizes of the authors' notebooks, which are none of the shares."""
+
+    shares: tuple[float, ...] = ()
+
+    def sizes(self, n: int) -> list[int]:
+        """Give the sizes for so many cases."""
+        return sorted({size for _, size in published_sizes(n)})
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,25 @@ from typing import Any
 
 from segtrust.experiments.evaluation import REFERENCES
 from segtrust.experiments.medical.paper import paper_value
+from segtrust.experiments.medical.published import interpolated
 from segtrust.experiments.medical.sources import OOD
 from segtrust.experiments.medical.study import TaskResult
-from segtrust.experiments.tuned_sets import summarise_sets
+from segtrust.experiments.tuned_sets import SHARES, summarise_sets
 
 __all__ = ["medical_tables"]
 
 Row = dict[str, Any]
 
 
-def medical_tables(results: Sequence[TaskResult]) -> dict[str, list[Row]]:
+def medical_tables(results: Sequence[TaskResult], *, interpolates: bool = False) -> dict[str, list[Row]]:
     """Give the tables by name.
+
+    Parameters
+    ----------
+    results
+        Of each task.
+    interpolates
+        Whether the columns of shares lie between the sizes at which sets were split, as in the paper.
 
     Returns
     -------
@@ -30,26 +38,38 @@ def medical_tables(results: Sequence[TaskResult]) -> dict[str, list[Row]]:
         name: [] for name in ("sets", "bounds", "areas", "coverages", "comparisons", "tuning")
     }
     for result in results:
-        for name, rows in _tables_of(result).items():
+        for name, rows in _tables_of(result, interpolates).items():
             found[name] += [{"task": result.task.name, **row} for row in rows]
     return found
 
 
-def _tables_of(result: TaskResult) -> dict[str, list[Row]]:
+def _tables_of(result: TaskResult, interpolates: bool) -> dict[str, list[Row]]:
     plain = result.tables
     tuning = summarise_sets(result.tuning)
+    shown = _at_shares(tuning) if interpolates else tuning
     name = result.task.name
     return {
         "sets": [_with_paper(row, name, "cases", "foreground_ratio") for row in plain["sets"]],
         "bounds": [_with_paper(row, name, "max_epsilon", "mean_epsilon") for row in plain["bounds"]],
-        "areas": [*_areas(plain["areas"], name), *_tuned(tuning, name, "aurc")],
+        "areas": [*_areas(plain["areas"], name), *_tuned(shown, name, "aurc")],
         "coverages": [
             *(_of_estimator(row, name, "coverage") for row in plain["coverages"] if row["set"] == OOD),
-            *(row for row in _tuned(tuning, name, "coverage") if row["set"] == OOD),
+            *(row for row in _tuned(shown, name, "coverage") if row["set"] == OOD),
         ],
         "comparisons": list(plain["comparisons"]),
         "tuning": tuning,
     }
+
+
+def _at_shares(tuning: Sequence[Row]) -> list[Row]:
+    """Give the rows at the shares of the paper's tables, set by set."""
+    sets = dict.fromkeys((row["set"], row["structure"]) for row in tuning)
+    return [
+        row
+        for key in sets
+        for share in SHARES
+        for row in interpolated([row for row in tuning if (row["set"], row["structure"]) == key], share)
+    ]
 
 
 def _with_paper(row: Row, task: str, *quantities: str) -> Row:
