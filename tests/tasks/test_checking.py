@@ -1,10 +1,12 @@
 """All that can be wrong with data is listed at once, with what to do."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from segtrust.errors import ParameterError
-from segtrust.tasks import get_task
+from segtrust.errors import ParameterError, WrongContentError
+from segtrust.tasks import get_task, read_picture
 from segtrust.tasks.checking import check_data, find_samples
 from tests.tasks import miniatures
 
@@ -87,3 +89,140 @@ def test_sequence_of_brats_that_is_missing(tmp_path):
     next(data.glob("*/BraTS20_Training_002/*_t2.nii.gz")).unlink()
     (problem,) = check_data(get_task("brain-tumor"), data).problems
     assert problem.case == "BraTS20_Training_002"
+
+
+def reasons(name, data, **how):
+    return {each.case: each.reason for each in check_data(get_task(name), data, **how).problems}
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_absent_sequences_are_named(tmp_path, quick):
+    data = miniatures.brats(tmp_path)
+    first, second, *_ = sorted(path for path in data.rglob("BraTS20_Training_*") if path.is_dir())
+    next(first.glob("*_t2.nii*")).unlink()
+    for path in second.iterdir():
+        path.unlink()
+    found = reasons("brain-tumor", data, quick=quick)
+    assert "lacks t2. Fetch it again" in found[first.name]
+    assert "lacks t1, t1ce, t2, flair, seg" in found[second.name]
+
+
+def test_sequences_of_different_size_are_a_problem(tmp_path):
+    data = miniatures.brats(tmp_path)
+    path = next(data.rglob("*_t2.nii*"))
+    miniatures.save_volume(path, np.zeros((3, 4, 5), np.float32))
+    assert "_t2.nii" in reasons("brain-tumor", data)[path.parent.name]
+    assert "expected the size of" in reasons("brain-tumor", data)[path.parent.name]
+
+
+def test_mask_that_lies_elsewhere_is_a_problem(tmp_path):
+    import nibabel
+
+    data = miniatures.hippocampus(tmp_path)
+    path = next((data / "labelsTr").iterdir())
+    labels = nibabel.load(path)
+    values, mirrored = np.asarray(labels.dataobj), labels.affine @ np.diag([-1.0, 1.0, 1.0, 1.0])
+    nibabel.save(nibabel.Nifti1Image(values, mirrored), path)
+    (said,) = reasons("hippocampus", data).values()
+    assert "expected the grid of" in said
+    assert "resample the mask" in said
+
+
+def test_cases_without_their_disc_are_a_problem(tmp_path):
+    data = miniatures.drishti(tmp_path)
+    first, second, *_ = sorted((data / "softmaps_disc").iterdir())
+    first.unlink()
+    second.write_bytes(b"no picture")
+    found = reasons("fundus", data)
+    assert set(found) == {first.stem, second.stem}
+    assert "expected the map of the disc" in found[first.stem]
+
+
+def test_two_images_of_one_name_are_a_problem(tmp_path):
+    data = miniatures.fundus_sets(tmp_path)
+    image = next(path for path in sorted((data / "REFUGE").rglob("*.jpg")))
+    other = data / "REFUGE" / "again" / image.name
+    other.parent.mkdir()
+    other.write_bytes(image.read_bytes())
+    (said,) = reasons("optic-cup", data).values()
+    assert "several images of this name" in said
+    assert str(other) in said
+
+
+def test_copies_and_hidden_files_of_photographs_are_left_aside(tmp_path):
+    data = miniatures.fundus_sets(tmp_path / "masked")
+    for path in [*data.rglob("*.jpg"), *data.rglob("*.png")]:
+        copy = path.parent.parent / f"{path.parent.name}_Cropped" / path.name
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_bytes(path.read_bytes()[:50])
+        path.with_name(f"._{path.name}").write_bytes(b"of a Mac")
+    assert reasons("optic-cup", data) == {}
+
+
+def test_table_of_boxes_must_know_all_cases(tmp_path):
+    data = miniatures.fundus_sets(tmp_path)
+    (data / "boxes.csv").write_text("case,top,left,bottom,right\nstranger,0,0,5,5\n")
+    found = reasons("optic-cup", data)
+    assert len(found) == 18
+    assert all("expected its square in" in said for said in found.values())
+
+
+def test_splits_that_a_data_set_should_have(tmp_path):
+    import shutil
+
+    data = miniatures.shifts(tmp_path)
+    for folder in list(data.rglob("eval_in")):
+        shutil.rmtree(folder)
+    assert "no case of the split 'test' in distribution" in reasons("mswml", data)["test"]
+
+
+def test_names_with_underscores_are_different_cases(tmp_path):
+    data = miniatures.shifts(tmp_path)
+    for path in [*data.rglob("*_FLAIR_*"), *data.rglob("*_gt_*")]:
+        path.rename(path.with_name(f"pat_{path.name}"))
+    assert check_data(get_task("mswml"), data).counts == {"ID": 9, "OOD": 3}
+
+
+def test_both_archives_of_shifts_may_lie_side_by_side(tmp_path):
+    miniatures.shifts(tmp_path / "both" / "part 1")
+    assert check_data(get_task("mswml"), tmp_path / "both").counts == {"ID": 9, "OOD": 3}
+
+
+def test_too_many_channels_are_a_problem(tmp_path):
+    data = miniatures.busi(tmp_path)
+    task = get_task("breast-cancer")
+
+    def twice(folder):
+        return [replace(each, images=each.images * 2) for each in task.find(folder)]
+
+    rgb = np.zeros((48, 56, 3), np.uint8)
+    for path in data.rglob("*.png"):
+        if "mask" not in path.name:
+            miniatures.save(path, rgb)
+    problems = check_data(replace(task, find=twice), data).problems
+    assert len(problems) == 12
+    assert "expected an image of 1 or 3 channels, got 6" in problems[0].reason
+
+
+def test_find_of_one_s_own_that_fails_is_told_with_its_line(tmp_path):
+    def find(folder):
+        yield {}["nothing"]
+
+    with pytest.raises(ParameterError, match=r"KeyError\('nothing'\) in line \d+ of .*test_checking\.py"):
+        find_samples(replace(get_task("breast-cancer"), find=find), tmp_path)
+
+
+@pytest.mark.parametrize(("top", "white"), [(65535, 255), (4095, 16)])
+def test_sixteen_bits_become_eight(tmp_path, top, white):
+    ramp = np.linspace(0, top, 256).astype(np.uint16).reshape(16, 16)
+    miniatures.save(tmp_path / "deep.png", ramp)
+    found = read_picture(tmp_path / "deep.png")
+    assert found.shape == (1, 16, 16)
+    assert found.max() == white
+    assert np.array_equal(found[0], np.rint(ramp / 257).astype(np.uint8))
+
+
+def test_pictures_of_floats_are_refused(tmp_path):
+    miniatures.save(tmp_path / "float.tif", np.linspace(0, 1, 16, dtype=np.float32).reshape(4, 4))
+    with pytest.raises(WrongContentError, match="expected a picture of 8 or 16 bits, got float32"):
+        read_picture(tmp_path / "float.tif")

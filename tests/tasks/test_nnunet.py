@@ -100,3 +100,77 @@ def test_through_the_commands_to_an_evaluation(converted, tool, monkeypatch, tmp
         (row,) = csv.DictReader(file)
     assert row["structure"] == "whole_tumor"
     assert row["cases"] == "2"
+
+
+def names_in(run, part):
+    return {path.name.removesuffix(".nii.gz") for path in (run.raw / f"labels{part}").glob("*.nii.gz")}
+
+
+def write_split(path, run, tested):
+    cases = sorted(names_in(run, "Tr") | names_in(run, "Ts"))
+    rows = [f"{case},{'test' if at in tested else 'train'}\n" for at, case in enumerate(cases)]
+    path.write_text("case,split\n" + "".join(rows))
+    return path
+
+
+def test_another_split_moves_cases_and_leaves_none_in_both_parts(converted, tmp_path):
+    samples = find_samples(converted.task, tmp_path / "data")
+    split = write_split(tmp_path / "split.csv", converted, tested=(0, 3, 5))
+    assert convert(converted, samples, split=split) == []
+    assert len(names_in(converted, "Tr")) == 4
+    assert len(names_in(converted, "Ts")) == 3
+    assert not names_in(converted, "Tr") & names_in(converted, "Ts")
+    assert len(list((converted.raw / "imagesTr").iterdir())) == 16
+    assert json.loads((converted.raw / "dataset.json").read_text())["numTraining"] == 4
+
+
+def test_training_cases_that_nnunet_has_seen_are_not_changed(converted, tmp_path):
+    samples = find_samples(converted.task, tmp_path / "data")
+    (converted.folder / "preprocessed" / converted.name).mkdir(parents=True)
+    assert convert(converted, samples) == []
+    split = write_split(tmp_path / "split.csv", converted, tested=(0, 3, 5))
+    before = names_in(converted, "Tr")
+    with pytest.raises(ParameterError, match="expected the training cases that nnU-Net has seen here"):
+        convert(converted, samples, split=split)
+    assert names_in(converted, "Tr") == before
+
+
+def test_a_mask_that_has_changed_is_written_anew(converted, tmp_path):
+    import nibabel
+
+    samples = find_samples(converted.task, tmp_path / "data")
+    source = nibabel.load(samples[0].masks[0])
+    nibabel.save(nibabel.Nifti1Image(np.zeros(source.shape, np.uint8), source.affine), samples[0].masks[0])
+    assert convert(converted, samples) == []
+    (target,) = converted.raw.glob(f"labels*/{samples[0].case}.nii.gz")
+    assert not np.asarray(nibabel.load(target).dataobj).any()
+
+
+def test_preprocessing_that_was_broken_off_is_done_again(converted, monkeypatch):
+    called = []
+    monkeypatch.setattr(NnUNet, "_run", lambda self, command, *arguments: called.append(command))
+    (converted.folder / "preprocessed" / converted.name / "nnUNetPlans_3d_fullres").mkdir(parents=True)
+    converted.train()
+    converted.train()
+    assert called == ["nnUNetv2_plan_and_preprocess", "nnUNetv2_train", "nnUNetv2_train"]
+
+
+def test_maps_of_other_weights_are_removed(converted, monkeypatch):
+    monkeypatch.setattr(NnUNet, "_run", lambda self, command, *arguments: None)
+    maps = converted.out / "predictions" / "maps"
+    weights = converted._results / "fold_0" / "checkpoint_final.pth"
+    weights.parent.mkdir(parents=True)
+    weights.write_bytes(b"first")
+    converted.predict()
+    (maps / "a.npz").write_bytes(b"map")
+    converted.predict()
+    assert (maps / "a.npz").exists()
+    weights.write_bytes(b"second weights")
+    converted.predict()
+    assert not (maps / "a.npz").exists()
+
+
+def test_one_of_several_devices_is_chosen_by_the_environment(converted):
+    other = replace(converted, device="cuda:1")
+    assert other._environment()["CUDA_VISIBLE_DEVICES"] == "1"
+    assert other._model[-1] == "cuda"

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from segtrust.errors import PairingError, ParameterError, TooFewCasesError
+from segtrust.errors import PairingError, ParameterError, TooFewCasesError, UnknownFormatError
 from segtrust.io.datasets import Search, find_cases
 from segtrust.tasks import get_task
 from segtrust.tasks.checking import find_samples
@@ -94,13 +94,17 @@ def test_types_of_maps(task, prepared, weights, tmp_path, dtype):
 def test_manifests_are_data_sets(task, prepared, weights, tmp_path):
     found = predict(task, prepared, weights[:1], tmp_path, replace(CPU, splits=("val", "test")))
     assert list(found.sets) == ["ID", "bright"]
-    for name, path in found.sets.items():
+    for path in found.sets.values():
         cases = find_cases([path], Search()).cases
         assert all(case.truth.path.exists() and case.image.path.exists() for case in cases)
-        assert {case.split for case in cases} == ({"val", "test"} if name == "ID" else {"test"})
+        assert {case.split for case in cases} == {"test"}  # what was trained or chosen on is not judged
         assert not any("/" in case.name for case in cases)
     with found.manifest.open() as file:
-        assert {row["set"] for row in csv.DictReader(file)} == {"ID", "bright"}
+        rows = list(csv.DictReader(file))
+    assert {row["set"] for row in rows} == {"ID", "bright"}
+    assert {row["split"] for row in rows} == {"val", "test"}
+    alone = predict(task, prepared, weights[:1], tmp_path, replace(CPU, splits=("val",)))
+    assert {case.split for case in find_cases([alone.sets["ID"]], Search()).cases} == {"val"}
 
 
 def test_what_cannot_be_predicted(task, prepared, weights, tmp_path):
@@ -142,3 +146,21 @@ def test_boxes_of_discs_are_in_pixels_of_the_photograph(tmp_path, weights):
     assert read_boxes(data / "boxes.csv")[case.case] == (40, 100, 60, 120)
     cup = {each.id: each.box for each in get_task("optic-cup").find(data)}
     assert cup[case.case] == (40, 100, 60, 120)
+
+
+def test_bad_weights_lose_no_map(task, prepared, weights, tmp_path):
+    predict(task, prepared, weights[:1], tmp_path, CPU)
+    before = maps(tmp_path)
+    (tmp_path / "no.pth").write_bytes(b"no weights")
+    with pytest.raises(UnknownFormatError):
+        predict(task, prepared, [tmp_path / "no.pth"], tmp_path, CPU)
+    assert maps(tmp_path).keys() == before.keys()
+
+
+def test_maps_do_not_depend_on_where_a_run_was_stopped(task, prepared, weights, tmp_path):
+    predict(task, prepared, weights[:1], tmp_path, CPU)
+    before = maps(tmp_path)
+    for path in sorted((tmp_path / "predictions" / "maps").iterdir())[1::2]:
+        path.unlink()
+    predict(task, prepared, weights[:1], tmp_path, CPU)
+    assert all(np.array_equal(values, before[name]) for name, values in maps(tmp_path).items())

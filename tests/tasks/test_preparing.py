@@ -54,8 +54,10 @@ def test_half_written_file_is_written_again(task, data, tmp_path):
 def test_split_of_the_first_time_stays(task, data, tmp_path):
     samples = find_samples(task, data)
     first = {case.case: case.split for case in prepare(task, samples, tmp_path / "run").cases}
-    again = {case.case: case.split for case in prepare(task, samples, tmp_path / "run", seed=5).cases}
+    again = {case.case: case.split for case in prepare(task, samples, tmp_path / "run", seed=0).cases}
     assert again == first
+    with pytest.raises(ParameterError, match=r"split\.csv: expected the split that the seed 5 draws"):
+        prepare(task, samples, tmp_path / "run", seed=5)
     own = tmp_path / "own.csv"
     own.write_text("case,split\n" + "".join(f"{case},train\n" for case in first))
     assert counts_of(prepare(task, samples, tmp_path / "run", split=own)) == {"train": 12}
@@ -71,3 +73,29 @@ def test_case_that_cannot_be_read_does_not_stop_the_others(task, data, tmp_path)
 def test_nothing_prepared_says_what_to_run(tmp_path):
     with pytest.raises(ParameterError, match="segtrust tasks prepare"):
         read_prepared(tmp_path)
+
+
+def test_another_preprocessing_of_the_same_name_prepares_anew(task, data, tmp_path):
+    def halved(image, labels, sample):
+        return image // 2, labels
+
+    first = replace(task, preprocess=halved)
+
+    def halved(image, labels, sample):
+        return image // 8, labels
+
+    second = replace(task, preprocess=halved)
+    samples = find_samples(task, data)[:2]
+    means = [
+        prepare(each, samples, tmp_path / "run").cases[0].load()[0].mean() for each in (first, second, first)
+    ]
+    assert means[0] == means[2] > 2 * means[1]
+
+
+def test_function_of_one_s_own_that_fails_is_told_case_by_case(task, data, tmp_path):
+    def broken(image, labels, sample):
+        raise ZeroDivisionError("no")
+
+    prepared = prepare(replace(task, preprocess=broken), find_samples(task, data), tmp_path / "run")
+    assert len(prepared.problems) == 12
+    assert "ZeroDivisionError" in prepared.problems[0].reason

@@ -66,3 +66,27 @@ def test_wrong_tables_are_refused(tmp_path, text, said):
         read_split(path, cases(2))
     with pytest.raises(ParameterError, match="no such file"):
         read_split(tmp_path / "nowhere.csv", cases(2))
+
+
+def test_test_cases_do_not_depend_on_what_is_done_with_the_others():
+    for number in range(5, 400):
+        samples = [Sample(str(at)) for at in range(number)]
+        two = draw_split(samples, {"train": 960, "test": 240})
+        three = draw_split(samples, {"train": 816, "val": 144, "test": 240})
+        tested = [{case for case, part in each.items() if part == "test"} for each in (two, three)]
+        assert tested[0] == tested[1]
+
+
+def test_tables_that_cannot_be_meant(tmp_path):
+    samples = [Sample("a"), Sample("b")]
+    path = tmp_path / "split.csv"
+    path.write_text("case,split\na,train\nb,test\na,test\n")
+    with pytest.raises(ParameterError, match="each case once, got 2 rows of 'a'"):
+        read_split(path, samples)
+    path.write_text("case,split\na,train\nb,test\nc,test\n")
+    with pytest.raises(ParameterError, match="got 'c', of which there are no files"):
+        read_split(path, samples)
+    assert read_split(path, samples, is_own=True) == {"a": "train", "b": "test"}
+    path.write_text("case,split\na,train\nb,test\n", encoding="utf-16")
+    with pytest.raises(ParameterError, match="in UTF-8"):
+        read_split(path, samples)

@@ -208,7 +208,9 @@ def test_rates():
 
     at = {"steps": 10, "epochs": 100}
     warm = Recipe(schedule="warmup-linear", learning_rate=1.0)
-    assert [rate_at(warm, step, **at) for step in (0, 250, 500, 999)] == [0.0, 0.5, 0.5, pytest.approx(0.001)]
+    assert [rate_at(warm, step, **at) for step in (0, 250, 500, 750)] == [0.0, 0.5, 1.0, 0.5]
+    assert rate_at(warm, 999, **at) == pytest.approx(0.002)
+    assert rate_at(warm, 499, steps=10, epochs=50) == pytest.approx(0.998)  # never comes to fall
     falling = Recipe(schedule="polynomial", learning_rate=1.0)
     assert rate_at(falling, 500, **at) == pytest.approx(0.5**0.9)
     assert rate_at(Recipe(schedule="constant", learning_rate=1.0), 999, **at) == 1.0
@@ -265,3 +267,116 @@ def test_scales_are_multiples_of_32():
 
     images = torch.zeros(1, 3, 352, 352)
     assert [_scaled(images, (352, 352), scale).shape[-1] for scale in (0.75, 1.25)] == [256, 448]
+
+
+def test_going_on_with_other_cases_is_refused(task, prepared, tmp_path):
+    """Cases that were trained on must not become test cases."""
+    from segtrust.tasks.training import Trainer, TrainingOptions
+
+    def made(cases, size=(32, 32)):
+        options = TrainingOptions(device="cpu", until=1)
+        return Trainer(replace(task, size=size), task.recipe(), Prepared(cases), tmp_path, options)
+
+    made(prepared.cases).run()
+    turned = {"train": "test", "test": "train", "val": "val"}
+    others = [replace(each, split=turned[each.split]) for each in prepared.of("train")[:3]]
+    swapped = [replace(each, split=turned[each.split]) for each in prepared.of("test")]
+    rest = [*prepared.of("train")[3:], *prepared.of("val")]
+    with pytest.raises(ParameterError, match="digest of the training cases"):
+        made((*others, *swapped, *rest)).run()
+    with pytest.raises(ParameterError, match="size = "):
+        made(prepared.cases, size=(64, 64)).run()
+
+
+def test_checkpoints_of_another_kind_are_refused(trainer):
+    import torch
+
+    first = trainer(until=1)
+    first.run()
+    for content in ({"state_dict": {}}, [1, 2], {"format": "segtrust-training-0"}):
+        torch.save(content, first.folder / "last.pt")
+        with pytest.raises(ParameterError, match="expected a checkpoint of the format"):
+            trainer(until=2).run()
+
+
+def test_what_began_on_a_cpu_goes_on_with_mixed_precision(trainer):
+    import torch
+
+    trainer(until=1).run()
+    second = trainer(until=2)
+    second.scaler = torch.amp.GradScaler("cpu", enabled=True)
+    assert len(second.run()) == 2
+
+
+def test_trainer_clips_and_takes_the_loss_of_the_recipe(task, prepared, tmp_path, monkeypatch):
+    from segtrust.models.losses import cross_entropy_dice_loss
+    from segtrust.tasks import training
+
+    clipped = []
+    monkeypatch.setattr(training, "clip_gradients", lambda recipe, model: clipped.append(recipe.clip_norm))
+    recipe = replace(task.recipe(), clip_norm=0.1, epochs=1)
+    training.Trainer(task, recipe, prepared, tmp_path, training.TrainingOptions(device="cpu")).run()
+    assert clipped == [0.1] * 3
+    own = training.Trainer(
+        task, replace(recipe, loss="cross-entropy-dice"), prepared, tmp_path, training.TrainingOptions()
+    )
+    assert own.loss_of is cross_entropy_dice_loss
+
+
+def test_backbones_have_a_weight_decay_of_their_own():
+    import torch
+
+    from segtrust.tasks.optimisers import new_optimiser
+
+    model = torch.nn.ModuleDict({"backbone": torch.nn.Linear(2, 2), "head": torch.nn.Linear(2, 1)})
+    groups = new_optimiser(Recipe(weight_decay=1e-4, backbone_decay=1e-5), model).param_groups
+    decays = {tuple(weight.shape): group["weight_decay"] for group in groups for weight in group["params"]}
+    assert decays == {(2, 2): 1e-5, (2,): 1e-5, (1, 2): 1e-4, (1,): 1e-4}
+
+
+APPENDIX = {
+    ("breast-cancer", "paper"): ("adam", 1e-4, 1e-4, "cosine", 1e-5, 400, 0, 8),
+    ("skin-cancer", "paper"): ("adam", 1e-4, 1e-4, "cosine", 1e-5, 400, 0, 8),
+    ("mswml", "paper"): ("adam", 1e-3, 0.0, "polynomial", None, None, 15_000, 2),
+    ("mswml", "code"): ("adam", 1e-5, 0.0, "constant", None, 300, 0, 2),
+    ("optic-cup", "paper"): ("adamw", 2e-4, 1e-4, "warmup-linear", None, None, 10_000, 4),
+    ("optic-cup", "code"): ("bert-adam", 2e-4, 1e-4, "warmup-linear", None, None, 10_000, 6),
+    ("polyp", "code"): ("adamw", 1e-4, 1e-4, "constant", None, 99, 0, 16),
+}
+"""Optimiser, rate, decay, schedule, last rate, epochs, iterations, batch, as in appendix C and the code."""
+
+
+@pytest.mark.parametrize("key", APPENDIX, ids="-".join)
+def test_recipes_are_those_of_the_appendix(key):
+    name, recipe_name = key
+    recipe = get_task(name).recipe(recipe_name)
+    columns = ("optimiser", "learning_rate", "weight_decay", "schedule", "final_rate", "epochs", "iterations")
+    for column, value in zip((*columns, "batch"), APPENDIX[key], strict=True):
+        assert value is None or getattr(recipe, column) == value, column
+
+
+def test_what_else_recipes_say():
+    assert get_task("polyp").recipe().scales == (0.75, 1.0, 1.25)
+    assert get_task("polyp").recipe().clip_value == 0.5
+    cup = get_task("optic-cup").recipe()
+    assert (cup.backbone_decay, cup.clip_norm, cup.clip_tensor_norm) == (1e-5, 0.1, 0.05)
+    assert get_task("mswml").recipe().loss == "cross-entropy-dice"
+    assert get_task("mswml").recipe("code").loss == ""
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"scales": ()},
+        {"scales": (0.0,)},
+        {"weight_decay": -1.0},
+        {"iterations": -5},
+        {"epochs": 1.5},
+        {"batch": 0},
+        {"learning_rate": 0.0},
+    ],
+    ids=str,
+)
+def test_recipes_that_mean_nothing(wrong):
+    with pytest.raises(ParameterError, match=f"{next(iter(wrong))}: expected"):
+        Recipe(**wrong)

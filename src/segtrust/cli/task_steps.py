@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -37,6 +38,8 @@ __all__ = [
     "predicted",
     "prepared_cases",
     "ready_cases",
+    "refuse_untested",
+    "refuse_void",
     "take_published",
     "tell_checked",
     "tell_prepared",
@@ -55,7 +58,9 @@ class SplitFlags:
     split: Annotated[
         Path | None, typer.Option(help="A table of one's own (CSV): case and split (train, val, test).")
     ] = None
-    split_seed: Annotated[int, typer.Option(min=0, help="Of the split, where it is drawn.")] = 0
+    split_seed: Annotated[
+        int | None, typer.Option(min=0, help="Of the split, where it is drawn; 0 unless given.")
+    ] = None
 
 
 @dataclass
@@ -203,6 +208,24 @@ def _nnunet_device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
+def refuse_void(task: Task, flags: DeviceFlags, *kept: str) -> None:
+    """Refuse options that nnU-Net's own commands know nothing of."""
+    given = [each.name for each in fields(flags) if getattr(flags, each.name) != each.default]
+    void = [name for name in given if name not in ("device", *kept)]
+    if void:
+        option = {"start": "from"}.get(void[0], void[0]).replace("_", "-")
+        raise ParameterError(
+            f"--{option}: expected with networks that are trained here; {task.name} is trained by nnU-Net, "
+            "by its own plan."
+        )
+
+
+def refuse_untested(prepared: Prepared, out: Path) -> None:
+    """Refuse to train for hours what nothing could be said of in the end."""
+    if not prepared.of("test"):
+        raise ParameterError(f"{out / 'split.csv'}: expected cases to test on, got none. Name some 'test'.")
+
+
 def converted(run: NnUNet, data: Path, splits: SplitFlags) -> None:
     """Write cases in the layout of nnU-Net; refuse to go on with problems."""
     from segtrust.tasks.checking import find_samples
@@ -281,25 +304,41 @@ def predicted(task: Task, prepared: Prepared, out: Path, how: PredictFlags) -> P
         return predict(task, prepared, how.weights or [own], out, options, advance=advance)
 
 
-def take_published(task: Task, data: Path | None, out: Path, maps: Path) -> Predictions:
+def take_published(task: Task, data: Path | None, out: Path, maps: Path, splits: SplitFlags) -> Predictions:
     """Take maps that others have made."""
     from segtrust.tasks.checking import find_samples
+    from segtrust.tasks.preparing import splits_of
     from segtrust.tasks.published import take_maps
 
     if data is None:
         raise ParameterError("data: expected the folder of the truths beside --maps, got none.")
     samples = find_samples(task, data)
+    out.mkdir(parents=True, exist_ok=True)
+    parts = splits_of(task, samples, out, split=splits.split, seed=splits.split_seed)
+    known = [replace(each, split=parts[each.id]) for each in samples]
     with progress_bar("maps taken", len(samples)) as advance:
-        return take_maps(task, samples, maps, out, advance=advance)
+        return take_maps(task, known, maps, out, advance=advance)
 
 
 def evaluate_command(task: Task, found: Predictions, out: Path) -> str:
-    """Give the command that judges maps."""
-    (_, first), *others = found.sets.items()
-    more = "".join(f" --ood {name}={path}" for name, path in others)
-    threshold = "" if task.threshold == 0.5 else f" --threshold {task.threshold}"
-    region = "".join(f" --region {name}" for name in _region(task))
-    return f"segtrust evaluate {first}{more} -o {out / 'evaluation'} --drop-empty-truth{threshold}{region}"
+    """Give the command that judges maps, ready for a shell."""
+    first, others = _judged_sets(found)
+    more = [word for name, path in others.items() for word in ("--ood", f"{name}={path}")]
+    threshold = [] if task.threshold == 0.5 else ["--threshold", str(task.threshold)]
+    region = [word for name in _region(task) for word in ("--region", name)]
+    how = ["-o", str(out / "evaluation"), "--estimators", "all", "--drop-empty-truth"]
+    return shlex.join(["segtrust", "evaluate", str(first), *more, *how, *threshold, *region])
+
+
+def _judged_sets(found: Predictions) -> tuple[Path, Mapping[str, Path]]:
+    """Give the set in distribution, which the others are held against, and those."""
+    from segtrust.tasks.task import ID
+
+    if ID not in found.sets:
+        raise ParameterError(
+            f"{found.manifest}: expected cases in distribution, which the others are judged beside, got none."
+        )
+    return found.sets[ID], {name: path for name, path in found.sets.items() if name != ID}
 
 
 def _region(task: Task) -> list[str]:
@@ -313,10 +352,10 @@ def evaluate_maps(task: Task, found: Predictions, out: Path) -> None:
     from segtrust.cli.judging import JudgeFlags, SetFlags
     from segtrust.cli.options import ReadFlags, RunFlags
 
-    (_, first), *others = found.sets.items()
+    first, others = _judged_sets(found)
     flags = (
         JudgeFlags(estimators="all", drop_empty_truth=True),
-        SetFlags(ood=[f"{name}={path}" for name, path in others] or None),
+        SetFlags(ood=[f"{name}={path}" for name, path in others.items()] or None),
         ReadFlags(threshold=task.threshold, region=_region(task) or None),
         RunFlags(),
     )

@@ -26,6 +26,8 @@ from segtrust.cli.task_steps import (
     predicted,
     prepared_cases,
     ready_cases,
+    refuse_untested,
+    refuse_void,
     take_published,
     tell_checked,
     tell_prepared,
@@ -34,7 +36,7 @@ from segtrust.cli.task_steps import (
 
 if TYPE_CHECKING:
     from segtrust.tasks.predicting import Predictions
-    from segtrust.tasks.task import Recipe, Task
+    from segtrust.tasks.task import Task
 
 __all__ = ["tasks_app"]
 
@@ -76,7 +78,7 @@ def _summary(task: Task) -> dict[str, Any]:
         "network": task.network,
         "out of distribution": ", ".join(list(task.sets)[1:]) or "–",
         "threshold": task.threshold,
-        "size": "×".join(map(str, task.size)),
+        "size": "as the volumes" if task.resize == "none" else "×".join(map(str, task.size)),
     }
 
 
@@ -99,13 +101,18 @@ def show(name: _Name, as_json: _Json = False) -> None:
 def _facts(task: Task) -> dict[str, Any]:
     sizes = {each: number or "as many as there are" for each, number in task.sets.items()}
     own = {"labels": str(task.labels), "split": dict(task.split)}
-    recipes = {f"recipe {name}": _shown(recipe) for name, recipe in task.recipes.items()}
-    return {**_summary(task), "cases": sizes, **own, "data": asdict(task.source), **recipes}
+    return {**_summary(task), "cases": sizes, **own, "data": asdict(task.source), **_recipes(task)}
 
 
-def _shown(recipe: Recipe) -> dict[str, Any]:
-    """Give what a recipe says; nothing of what it leaves out."""
-    return {name: value for name, value in recipe.described().items() if value not in (None, 0, 0.0, "")}
+def _recipes(task: Task) -> dict[str, Any]:
+    """Tell how a task is trained; nnU-Net plans that itself."""
+    from segtrust.tasks.nnunet import is_nnunet
+
+    if is_nnunet(task):
+        names = ("configuration", "trainer", "folds")
+        return {"nnU-Net's own plan": {name: task.options[name] for name in names}}
+    patches = {"patches of": "×".join(map(str, task.size))} if task.resize == "none" else {}
+    return {f"recipe {name}": {**patches, **recipe.shown()} for name, recipe in task.recipes.items()}
 
 
 @tasks_app.command(
@@ -148,7 +155,7 @@ def prepare(name: _Name, data: _Data, out: _Out, splits: SplitFlags, as_json: _J
     nnunet = nnunet_of(task, out, "auto")
     if nnunet is not None:
         converted(nnunet, data, splits)
-        typer.echo(f"Cases are in {nnunet.raw}.")
+        typer.echo(json.dumps({"raw": str(nnunet.raw)}) if as_json else f"Cases are in {nnunet.raw}.")
         return
     prepared = prepared_cases(task, data, out, splits)
     if as_json:
@@ -181,6 +188,7 @@ def train(
     task = get_task(name)
     nnunet = nnunet_of(task, out, how.device)
     if nnunet is not None:
+        refuse_void(task, how)
         converted(nnunet, data, splits)
         nnunet.train()
         return
@@ -219,8 +227,9 @@ def predict(
     task = get_task(name)
     nnunet = nnunet_of(task, out, how.device)
     if how.maps is not None:
-        found = take_published(task, data, out, how.maps)
+        found = take_published(task, data, out, how.maps, splits)
     elif nnunet is not None:
+        refuse_void(task, how)
         found = nnunet.predict()
     else:
         found = predicted(task, ready_cases(task, data, out, splits), out, how)
@@ -228,12 +237,17 @@ def predict(
 
 
 def _tell_predicted(task: Task, found: Predictions, out: Path, *, as_json: bool) -> None:
+    from segtrust.tasks import ID
+
     if as_json:
         sets = {each: str(path) for each, path in found.sets.items()}
         typer.echo(json.dumps({"cases": found.cases, "manifest": str(found.manifest), "sets": sets}))
     else:
         typer.echo(f"{counted(found.cases, 'case')} predicted. Manifest: {found.manifest}")
-        typer.echo(f"Judge them: {evaluate_command(task, found, out)}")
+        if ID in found.sets:
+            typer.echo(f"Judge them: {evaluate_command(task, found, out)}")
+        else:
+            typer.echo("None is in distribution: predict such cases too, to judge these beside them.")
 
 
 @tasks_app.command(
@@ -284,12 +298,14 @@ def run(
         raise typer.Exit(1)
     nnunet = nnunet_of(task, out, how.device)
     if nnunet is not None:
+        refuse_void(task, how)
         converted(nnunet, data, splits)
         nnunet.train()
         found = nnunet.predict()
     else:
         prepared = ready_cases(task, data, out, splits)
         tell_prepared(prepared, out)
+        refuse_untested(prepared, out)
         trained(task, prepared, out, how)
         flags = PredictFlags(**vars(maps), device=how.device, threads=how.threads)
         found = predicted(task, prepared, out, flags)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -34,6 +35,17 @@ _PARALLEL = "module."
 _COUNTER = "num_batches_tracked"
 _SHOWN = 3
 _FORBIDDEN = re.compile(r"GLOBAL (\S+)")
+_SCALAR = np.float64(0.0).__reduce__()[0]
+_PLAIN: list[Any] = [
+    Namespace,
+    (_SCALAR, "numpy._core.multiarray.scalar"),
+    (_SCALAR, "numpy.core.multiarray.scalar"),
+    np.dtype,
+    *(type(np.dtype(kind)) for kind in ("f8", "f4", "i8", "i4", "?")),
+]
+"""What stands in published checkpoints beside tensors, and runs nothing: options, and NumPy's numbers."""
+_HINTS = re.compile(r"\s*\(?(Re-running|In PyTorch 2\.6|Please file|Check the documentation).*", re.DOTALL)
+"""Advice of torch to load the file as if it were trusted."""
 
 
 def load_weights(model: Network, path: str | Path) -> None:
@@ -72,6 +84,7 @@ def load_weights(model: Network, path: str | Path) -> None:
         raise WrongContentError(
             f"{path}: expected the weights of {model.name!r}, got others: {differences}. {advice}"
         )
+    _check_values(weights, str(path))
     model.check_weights(weights, str(path))
     model.load_state_dict(weights, strict=False)
 
@@ -93,6 +106,7 @@ def load_backbone(model: Network, path: str | Path) -> None:
             f"{path}: expected the backbone of {model.name!r}, got other tensors: {differences}. "
             f"{_advice(None, weights)}"
         )
+    _check_values(weights, str(path))
     backbone.load_state_dict(weights, strict=False)
 
 
@@ -124,7 +138,7 @@ def _read(path: Path) -> Any:
     try:
         if head.startswith(_ZIP):
             _check_sums(path)
-        with warnings.catch_warnings(), torch.serialization.safe_globals([Namespace]):
+        with warnings.catch_warnings(), torch.serialization.safe_globals(_PLAIN):
             warnings.simplefilter("ignore")  # about archives and protocols that are refused below
             return torch.load(path, map_location="cpu", weights_only=True)
     except MemoryError:
@@ -148,7 +162,7 @@ def _unreadable(path: Path, error: Exception) -> UnsafeFileError | DamagedFileEr
             f"{path}: expected tensors and plain data only, got {forbidden[1]}. A checkpoint can run code "
             "when it is loaded, so this one is not. Where you trust its author, save its state dict alone."
         )
-    reason = str(error).partition("\n")[0] or type(error).__name__
+    reason = _HINTS.sub("", str(error).partition("\n")[0]) or type(error).__name__
     return DamagedFileError(
         f"{path}: expected a checkpoint of torch.save, got one that cannot be read ({reason}). "
         "Fetch it again, or compare its size with that of the original."
@@ -197,6 +211,20 @@ def _compare(expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> _Di
             if name in found and found[name].shape != each.shape
         ],
     )
+
+
+def _check_values(weights: Mapping[str, Tensor], source: str) -> None:
+    """Refuse tensors that cannot be weights, before one of them is copied."""
+    for name, each in weights.items():
+        if name.endswith(_COUNTER):
+            continue
+        is_dense = each.layout == torch.strided and each.device.type != "meta"
+        if not (is_dense and each.is_floating_point() and bool(torch.isfinite(each).all())):
+            kind = f"{each.dtype}, {each.layout}" if is_dense else f"{each.layout} on {each.device.type}"
+            raise WrongContentError(
+                f"{source}: expected finite numbers in all tensors, got {name} of {kind}. Was the training "
+                "stopped by a loss that is no number, or the file made for another purpose?"
+            )
 
 
 def _first(names: list[str]) -> str:

@@ -21,12 +21,13 @@ _LINEAR = {2: "bilinear", 3: "trilinear"}
 @contextmanager
 def _evaluating(model: nn.Module) -> Iterator[None]:
     """Switch dropout and the like off, and afterwards to what it was."""
-    was_training = model.training
+    were_training = [each for each in model.modules() if each.training]
     model.eval()
     try:
         yield
     finally:
-        model.train(was_training)
+        for each in were_training:  # one by one: some layers may be frozen
+            each.training = True
 
 
 class Segmenter(nn.Module, ABC):
@@ -93,7 +94,7 @@ class Network(Segmenter):
         return ""
 
     def check_weights(self, weights: Mapping[str, Tensor], source: str) -> None:
-        """Refuse weights whose names and shapes fit, and whose values do not."""
+        """Refuse weights that have the right names and shapes, and wrong values."""
 
 
 class Ensemble(Segmenter):

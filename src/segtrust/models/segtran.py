@@ -108,7 +108,7 @@ class Segtran(Network):
 
     def check_weights(self, weights: Mapping[str, Tensor], source: str) -> None:
         """Refuse queries and keys that differ, where they are to be the same."""
-        for name in weights if self.tied else ():
+        for name in [each for each in weights if ".key." in each] if self.tied else ():
             query = name.replace(".key.", ".query.")
             if not torch.equal(weights[name], weights[query]):
                 raise WrongContentError(

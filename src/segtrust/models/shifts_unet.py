@@ -9,6 +9,7 @@ from monai.networks.nets.unet import UNet
 from torch import Tensor
 
 from segtrust.errors import ParameterError
+from segtrust.kernels.inputs import check_whole
 from segtrust.models.network import Network
 
 __all__ = ["ShiftsUNet"]
@@ -43,13 +44,15 @@ class ShiftsUNet(Network):
         self, *, window: int | Sequence[int] = 96, overlap: float = 0.25, windows_at_once: int = 4
     ) -> None:
         super().__init__()
-        sides = (window,) * 3 if isinstance(window, int) else tuple(window)
-        if len(sides) != 3 or any(side <= self.divisor or side % self.divisor for side in sides):
+        sides = (window,) * 3 if isinstance(window, int | float) else tuple(window)
+        whole = len(sides) == 3 and all(isinstance(side, int) for side in sides)
+        if not whole or any(side <= self.divisor or side % self.divisor for side in sides):
             raise ParameterError(  # norms need two voxels at the bottom
                 f"window: expected a multiple of {self.divisor}, 32 or more, or three such, got {window!r}."
             )
         if not 0.0 <= overlap < 1.0:
             raise ParameterError(f"overlap: expected a share in [0, 1), got {overlap!r}.")
+        check_whole(windows_at_once, "windows_at_once", least=1)
         self.window, self.overlap, self.windows_at_once = sides, overlap, windows_at_once
         self.model = UNet(
             spatial_dims=3, in_channels=1, out_channels=2, channels=(32, 64, 128, 256, 512), strides=(2,) * 4
@@ -63,6 +66,8 @@ class ShiftsUNet(Network):
 
     def foreground(self, images: Tensor) -> Tensor:
         """Give the lesion's logit less the background's, of which the sigmoid is the softmax of both."""
+        if images.ndim != 5 or images.shape[1] != self.channels:
+            raise ParameterError(f"images: expected (N, 1, D, H, W), got {tuple(images.shape)}.")
         logits = sliding_window_inference(
             images, self.window, self.windows_at_once, self, overlap=self.overlap, mode="gaussian"
         )

@@ -10,7 +10,7 @@ import numpy as np
 
 from segtrust.io.manifests import read_manifest
 from segtrust.saved import replacing
-from segtrust.tasks.cutting import Box, box_about
+from segtrust.tasks.cutting import Box, box_about, largest_piece
 from segtrust.tasks.fundus_layout import COLUMNS
 from segtrust.tasks.preparing import Prepared
 from segtrust.tasks.reading import read_picture
@@ -42,7 +42,7 @@ def _boxes(task: Task, prepared: Prepared, out: Path) -> Iterator[tuple[str, Box
     for case in read_manifest(out / "predictions" / "manifest.csv").cases:
         mask = np.load(case.probabilities.path) >= task.threshold
         shape = read_picture(Path(images[case.name])).shape[1:]
-        yield case.name, _scaled(box_about(mask, times=1.0), mask.shape, shape)
+        yield case.name, _scaled(box_about(largest_piece(mask), times=1.0), mask.shape, shape)
 
 
 def _scaled(box: Box, shape: tuple[int, ...], original: tuple[int, ...]) -> Box:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from segtrust.errors import ParameterError, SegtrustError
 from segtrust.tasks.reading import check_shape, read_image, read_labels
-from segtrust.tasks.task import SPLITS, Sample, Task
+from segtrust.tasks.task import ID, SPLITS, Sample, Task
 
 __all__ = ["Checked", "Problem", "check_data", "check_samples", "find_samples", "problems_of"]
 
@@ -53,10 +54,24 @@ def find_samples(task: Task, data: Path) -> list[Sample]:
     """
     if not data.is_dir():
         raise ParameterError(f"{data}: expected the folder of {task.name}, got none. {_layout(task)}")
-    samples = list(task.find(data))
+    samples = _found(task, data)
     if not samples:
         raise ParameterError(f"{data}: expected the files of {task.name}, got none of them. {_layout(task)}")
     return samples
+
+
+def _found(task: Task, data: Path) -> list[Sample]:
+    """Call what finds cases; where that fails, as one's own may, say where."""
+    try:
+        return list(task.find(data))
+    except SegtrustError:
+        raise
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        raise ParameterError(
+            f"{data}: expected `find` of {task.name} to give its cases, got {error!r} in line {place.lineno} "
+            f"of {place.filename}."
+        ) from error
 
 
 def _layout(task: Task) -> str:
@@ -103,7 +118,10 @@ def check_samples(
 def problems_of(task: Task, sample: Sample) -> Iterator[Problem]:
     """List what is wrong with a case: files that are missing or cannot be read, sizes, values."""
     yield from _of_names(sample)
-    image, said = _tried(lambda: read_image(task, sample)) if sample.images else (None, None)
+    whole = replace(sample, lacks="")
+    image, said = _tried(lambda: read_image(task, whole)) if sample.images else (None, None)
+    if said is None and image is not None and not sample.lacks:
+        said = _of_channels(task, image.shape[0])
     if said:
         yield Problem(sample.id, said)
     for path in sample.masks:
@@ -114,8 +132,21 @@ def problems_of(task: Task, sample: Sample) -> Iterator[Problem]:
             yield Problem(sample.id, said)
 
 
+def _of_channels(task: Task, channels: int) -> str | None:
+    """Say what is wrong with the number of channels: a grey picture may stand for any."""
+    given = task.options.get("channels", 3 if task.dimensions == 2 else 1)
+    wanted = given if isinstance(given, int) else len(given)
+    if channels in (1, wanted):
+        return None
+    return f"expected an image of 1 or {wanted} channels, got {channels}. Choose some of them in `find`."
+
+
 def _of_names(sample: Sample) -> Iterator[Problem]:
-    if not sample.images:
+    if sample.lacks:
+        yield Problem(sample.id, sample.lacks)
+    elif not sample.images and not sample.masks:
+        yield Problem(sample.id, "neither image nor mask. Add them, or remove its folder.")
+    elif not sample.images:
         yield Problem(
             sample.id, f"a mask without image: {sample.masks[0]}. Add the image, or remove the mask."
         )
@@ -130,6 +161,8 @@ def _tried(read: Callable[[], Any]) -> tuple[Any, str | None]:
         return read(), None
     except (SegtrustError, OSError) as error:
         return None, str(error)
+    except Exception as error:  # noqa: BLE001 - all cases are listed, whatever one of them does
+        return None, f"could not be read: {error!r}"
 
 
 def _of_folder(task: Task, samples: Sequence[Sample]) -> Iterator[Problem]:
@@ -138,9 +171,20 @@ def _of_folder(task: Task, samples: Sequence[Sample]) -> Iterator[Problem]:
     for name in task.sets:
         if name not in found:
             yield Problem(name, f"no case of the set {name!r}. {task.source.layout}")
+    yield from _of_splits(task, samples)
     strange = sorted({each.split for each in samples} - {*SPLITS, ""})
     if strange:
         yield Problem(task.name, f"the split {strange[0]!r} is none of {', '.join(SPLITS)}.")
+
+
+def _of_splits(task: Task, samples: Sequence[Sample]) -> Iterator[Problem]:
+    """List splits that are wanted, and of which there can be no case."""
+    known = [each.split for each in samples if each.set == ID]
+    if not known or "" in known:
+        return  # nothing at all, which is told already; or cases that are drawn
+    for name, wanted in task.split.items():
+        if wanted and name not in known:
+            yield Problem(name, f"no case of the split {name!r} in distribution. {task.source.layout}")
 
 
 def _doubles(samples: Sequence[Sample]) -> Iterator[Problem]:

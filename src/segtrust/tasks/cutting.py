@@ -8,10 +8,20 @@ import numpy as np
 
 from segtrust.tasks.task import Sample
 
-__all__ = ["Box", "box_about", "cut_to_box"]
+__all__ = ["Box", "box_about", "cut_to_box", "largest_piece"]
 
 Box = tuple[int, int, int, int]
 """Top, left, bottom and right in pixels; the last two are the first outside."""
+
+
+def largest_piece(mask: Any) -> Any:
+    """Give the largest connected piece of a mask: a stray pixel elsewhere must not move a box."""
+    from scipy.ndimage import label
+
+    pieces, number = label(mask)
+    if number < 2:
+        return mask
+    return pieces == 1 + int(np.argmax(np.bincount(pieces.ravel())[1:]))
 
 
 def box_about(mask: Any, *, side: int = 0, times: float = 0.0) -> Box:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,24 +21,54 @@ __all__ = ["COLUMNS", "cut_to_disc", "find_fundus", "read_boxes"]
 SIDE = 576
 """Of the squares, in pixels of the photograph."""
 _SETS = {"REFUGE": ID, "ORIGA": OOD, "G1020": OOD}
-_GREYS = Labels({0: 2, 128: 1, 255: 0})
+GREYS = Labels({0: 2, 128: 1, 255: 0})
 """Of REFUGE's own masks: cup, disc, background."""
-_NUMBERS = Labels({0: 0, 1: 1, 2: 2})
+NUMBERS = Labels({0: 0, 1: 1, 2: 2})
+"""Of the masks of the others: background, disc, cup."""
+_COPIES = ("_cropped", "_square")
 COLUMNS = ("case", "top", "left", "bottom", "right")
 
 
 def find_fundus(data: Path) -> Iterator[Sample]:
     """Find photographs and masks below the folder of each set, with squares where a table tells them."""
-    boxes = read_boxes(data / "boxes.csv") if (data / "boxes.csv").exists() else {}
+    table = data / "boxes.csv"
+    boxes = read_boxes(table) if table.exists() else None
     for name, part in _SETS.items():
-        files = sorted((data / name).rglob("*")) if (data / name).is_dir() else []
+        files = _files_below(data / name)
         images = [path for path in files if path.suffix.lower() in (".jpg", ".jpeg")]
-        for sample in paired(images, [path for path in files if _is_mask(path)]):
-            case = f"{name}-{sample.case}"
+        masks = [path for path in files if _is_mask(path.relative_to(data))]
+        for sample in paired(images, masks):
             greys = any(path.suffix.lower() == ".bmp" for path in sample.masks)
-            labels = _GREYS if greys else _NUMBERS
-            known = replace(sample, case=case, set=part, labels=labels)
-            yield replace(known, box=boxes.get(known.id), split="" if part == ID else "test")
+            labels = GREYS if greys else NUMBERS
+            split = "" if part == ID else "test"
+            yield _with_box(
+                replace(sample, case=f"{name}-{sample.case}", set=part, labels=labels, split=split),
+                boxes,
+                table,
+            )
+
+
+def _with_box(sample: Sample, boxes: Mapping[str, Box] | None, table: Path) -> Sample:
+    """Give the square of a case; where there is a table that does not tell, that is said."""
+    if boxes is None:
+        return sample
+    said = f"expected its square in {table}, got no row of this case. Add it, or remove the table."
+    return replace(
+        sample, box=boxes.get(sample.id), lacks=sample.lacks or ("" if sample.id in boxes else said)
+    )
+
+
+def _files_below(folder: Path) -> list[Path]:
+    """Give all files at any depth, but for hidden ones and copies that were cut out or made square."""
+    if not folder.is_dir():
+        return []
+    inside = ((path, path.relative_to(folder).parts) for path in sorted(folder.rglob("*")))
+    return [
+        path
+        for path, parts in inside
+        if not any(part.startswith(".") or part.lower().endswith(_COPIES) for part in parts)
+        and path.is_file()
+    ]
 
 
 def _is_mask(path: Path) -> bool:

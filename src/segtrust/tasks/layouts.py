@@ -39,6 +39,8 @@ def paired(
 ) -> Iterator[Sample]:
     """Put images and masks of the same case together; several masks of one are united.
 
+    Of several images of one name nobody knows which is meant: such a case says so in ``lacks``.
+
     Parameters
     ----------
     images, masks
@@ -55,7 +57,12 @@ def paired(
     found: dict[str, Sample] = {}
     for path in images:
         case = image_case(path)
-        found[case] = replace(found.get(case, Sample(case)), images=(path,))
+        known = found.get(case)
+        if known is None:
+            found[case] = Sample(case, images=(path,))
+        else:
+            said = f"several images of this name: {known.images[0]} and {path}. Keep one of them."
+            found[case] = replace(known, lacks=said)
     for path in masks:
         case = mask_case(path)
         known = found.get(case, Sample(case))

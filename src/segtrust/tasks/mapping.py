@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -41,16 +41,36 @@ def as_input(task: Task, images: Any, device: torch.device) -> Tensor:
 
 
 def map_cases(
-    task: Task, model: Segmenter, cases: Sequence[PreparedCase], *, channels: int
+    task: Task,
+    model: Segmenter,
+    cases: Sequence[PreparedCase],
+    *,
+    channels: int,
+    only: Collection[str] | None = None,
 ) -> Iterator[Mapped]:
-    """Give the maps of cases one after the other; pictures of the same size go through together."""
+    """Give the maps of cases one after the other; pictures of the same size go through together.
+
+    Parameters
+    ----------
+    task, model, cases
+        What is mapped, and by what.
+    channels
+        Of the network's images.
+    only
+        Cases that are wanted; all where it is not given. Their neighbours go through with them all the same:
+        so maps do not depend on where a run was stopped, not even in their last digits.
+    """
     device = next(model.parameters()).device
     together = _TOGETHER if task.dimensions == 2 else 1
-    loaded = ((case, *case.load()) for case in cases)
-    for _, alike in groupby(enumerate(loaded), key=lambda each: (each[0] // together, each[1][1].shape[1:])):
-        chosen = [each for _, each in alike]
-        images = np.stack([in_channels(image, channels) for _, image, _ in chosen])
-        inputs = as_input(task, task.normalise(images), device)
-        maps = model.probabilities(inputs, size=images.shape[2:]).float().cpu().numpy()
-        for (case, _, labels), p in zip(chosen, maps, strict=True):
-            yield Mapped(case, p, labels)
+    for group in (cases[at : at + together] for at in range(0, len(cases), together)):
+        if only is not None and not any(case.case in only for case in group):
+            continue
+        loaded = ((case, *case.load()) for case in group)
+        for _, alike in groupby(loaded, key=lambda each: each[1].shape[1:]):
+            chosen = list(alike)
+            images = np.stack([in_channels(image, channels) for _, image, _ in chosen])
+            inputs = as_input(task, task.normalise(images), device)
+            maps = model.probabilities(inputs, size=images.shape[2:]).float().cpu().numpy()
+            for (case, _, labels), p in zip(chosen, maps, strict=True):
+                if only is None or case.case in only:
+                    yield Mapped(case, p, labels)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from os.path import relpath
@@ -31,6 +32,12 @@ __all__ = ["NnUNet", "convert", "is_nnunet", "python_of"]
 
 _ENDING = ".nii.gz"
 _VARIABLE = "SEGTRUST_NNUNET_PYTHON"
+_CONVERTED, _PREPROCESSED = "converted.json", "segtrust_preprocessed.json"
+_PARTS = {"test": "Ts", "": ""}
+"""Parts of nnU-Net's raw layout by split; all others are trained on."""
+
+Converted = dict[str, list[Any]]
+"""The part of each case, and what tells its files."""
 
 
 def is_nnunet(task: Task) -> bool:
@@ -64,7 +71,7 @@ class NnUNet:
     out
         Folder of the run.
     device
-        ``"cuda"`` or ``"cpu"``.
+        ``"cuda"``, one of several as ``"cuda:1"``, ``"mps"`` or ``"cpu"``.
     """
 
     task: Task
@@ -89,14 +96,16 @@ class NnUNet:
     @property
     def _model(self) -> tuple[object, ...]:
         options = self.task.options
-        return ("-tr", options["trainer"], "-device", self.device)
+        return ("-tr", options["trainer"], "-device", self.device.partition(":")[0])
 
     def train(self) -> None:
         """Plan and preprocess where that was not done, and train each fold; goes on where it was stopped."""
         number, configuration = self.task.options["number"], self.task.options["configuration"]
-        if not (self.folder / "preprocessed" / self.name / f"nnUNetPlans_{configuration}").is_dir():
+        done = self.folder / "preprocessed" / self.name / _PREPROCESSED
+        if not done.exists():  # its own folder is there from the first case on
             checked = ("-d", number, "-c", configuration, "--verify_dataset_integrity")
             self._run("nnUNetv2_plan_and_preprocess", *checked, *self._processes("-np", "-npfp"))
+            write_json(done, {"configuration": configuration, "cases": len(self.converted())})
         for fold in self.task.options["folds"]:
             at = self._results / f"fold_{fold}"
             if not (at / "checkpoint_final.pth").exists():
@@ -117,7 +126,7 @@ class NnUNet:
         """Predict the test cases with all folds, keep probabilities, and write the manifests."""
         options = self.task.options
         maps = self.out / "predictions" / "maps"
-        maps.mkdir(parents=True, exist_ok=True)
+        self._open_maps(maps)
         model = (
             "-d",
             options["number"],
@@ -131,6 +140,24 @@ class NnUNet:
         kept = ("--save_probabilities", "--continue_prediction")
         self._run("nnUNetv2_predict", *paths, *model, *kept, *self._processes("-npp", "-nps"))
         return write_manifests(self.out / "predictions", list(self._rows(maps)))
+
+    def _open_maps(self, maps: Path) -> None:
+        """Make the folder of maps ready; those of other weights or of other files are removed."""
+        weights = [
+            self._results / f"fold_{fold}" / "checkpoint_final.pth" for fold in self.task.options["folds"]
+        ]
+        cases = {name: each for name, each in self.converted().items() if each[0] == "Ts"}
+        made_with = {"weights": [_stamp(path) for path in weights if path.exists()], "cases": cases}
+        path = maps.parent / "made_with.json"
+        if not (path.exists() and json.loads(path.read_text(encoding="utf-8")) == made_with):
+            shutil.rmtree(maps, ignore_errors=True)
+        maps.mkdir(parents=True, exist_ok=True)
+        write_json(path, made_with)
+
+    def converted(self) -> Converted:
+        """Give the part of each case that was converted, and of what files."""
+        path = self.folder / _CONVERTED
+        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
 
     def _rows(self, maps: Path) -> Iterator[Row]:
         folder = maps.parent
@@ -167,7 +194,9 @@ class NnUNet:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         folders = {f"nnUNet_{name}": str(self.folder / name) for name in ("raw", "preprocessed", "results")}
         alone = {"nnUNet_n_proc_DA": "1", "nnUNet_def_n_proc": "1", "nnUNet_compile": "f"}
-        return {**(alone if self.device == "cpu" else {}), **inherited, **folders}
+        _, _, number = self.device.partition(":")  # nnU-Net knows devices by their kind alone
+        chosen = {"CUDA_VISIBLE_DEVICES": number} if number else {}
+        return {**(alone if self.device == "cpu" else {}), **inherited, **chosen, **folders}
 
 
 def convert(
@@ -175,47 +204,90 @@ def convert(
     samples: Sequence[Sample],
     *,
     split: Path | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     advance: Callable[[int], object] = lambda done: None,
 ) -> list[Problem]:
     """Write cases in the raw layout of nnU-Net: those of ``test`` apart; give what could not be read.
 
-    Images are linked where they can be, labels are written anew. What is there is kept.
+    Images are linked where they can be, labels are written anew. What is there and has not changed is kept;
+    what belongs to another part now, or to no case, is removed.
+
+    Raises
+    ------
+    ParameterError
+        If nnU-Net has seen other training cases already.
     """
     run.folder.mkdir(parents=True, exist_ok=True)
     splits = splits_of(run.task, samples, run.out, split=split, seed=seed)
-    problems, tested, trained = [], {}, 0
+    before = run.converted()
+    parts = {each.file_name: _PARTS.get(splits[each.id], "Tr") for each in samples}
+    wanted = {
+        each.file_name: [parts[each.file_name], _stamps(each)] for each in samples if parts[each.file_name]
+    }
+    _refuse_other_training(run, before, wanted)
+    _remove_others(run, {name for name, each in wanted.items() if before.get(name) == each})
+    problems: list[Problem] = []
+    done: Converted = {}
     for sample in samples:
-        part = {"test": "Ts", "": ""}.get(splits[sample.id], "Tr")
+        name = sample.file_name
         try:
-            if part:
-                _convert_case(run, sample, part)
+            if name in wanted:
+                _convert_case(run, sample, parts[name])
+                done[name] = wanted[name]
         except (SegtrustError, OSError) as error:
             problems.append(Problem(sample.id, str(error)))
-            part = ""
-        if part == "Ts":
-            tested[_plain(sample)] = sample.set
-        trained += part == "Tr"
         advance(1)
-    write_json(run.folder / "sets.json", tested)
+    sets = {each.file_name: each.set for each in samples if parts[each.file_name] == "Ts"}
+    write_json(run.folder / _CONVERTED, done)
+    write_json(run.folder / "sets.json", {name: each for name, each in sets.items() if name in done})
+    trained = sum(each[0] == "Tr" for each in done.values())
     write_json(run.raw / "dataset.json", _description(run.task, trained))
     return problems
 
 
-def _plain(sample: Sample) -> str:
-    return sample.id.replace("/", "__")
+def _stamp(path: Path) -> list[Any]:
+    about = path.stat()
+    return [path.name, about.st_size, about.st_mtime_ns]
+
+
+def _stamps(sample: Sample) -> list[Any]:
+    """Tell the files of a case; nothing of those that are not there, which is told when they are read."""
+    return [_stamp(path) for path in (*sample.images, *sample.masks) if path.exists()]
+
+
+def _refuse_other_training(run: NnUNet, before: Converted, wanted: Converted) -> None:
+    """Refuse to change training cases that nnU-Net has preprocessed or learned from."""
+    seen = [run.folder / name / run.name for name in ("preprocessed", "results")]
+    known = {name: each for name, each in before.items() if each[0] == "Tr"}
+    now = {name: each for name, each in wanted.items() if each[0] == "Tr"}
+    if known != now and any(path.exists() for path in seen):
+        raise ParameterError(
+            f"{run.folder}: expected the training cases that nnU-Net has seen here, got others: another "
+            f"split, or other files. Choose another folder, or remove {seen[0]} and {seen[1]}."
+        )
+
+
+def _remove_others(run: NnUNet, kept: Collection[str]) -> None:
+    """Remove the images and labels of all cases but some."""
+    for part in ("Tr", "Ts"):
+        for path in (run.raw / f"images{part}").glob(f"*{_ENDING}"):
+            if path.name.removesuffix(_ENDING).rpartition("_")[0] not in kept:
+                path.unlink()
+        for path in (run.raw / f"labels{part}").glob(f"*{_ENDING}"):
+            if path.name.removesuffix(_ENDING) not in kept:
+                path.unlink()
 
 
 def _convert_case(run: NnUNet, sample: Sample, part: str) -> None:
     images, labels = run.raw / f"images{part}", run.raw / f"labels{part}"
     images.mkdir(parents=True, exist_ok=True)
     labels.mkdir(parents=True, exist_ok=True)
-    target = labels / f"{_plain(sample)}{_ENDING}"
+    target = labels / f"{sample.file_name}{_ENDING}"
     if target.exists():
         return
     _, values = read_sample(run.task, sample)
     for number, path in enumerate(sample.images):
-        _link(path, images / f"{_plain(sample)}_{number:04}{_ENDING}")
+        _link(path, images / f"{sample.file_name}_{number:04}{_ENDING}")
     _write_labels(target, values, sample.images[0])
 
 

@@ -69,15 +69,18 @@ def rate_at(recipe: Recipe, step: int, *, steps: int, epochs: int) -> float:
     >>> f"{rate_at(recipe, 0, steps=10, epochs=4):.2g}, {rate_at(recipe, 20, steps=10, epochs=4):.2g}"
     '0.0001, 5.5e-05'
     """
-    share = step / (steps * epochs)
+    total = steps * epochs
+    share = step / total
     if recipe.schedule == "cosine":
         turn = (1.0 + math.cos(math.pi * (step // steps) / epochs)) / 2.0
         return recipe.final_rate + (recipe.learning_rate - recipe.final_rate) * turn
     if recipe.schedule == "polynomial":
         return float(recipe.learning_rate * (1.0 - share) ** _POWER)
     if recipe.schedule == "warmup-linear":
-        rising = step / _WARM_UP if step < _WARM_UP else 1.0 - share
-        return recipe.learning_rate * rising
+        # Up to the full rate, and from there down; a training that is shorter than that never gets there.
+        return recipe.learning_rate * (
+            step / _WARM_UP if step < _WARM_UP else (total - step) / (total - _WARM_UP)
+        )
     return recipe.learning_rate
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os.path import relpath
 from pathlib import Path
@@ -17,7 +17,7 @@ from segtrust.errors import ParameterError, SavedStateError, TooFewCasesError
 from segtrust.optional import require
 from segtrust.saved import read_json, remove_old_drafts, replacing, write_json
 from segtrust.tasks.preparing import Prepared, PreparedCase
-from segtrust.tasks.task import ID, Task
+from segtrust.tasks.task import ID, Task, file_name
 
 __all__ = [
     "DTYPES",
@@ -99,31 +99,29 @@ def predict(
     cases = prepared.of(*options.splits)
     if not cases:
         raise TooFewCasesError(f"{task.name}: expected cases of {', '.join(options.splits)}, got none.")
+    from segtrust.tasks.mapping import map_cases
+
     folder = out / _FOLDER
+    model = _model(task, weights, options)  # before anything: maps are not lost to a file that is no weights
     _open(folder, _made_with(task, weights, options))
     files = {case.case: Files(folder, case, is_flat=task.dimensions == 2) for case in cases}
-    missing = [case for case in cases if not files[case.case].are_there]
+    missing = {name for name, each in files.items() if not each.are_there}
     advance(len(cases) - len(missing))
-    if missing:
-        for mapped in _mapped(task, missing, weights, options):
-            files[mapped.case.case].write(mapped, task, options.dtype)
-            advance(1)
+    for mapped in map_cases(task, model, cases, channels=model.channels, only=missing):
+        files[mapped.case.case].write(mapped, task, options.dtype)
+        advance(1)
     return write_manifests(folder, [each.row(folder) for each in files.values()])
 
 
-def _mapped(
-    task: Task, cases: Sequence[PreparedCase], weights: Sequence[Path], options: PredictionOptions
-) -> Iterable[Any]:
+def _model(task: Task, weights: Sequence[Path], options: PredictionOptions) -> Any:
     import torch
 
     from segtrust.models.registry import create_ensemble
-    from segtrust.tasks.mapping import map_cases
     from segtrust.tasks.training import device_of
 
     if options.threads:
         torch.set_num_threads(options.threads)
-    model = create_ensemble(task.network, weights, **task.options).to(device_of(options.device))
-    return map_cases(task, model, cases, channels=model.channels)
+    return create_ensemble(task.network, weights, **task.options).to(device_of(options.device))
 
 
 def _made_with(task: Task, weights: Sequence[Path], options: PredictionOptions) -> dict[str, Any]:
@@ -163,7 +161,7 @@ class Files:
     """
 
     def __init__(self, folder: Path, case: PreparedCase, *, is_flat: bool) -> None:
-        name = case.case.replace("/", "__")
+        name = file_name(case.case)
         self.case, self.is_flat = case, is_flat
         self.map = folder / "maps" / f"{name}.npy"
         self.truth = folder / "truths" / (f"{name}.png" if is_flat else f"{name}.npy")
@@ -219,12 +217,16 @@ def write_png(path: Path, values: Any) -> None:
 
 
 def write_manifests(folder: Path, rows: Sequence[Row]) -> Predictions:
-    """Write ``manifest.csv`` of all cases, ``id.csv`` and a manifest for each other set."""
+    """Write ``manifest.csv`` of all cases, and ``id.csv`` and one for each other set of those to be judged.
+
+    Those are the test cases; all of a set where no test case is among them.
+    """
     sets: dict[str, Path] = {}
     for name in sorted({row["set"] for row in rows}, key=lambda each: (each != ID, each)):
         sets[name] = folder / ("id.csv" if name == ID else f"ood-{name}.csv")
         own = [row | {"case": row["case"].removeprefix(f"{name}/")} for row in rows if row["set"] == name]
-        _write_rows(sets[name], own)
+        tested = [row for row in own if row["split"] == "test"]
+        _write_rows(sets[name], tested or own)
     _write_rows(folder / "manifest.csv", rows)
     return Predictions(folder / "manifest.csv", sets, len(rows))
 

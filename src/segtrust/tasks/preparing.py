@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import hashlib
+import inspect
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -18,7 +21,7 @@ from segtrust.tasks.checking import Problem
 from segtrust.tasks.reading import read_sample
 from segtrust.tasks.resizing import resized, resized_labels
 from segtrust.tasks.splitting import draw_split, read_split, write_split
-from segtrust.tasks.task import Sample, Task
+from segtrust.tasks.task import SPLITS, Sample, Task
 
 __all__ = ["Prepared", "PreparedCase", "counts_of", "prepare", "read_prepared", "splits_of"]
 
@@ -72,7 +75,7 @@ def prepare(
     out: Path,
     *,
     split: Path | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     advance: Callable[[int], object] = lambda done: None,
 ) -> Prepared:
     """Read, preprocess and resize each case once; what is there already and has not changed is kept.
@@ -87,7 +90,7 @@ def prepare(
         A table of one's own that says which case is trained on; otherwise that of an earlier run, or a new
         one, is used.
     seed
-        Of a new split.
+        Of a new split; where one is there, it must be that which this seed draws.
     advance
         Is told of each case.
 
@@ -101,25 +104,37 @@ def prepare(
     splits = splits_of(task, samples, out, split=split, seed=seed)
     cases, problems = [], []
     for sample in samples:
-        file = out / _FOLDER / f"{sample.id.replace('/', '__')}.npz"
+        file = out / _FOLDER / f"{sample.file_name}.npz"
         try:
             _prepare_case(task, sample, file)
             image = str(sample.images[0].absolute())
             cases.append((sample.id, sample.group, sample.set, splits[sample.id], image, file.name))
         except (SegtrustError, OSError) as error:
             problems.append(Problem(sample.id, str(error)))
+        except Exception as error:  # noqa: BLE001 - all cases are tried, whatever a function of one's own does
+            problems.append(Problem(sample.id, f"could not be prepared: {error!r}"))
         advance(1)
     _write_index(out / _FOLDER / _INDEX, cases)
     return Prepared(read_prepared(out).cases, tuple(problems))
 
 
 def splits_of(
-    task: Task, samples: Sequence[Sample], out: Path, *, split: Path | None, seed: int
+    task: Task, samples: Sequence[Sample], out: Path, *, split: Path | None = None, seed: int | None = None
 ) -> Mapping[str, str]:
     """Give the split of each case: that of a file, that of an earlier run, or a new one; and keep it."""
     own = out / _SPLIT
-    given = split or (own if own.exists() else None)
-    found = read_split(given, samples) if given else draw_split(samples, task.split, seed=seed)
+    drawn = draw_split(samples, task.split, seed=seed or 0)
+    if split is not None:
+        found = read_split(split, samples)
+    elif own.exists():
+        found = read_split(own, samples, is_own=True)
+        if seed is not None and found != drawn:
+            raise ParameterError(
+                f"{own}: expected the split that the seed {seed} draws, got another. Leave the seed away to "
+                "use it, or choose another folder."
+            )
+    else:
+        found = drawn
     write_split(own, found)
     return found
 
@@ -142,9 +157,18 @@ def _stamp(task: Task, sample: Sample) -> str:
         task.resize,
         str(sample.labels or task.labels),
         task.preprocess.__name__,
+        _source_of(task.preprocess),
         sample.box,
     ]
     return json.dumps([files, made_with])
+
+
+def _source_of(function: Any) -> str:
+    """Tell functions of one name apart by what they do; nothing where their source cannot be had."""
+    try:
+        return hashlib.sha256(inspect.getsource(function).encode()).hexdigest()[:16]
+    except (OSError, TypeError):
+        return ""
 
 
 def _files(sample: Sample) -> Iterable[Path]:
@@ -178,7 +202,5 @@ def read_prepared(out: Path) -> Prepared:
 
 def counts_of(prepared: Prepared) -> dict[str, int]:
     """Count the cases of each split."""
-    found: dict[str, int] = {}
-    for row in map(asdict, prepared.cases):
-        found[row["split"]] = found.get(row["split"], 0) + 1
-    return found
+    found = Counter(each.split for each in prepared.cases)
+    return {name: found[name] for name in (*SPLITS, "") if name in found}

@@ -75,7 +75,7 @@ def _rows(
 ) -> Iterator[Row]:
     folder = out / "predictions"
     for sample in samples:
-        name = sample.id.replace("/", "__")
+        name = sample.file_name
         map_path, truth_path = folder / "maps" / f"{name}.npy", folder / "truths" / f"{name}.png"
         for path in (map_path, truth_path):
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.errors import DamagedFileError, MaskShapeError, ReadError, SegtrustError, WrongContentError
+from segtrust.errors import (
+    DamagedFileError,
+    GeometryError,
+    MaskShapeError,
+    ReadError,
+    SegtrustError,
+    WrongContentError,
+)
+from segtrust.io.grids import Grid, check_same_grid
 from segtrust.io.places import Place
 from segtrust.io.readers import open_volume
 from segtrust.optional import require
@@ -16,24 +24,31 @@ from segtrust.tasks.task import Sample, Task
 
 __all__ = ["read_image", "read_labels", "read_picture", "read_sample"]
 
-_GREY = ("1", "L", "LA", "I;16", "I;16B")
+_GREY = ("1", "L", "LA")
+_DEEP = 257
+"""Levels of 16 bits in one of 8."""
 
 
 def read_picture(path: Path) -> Any:
     """Read a picture as 8-bit colours, (3, H, W), or grey, (1, H, W); JPEG too, and what is seen through.
 
+    Greys of 16 bits are brought to 8: 65535 is white, whatever the brightest pixel is.
+
     Raises
     ------
     DamagedFileError
         If it cannot be read to its end.
+    WrongContentError
+        If its pixels are floats, or whole numbers of more than 16 bits.
     """
     image_of = require("PIL.Image", extra="io")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             with image_of.open(path) as image:
-                grey = image.mode in _GREY
-                values = np.asarray(image.convert("L" if grey else "RGB"))
+                values = _pixels(image, path)
+    except WrongContentError:
+        raise
     except (
         OSError,
         ValueError,
@@ -45,17 +60,38 @@ def read_picture(path: Path) -> Any:
         raise DamagedFileError(
             f"{path}: expected a picture, got one that cannot be read ({error}). Fetch it again."
         ) from None
-    return values[None] if grey else np.ascontiguousarray(values.transpose(2, 0, 1))
+    return values[None] if values.ndim == 2 else np.ascontiguousarray(values.transpose(2, 0, 1))
+
+
+def _pixels(image: Any, path: Path) -> Any:
+    """Give greys (H, W) or colours (H, W, 3) of 8 bits."""
+    if image.mode == "F" or image.mode.startswith("I"):
+        levels = np.asarray(image)
+        if levels.dtype.kind == "f" or levels.min(initial=0) < 0 or levels.max(initial=0) > 0xFFFF:
+            raise WrongContentError(
+                f"{path}: expected a picture of 8 or 16 bits, got {levels.dtype} from {levels.min():g} to "
+                f"{levels.max():g}. Save it with 8 bits."
+            )
+        return np.rint(levels / _DEEP).astype(np.uint8)
+    return np.asarray(image.convert("L" if image.mode in _GREY else "RGB"))
 
 
 def read_image(task: Task, sample: Sample) -> Any:
     """Read the image of a case: (C, H, W) of 8 bits, or (C, D, H, W) of floats."""
+    if sample.lacks:
+        raise ReadError(f"{sample.id}: {sample.lacks}")
     if not sample.images:
         raise ReadError(f"{sample.id}: expected an image, got its mask only. Add the image, or remove it.")
     if task.dimensions == 2:
         channels = [read_picture(path) for path in sample.images]
     else:
         channels = [_volume(path)[None] for path in sample.images]
+    for path, each in zip(sample.images, channels, strict=True):
+        if each.shape[1:] != channels[0].shape[1:]:
+            raise MaskShapeError(
+                f"{path}: expected the size of {sample.images[0].name}, {channels[0].shape[1:]}, got "
+                f"{each.shape[1:]}. Bring them to one grid, or fetch both again."
+            )
     return channels[0] if len(channels) == 1 else np.concatenate(channels)
 
 
@@ -73,8 +109,33 @@ def _volume(path: Path) -> Any:
 
 
 def read_labels(task: Task, sample: Sample, path: Path) -> Any:
-    """Read one mask of a case as labels, uint8."""
-    return (sample.labels or task.labels).of(np.asarray(open_volume(Place(path)).read()), str(path))
+    """Read one mask of a case as labels, uint8; that of a volume must lie where the image lies."""
+    try:
+        volume = open_volume(Place(path))
+        values = np.asarray(volume.read())
+    except ReadError as error:
+        said = str(error).removeprefix(f"{path}: ")
+        raise DamagedFileError(
+            f"{path}: expected a mask, got a file that cannot be read ({said}) Fetch it again."
+        ) from None
+    if task.dimensions == 3 and sample.images:
+        _check_place(sample.images[0], path, volume.grid)
+    return (sample.labels or task.labels).of(values, str(path))
+
+
+def _check_place(image: Path, path: Path, grid: Grid | None) -> None:
+    """Refuse a mask of the image's size that lies elsewhere; other sizes are told by `check_shape`."""
+    try:
+        of_image = open_volume(Place(image)).grid
+    except ReadError:
+        return  # told where the image is read
+    if grid is None or of_image is None or grid.shape != of_image.shape:
+        return
+    try:
+        check_same_grid(of_image, grid, (image.name, str(path)))
+    except GeometryError as error:
+        said = str(error).partition(" Look whether")[0]
+        raise GeometryError(f"{said} Look whether they belong together; if so, resample the mask.") from None
 
 
 def read_sample(task: Task, sample: Sample) -> tuple[Any, Any]:

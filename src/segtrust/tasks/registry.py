@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -67,10 +68,13 @@ def _run(path: Path) -> Any:
     if spec is None or spec.loader is None:  # pragma: no cover - not for a path that ends in .py
         raise ParameterError(f"{path}: expected a Python file.")
     module = module_from_spec(spec)
+    sys.path.insert(0, str(path.parent.absolute()))  # for modules that lie beside it
     try:
         spec.loader.exec_module(module)
     except (SyntaxError, ImportError, NameError, TypeError, AttributeError) as error:
         raise ParameterError(
             f"{path}: expected a declaration of a task, got one that fails: {error}."
         ) from error
+    finally:
+        sys.path.pop(0)
     return module

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -42,8 +43,17 @@ def draw_split(samples: Sequence[Sample], wanted: Mapping[str, int], *, seed: in
 
 
 def _shared_out(number: int, wanted: Mapping[str, int]) -> dict[str, int]:
-    """Share a number out in the proportions that are wanted; who loses most by rounding gets the rest."""
+    """Share a number out in the proportions that are wanted; who loses most by rounding gets the rest.
+
+    The test cases come first: tasks of the same cases and the same share have the same, whatever is done with
+    the others.
+    """
     total = sum(wanted.values())
+    tested = wanted.get("test", 0)
+    if tested and tested < total:
+        own = (2 * number * tested + total) // (2 * total)
+        others = {name: share for name, share in wanted.items() if name != "test"}
+        return {**_shared_out(number - own, others), "test": own}
     exact = {name: number * share / total for name, share in wanted.items()}
     found = {name: int(each) for name, each in exact.items()}
     by_loss = sorted(found, key=lambda name: found[name] - exact[name])
@@ -71,15 +81,28 @@ def write_split(path: Path, split: Mapping[str, str]) -> None:
         writer.writerows(sorted(split.items()))
 
 
-def read_split(path: Path, samples: Sequence[Sample]) -> dict[str, str]:
-    """Read such a table, which must say of each case where it belongs; cases with nothing are left out."""
-    if not path.is_file():
-        raise ParameterError(f"{path}: expected a table of {' and '.join(_COLUMNS)}, got no such file.")
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        rows = list(csv.DictReader(file))
-    if not rows or not set(_COLUMNS) <= set(rows[0]):
-        raise ParameterError(f"{path}: expected the columns {' and '.join(_COLUMNS)}.")
+def read_split(path: Path, samples: Sequence[Sample], *, is_own: bool = False) -> dict[str, str]:
+    """Read such a table, which must say of each case where it belongs; cases with nothing are left out.
+
+    Parameters
+    ----------
+    path
+        Of the table.
+    samples
+        Cases that there are.
+    is_own
+        Whether it is that of an earlier run, which may know cases that are no longer there.
+    """
+    rows = _rows(path)
     found = {row["case"]: (row["split"] or "").strip() for row in rows}
+    _refuse_doubled(path, rows)
+    strange = sorted(set(found) - {each.id for each in samples})
+    if strange and not is_own:
+        raise ParameterError(
+            f"{path}: expected cases of the data set, got {strange[0]!r}"
+            f"{f' and {len(strange) - 1} more' if strange[1:] else ''}, of which there are no files. Cases "
+            f"are called like {samples[0].id!r}."
+        )
     wrong = sorted(set(found.values()) - {*SPLITS, ""})
     if wrong:
         raise ParameterError(f"{path}: expected {', '.join(SPLITS)} or nothing, got {wrong[0]!r}.")
@@ -91,3 +114,22 @@ def read_split(path: Path, samples: Sequence[Sample]) -> dict[str, str]:
             "them out."
         )
     return {each.id: found[each.id] for each in samples}
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    if not path.is_file():
+        raise ParameterError(f"{path}: expected a table of {' and '.join(_COLUMNS)}, got no such file.")
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = list(csv.DictReader(file))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ParameterError(f"{path}: expected a CSV table in UTF-8, got {error}.") from None
+    if not rows or not set(_COLUMNS) <= set(rows[0]):
+        raise ParameterError(f"{path}: expected the columns {' and '.join(_COLUMNS)}.")
+    return rows
+
+
+def _refuse_doubled(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
+    often, times = Counter(row["case"] for row in rows).most_common(1)[0]
+    if times > 1:
+        raise ParameterError(f"{path}: expected each case once, got {times} rows of {often!r}.")

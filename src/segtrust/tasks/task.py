@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from segtrust.errors import ParameterError
+from segtrust.kernels.inputs import check_whole
 from segtrust.tasks.augmenting import Augmentation, flipped_and_turned
 from segtrust.tasks.intensities import imagenet
 from segtrust.tasks.labels import BINARY, Labels, foreground_target
 
-__all__ = ["ID", "OOD", "SPLITS", "Recipe", "Sample", "Source", "Task"]
+__all__ = ["ID", "OOD", "SPLITS", "Recipe", "Sample", "Source", "Task", "file_name"]
 
 ID = "ID"
 """The set in distribution: what is trained on, and the first that is tested."""
@@ -49,6 +50,8 @@ class Sample:
         Where the picture is cut: top, left, bottom, right in pixels; ``None`` where that is not known.
     labels
         What the values in its masks mean, where that is not the same for all cases.
+    lacks
+        What else stands in the way, and what to do; nothing where all is there.
     """
 
     case: str
@@ -59,6 +62,7 @@ class Sample:
     split: str = ""
     box: tuple[int, int, int, int] | None = None
     labels: Labels | None = None
+    lacks: str = ""
 
     @property
     def id(self) -> str:
@@ -70,6 +74,22 @@ class Sample:
         ('bright/a', 'a')
         """
         return self.case if self.set == ID else f"{self.set}/{self.case}"
+
+    @property
+    def file_name(self) -> str:
+        """Its name in those of files, without an ending."""
+        return file_name(self.id)
+
+
+def file_name(case: str) -> str:
+    """Give the name of a case as one that a file can have.
+
+    Examples
+    --------
+    >>> file_name("bright/a")
+    'bright__a'
+    """
+    return case.replace("/", "__")
 
 
 @dataclass(frozen=True)
@@ -146,15 +166,29 @@ class Recipe:
         if self.loss not in LOSSES:
             raise ParameterError(f"loss: expected one of {', '.join(map(repr, LOSSES))}, got {self.loss!r}.")
         for name in ("epochs", "batch", "patches"):
-            if getattr(self, name) < 1:
-                raise ParameterError(f"{name}: expected 1 or more, got {getattr(self, name)!r}.")
+            check_whole(getattr(self, name), name, least=1)
+        check_whole(self.iterations, "iterations")
         if not self.learning_rate > 0.0:
             raise ParameterError(f"learning_rate: expected more than 0, got {self.learning_rate!r}.")
+        if not self.weight_decay >= 0.0:
+            raise ParameterError(f"weight_decay: expected 0 or more, got {self.weight_decay!r}.")
+        if not self.scales or not min(self.scales) > 0.0:
+            raise ParameterError(f"scales: expected shares of the size, above 0, got {self.scales!r}.")
 
     def described(self) -> dict[str, Any]:
         """Give plain values, by which a training that goes on is told from another."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return values | {"augment": self.augment.__name__, "scales": list(self.scales)}
+
+    def shown(self) -> dict[str, Any]:
+        """Give what people want to know: nothing of what it leaves out, or of what has no say in it."""
+        void = {"epochs"} if self.iterations else set()
+        void |= set() if self.schedule == "cosine" else {"final_rate"}
+        return {
+            name: value
+            for name, value in self.described().items()
+            if name not in void and value not in (None, 0, 0.0, "")
+        }
 
 
 Preprocessing = Callable[[Any, Any, Sample], tuple[Any, Any]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +23,7 @@ from segtrust.models.losses import cross_entropy_dice_loss
 from segtrust.models.network import Network
 from segtrust.models.registry import create, training_loss
 from segtrust.risks import dice
-from segtrust.saved import remove_old_drafts, replacing
+from segtrust.saved import checksum, remove_old_drafts, replacing
 from segtrust.tasks.batches import Batches
 from segtrust.tasks.logs import write_log
 from segtrust.tasks.mapping import as_input, map_cases
@@ -243,6 +245,12 @@ class Trainer:
             "network": self.task.network,
             "seed": self.options.seed,
             "cases": len(self.batches.cases),
+            "digest of the training cases": checksum(sorted(each.case for each in self.batches.cases)),
+            "digest of the validation cases": checksum(sorted(each.case for each in self.validation)),
+            "size": list(self.task.size),
+            "options": json.loads(json.dumps(dict(self.task.options), default=str)),
+            "--from": _digest(self.options.weights),
+            "--backbone": _digest(self.options.backbone),
             **self.recipe.described(),
         }
 
@@ -254,8 +262,17 @@ class Trainer:
         _check_same(path, saved.get("made_with", {}), self._made_with())
         self.model.load_state_dict(saved["state_dict"])
         self.optimiser.load_state_dict(saved["optimiser"])
-        self.scaler.load_state_dict(saved["scaler"])
+        if saved["scaler"] and self.scaler.is_enabled():  # nothing where it was begun on another device
+            self.scaler.load_state_dict(saved["scaler"])
         self.history = saved["history"]
+
+
+def _digest(path: Path | None) -> str:
+    """Tell weights apart by what is in them; nothing where there are none."""
+    if path is None:
+        return ""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _rank(row: Epoch) -> tuple[float, int]:
@@ -266,13 +283,20 @@ def _rank(row: Epoch) -> tuple[float, int]:
 
 def _read(path: Path, device: torch.device) -> Any:
     try:
-        return torch.load(path, map_location=device, weights_only=True)
+        saved = torch.load(path, map_location=device, weights_only=True)
     except Exception as error:  # noqa: BLE001 - damaged archives raise nearly everything
         said = str(error).partition("\n")[0]
         raise ParameterError(
             f"{path}: expected a checkpoint to go on from, got one that cannot be read ({said}). Begin anew: "
             "--no-resume."
         ) from None
+    found = saved.get("format") if isinstance(saved, dict) else None
+    if found != _FORMAT:
+        raise ParameterError(
+            f"{path}: expected a checkpoint of the format {_FORMAT!r}, got {found!r}: it is of another "
+            "version, or weights alone. Begin anew: --no-resume, with weights as --from."
+        )
+    return saved
 
 
 def _check_same(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -15,9 +15,12 @@ def find(data: Path) -> Iterator[Sample]:
     inner = data / "MICCAI_BraTS2020_TrainingData"
     for folder in sorted((inner if inner.is_dir() else data).glob("BraTS20_Training_*")):
         files = {stem_of(path).removeprefix(f"{folder.name}_"): path for path in files_in(folder, VOLUMES)}
+        absent = [name for name in (*_SEQUENCES, "seg") if name not in files]
+        lacks = f"{folder} lacks {', '.join(absent)}. Fetch it again, or remove the folder." if absent else ""
         images = tuple(files[name] for name in _SEQUENCES if name in files)
-        masks = (files["seg"],) if "seg" in files else ()
-        yield Sample(folder.name, images if len(images) == len(_SEQUENCES) else (), masks)
+        yield Sample(
+            folder.name, images, tuple(files[name] for name in ("seg",) if name in files), lacks=lacks
+        )
 
 
 TASK = Task(

@@ -31,8 +31,9 @@ def find(data: Path) -> Iterator[Sample]:
     """Find photographs, soft maps of the cup, the box about the disc, and the published test cases."""
     tested = _tested(data / "split.csv")
     for sample in paired(files_in(data / "images"), files_in(data / "softmaps_cup")):
-        box = _box(data / "softmaps_disc" / f"{sample.case}.png")
-        yield replace(sample, box=box, split="test" if sample.case in tested else "")
+        box, said = _box(data / "softmaps_disc" / f"{sample.case}.png")
+        split = "test" if sample.case in tested else ""
+        yield replace(sample, box=box, split=split, lacks=sample.lacks or said)
 
 
 def _tested(path: Path) -> set[str]:
@@ -42,11 +43,14 @@ def _tested(path: Path) -> set[str]:
         return {Path(row[1]).stem for row in csv.reader(file) if len(row) > 1 and row[0].lower() == "test"}
 
 
-def _box(path: Path) -> tuple[int, int, int, int] | None:
+def _box(path: Path) -> tuple[tuple[int, int, int, int] | None, str]:
+    """Give the box about a disc, or what is wrong with its map."""
+    if not path.is_file():
+        return None, f"expected the map of the disc, got no {path}. Add it, or remove the case."
     try:
-        return box_about(read_picture(path)[0] >= _HALF, times=2.0)
-    except SegtrustError:
-        return None
+        return box_about(read_picture(path)[0] >= _HALF, times=2.0), ""
+    except SegtrustError as error:
+        return None, str(error)
 
 
 TASK = Task(

@@ -14,6 +14,7 @@ from segtrust.tasks import (
     find_fundus,
     half_grey_refuge,
 )
+from segtrust.tasks.fundus_layout import NUMBERS
 
 TASK = Task(
     name="optic-cup",
@@ -22,6 +23,7 @@ TASK = Task(
     size=(576, 576),
     input_size=(288, 288),
     find=find_fundus,
+    labels=NUMBERS,
     foreground=2,
     target=disc_cup_target,
     preprocess=cut_to_disc,

@@ -13,6 +13,7 @@ TASK = Task(
     network="unext",
     size=(256, 256),
     find=find_fundus,
+    labels=CUP.labels,
     normalise=imagenet_twice_scaled,
     resize="antialiased",
     split={"train": 816, "val": 144, "test": 240},

@@ -1,0 +1,87 @@
+"""The embedded example: pictures, maps and truths of nuclei, small enough for the wheel.
+
+Run ``python tools/demo_data.py RUN src/segtrust/demo/data`` on a finished ``segtrust tasks run nuclei -o RUN``.
+A picture is a WebP with losses, a map 8-bit (p times 255), a truth 1-bit: about 35 kB a case. What is too
+large to ship for all test cases is chosen by an even walk over their names; ``scores.csv`` has all of them,
+scored from maps in full precision.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from segtrust.tasks.predicting import write_manifests
+
+SHIPPED = {"id": 60, "bright": 40}
+ESTIMATORS = "sdc,idc,amsp,ane,mmmc,pla"
+QUALITY = 80
+
+
+def read_rows(predictions):
+    """Give the rows of the test cases, by set."""
+    with (predictions / "manifest.csv").open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["split"] == "test"]
+    return {name: sorted((row for row in rows if row["set"] == name), key=by_name) for name in SHIPPED}
+
+
+def by_name(row):
+    """Sort cases by their names."""
+    return row["case"]
+
+
+def evenly(rows, number):
+    """Choose some of them at equal distances."""
+    places = np.linspace(0, len(rows) - 1, min(number, len(rows))).round().astype(int)
+    return [rows[place] for place in places]
+
+
+def ship(row, predictions, out):
+    """Write the three files of a case, and give its row."""
+    name = row["case"].rsplit("/", 1)[-1]
+    files = {
+        "probabilities": f"maps/{name}.png",
+        "truth": f"truths/{name}.png",
+        "image": f"images/{name}.webp",
+    }
+    p = np.load(predictions / row["probabilities"])
+    Image.fromarray(np.rint(p * 255.0).astype(np.uint8)).save(out / files["probabilities"], optimize=True)
+    Image.open(predictions / row["truth"]).convert("1").save(out / files["truth"], optimize=True)
+    Image.open(predictions / row["image"]).save(out / files["image"], quality=QUALITY, method=6)
+    return row | files
+
+
+def write_scores(predictions, out):
+    """Score the maps of all test cases in full precision."""
+    command = [sys.executable, "-m", "segtrust", "score", str(predictions / "manifest.csv")]
+    subprocess.run([*command, "--estimators", ESTIMATORS, "-o", str(out / "scores.csv")], check=True)
+
+
+def main():
+    """Make the folder anew."""
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("run", type=Path, help="folder of `segtrust tasks run nuclei`")
+    asked.add_argument("out", type=Path, help="folder to make anew")
+    given = asked.parse_args()
+    predictions = given.run / "predictions"
+    shutil.rmtree(given.out, ignore_errors=True)
+    for name in ("maps", "truths", "images"):
+        (given.out / name).mkdir(parents=True)
+    chosen = [row for name, rows in read_rows(predictions).items() for row in evenly(rows, SHIPPED[name])]
+    write_manifests(given.out, [ship(row, predictions, given.out) for row in chosen])
+    write_scores(predictions, given.out)
+    shutil.copyfile(predictions / "made_with.json", given.out / "made_with.json")
+    size = sum(path.stat().st_size for path in given.out.rglob("*") if path.is_file())
+    print(json.dumps({"cases": len(chosen), "bytes": size}))
+
+
+if __name__ == "__main__":
+    main()
