@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,19 +23,26 @@ from segtrust.cli.judging import (
 )
 from segtrust.cli.options import ReadFlags, RunFlags, with_options
 from segtrust.cli.telling import as_values, tell_failures, tell_policies, tell_warnings, warnings_of
+from segtrust.cli.tuning import TuneFlags, told_tuning
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
     from segtrust.engine.outcomes import Row
     from segtrust.experiments.evaluation import Evaluation
 
-__all__ = ["EVALUATE_EPILOG", "evaluate"]
+__all__ = ["EVALUATE_EPILOG", "EvaluateFlags", "evaluate"]
 
 EVALUATE_EPILOG = (
     "Examples:\n\n  segtrust evaluate predictions/ --truth labelsTs/ -o evaluation\n\n"
     "  segtrust evaluate kvasir/ clinicdb/ -o polyp --ood etis=etis/ --drop-empty-truth --estimators all\n\n"
+    "  segtrust evaluate kvasir/ -o tuned --drop-empty-truth --tune pla-tuned,aef,aef-sdc\n\n"
     "Exit codes: 0 all cases judged, 1 some failed (failures.csv tells why), 2 nothing could be done."
 )
+
+
+@dataclass
+class EvaluateFlags(JudgeFlags, TuneFlags):
+    """How cases are scored and judged, and which estimators learn from them."""
 
 
 @with_options
@@ -46,7 +54,7 @@ def evaluate(
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for tables, figures and report.")],
-    how: JudgeFlags,
+    how: EvaluateFlags,
     files: SetFlags,
     read: ReadFlags,
     run: RunFlags,
@@ -54,9 +62,12 @@ def evaluate(
     """Score cases with known truth and show how well each confidence ranks the errors.
 
     Writes the score table, risk-coverage curves, AURC with intervals, coverage at the risk of all cases,
-    paired tests and bound statistics, for other sets (--ood) beside them.
+    paired tests and bound statistics, for other sets (--ood) beside them; with --tune also what estimators
+    that learn make of parts of each set.
     """
     from segtrust.engine.score_table import failures_beside, read_scores, write_failures
+    from segtrust.experiments.evaluation import evaluated_sets
+    from segtrust.io.cases import DataSet
     from segtrust.io.tables import write_table
     from segtrust.report.evaluation import tables_for_people, write_evaluation
     from segtrust.report.runs import mark_running, open_run, write_run
@@ -67,7 +78,8 @@ def evaluate(
     before = None if table is None else judge_scores(table, how, files, read)
     open_run(output, command="evaluate")
     mark_running(output, command="evaluate")
-    judged = before or score_and_judge(find_sets(predictions, files, how), output, how, read, run)
+    found = None if before is not None else find_sets(predictions, files, how)
+    judged = before or score_and_judge(found or DataSet(), output, how, read, run)
     if judged.table is not None:
         write_table(output / "scores.parquet", judged.table)
     failures_path = failures_beside(output / "scores.parquet", None)
@@ -76,14 +88,16 @@ def evaluate(
     if not sets or (files.ood and FIRST not in sets):
         tell_failures(judged.scored.failures, failures_path, nothing=True)
         raise ParameterError(f"{predictions[0]}: expected cases to judge, got none.")
-    tables = write_evaluation(output, sets, _evaluation(how, judged.scored.rows))
+    evaluation = _evaluation(how, judged.scored.rows)
+    tables = write_evaluation(output, sets, evaluation)
+    summary = how.draw_tuning(judged, evaluated_sets(sets, evaluation), found, output, run) if found else []
     counts = {name: len(rows) for name, rows in sets.items()}
     parameters = {"sets": counts, "failed": len(judged.scored.failures)}
     write_run(output, command="evaluate", parameters=parameters, seconds=judged.scored.seconds)
     if run.as_json:
-        typer.echo(json.dumps(_values(judged, tables, output)))
+        typer.echo(json.dumps(_values(judged, {**tables, "tuning": summary}, output)))
     else:
-        _tell(judged, tables_for_people(tables), output)
+        _tell(judged, tables_for_people(tables) | told_tuning(summary), output)
     tell_failures(judged.scored.failures, failures_path, quiet=run.as_json)
 
 
@@ -123,7 +137,7 @@ def _values(judged: Judged, tables: Mapping[str, Any], output: Path) -> dict[str
 def _tell(judged: Judged, shown: Mapping[str, str], output: Path) -> None:
     if judged.plan is not None:
         tell_policies(judged.plan.policies)
-    for name in ("sets", "areas", "coverages"):
+    for name in ("sets", "areas", "coverages", "tuning"):
         if name in shown:
             typer.echo(f"{shown[name]}\n")
     tell_warnings(judged.scored.rows)

@@ -348,13 +348,13 @@ def _region(task: Task) -> list[str]:
 
 def evaluate_maps(task: Task, found: Predictions, out: Path) -> None:
     """Judge maps as `segtrust evaluate` does."""
-    from segtrust.cli.evaluating import evaluate
-    from segtrust.cli.judging import JudgeFlags, SetFlags
+    from segtrust.cli.evaluating import EvaluateFlags, evaluate
+    from segtrust.cli.judging import SetFlags
     from segtrust.cli.options import ReadFlags, RunFlags
 
     first, others = _judged_sets(found)
     flags = (
-        JudgeFlags(estimators="all", drop_empty_truth=True),
+        EvaluateFlags(estimators="all", drop_empty_truth=True),
         SetFlags(ood=[f"{name}={path}" for name, path in others.items()] or None),
         ReadFlags(threshold=task.threshold, region=_region(task) or None),
         RunFlags(),

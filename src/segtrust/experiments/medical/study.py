@@ -17,6 +17,7 @@ from segtrust.engine.score_table import ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
 from segtrust.engine.unlabelled import SetReader, fit_to_sets
 from segtrust.experiments.evaluation import EvaluatedSet, Evaluation, evaluate_sets, evaluated_sets
+from segtrust.experiments.file_cases import FileCase
 from segtrust.experiments.medical.published import (
     PublishedFeatureAggregation,
     PublishedMedianMinMax,
@@ -154,10 +155,10 @@ class TaskResult:
     failures: tuple[Failure, ...]
     timings: dict[str, float]
 
-    @property
-    def id_risk(self) -> float:
-        """Mean loss of all cases in distribution."""
-        return next(each.full_risk for each in self.sets if each.name == ID)
+    def cases(self, found: EvaluatedSet) -> list[FileCase]:
+        """Give the cases of one of its sets that count, in the order of its rows."""
+        files = {case.id: case for case in self.task.cases.cases}
+        return cases_of_set(found, files, ReadOptions(threshold=self.task.threshold))
 
 
 def study_task(task: TaskMaps, settings: MedicalSettings, work: WorkPlan) -> TaskResult:

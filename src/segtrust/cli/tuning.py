@@ -1,0 +1,76 @@
+"""Estimators that learn, as ``segtrust evaluate`` judges them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from segtrust.cli.console import progress_bar
+from segtrust.cli.jobs import names_of
+from segtrust.errors import ParameterError
+
+if TYPE_CHECKING:
+    from segtrust.cli.judging import Judged
+    from segtrust.cli.options import RunFlags
+    from segtrust.experiments.evaluation import EvaluatedSet
+    from segtrust.io.cases import DataSet
+
+__all__ = ["TuneFlags", "told_tuning"]
+
+_PANEL = "Estimators that learn"
+_EVERY = ("sdc-tuned", "pla-tuned", "aef", "aef-sdc")
+
+
+@dataclass
+class TuneFlags:
+    """Which estimators learn from parts of each set, and how often."""
+
+    tune: Annotated[
+        str,
+        typer.Option(
+            help=f"Judge them on random splits of each set: {', '.join(_EVERY)}, or 'all'.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = ""
+    repeats: Annotated[
+        int, typer.Option(min=1, help="Random splits for each size.", rich_help_panel=_PANEL)
+    ] = 50
+    seed: Annotated[int, typer.Option(min=0, help="Of the first split.", rich_help_panel=_PANEL)] = 0
+
+    def draw_tuning(
+        self,
+        judged: Judged,
+        sets: Sequence[EvaluatedSet],
+        found: DataSet,
+        output: Path,
+        run: RunFlags,
+    ) -> list[dict[str, Any]]:
+        """Draw the tuning curves, if any are asked for; give the means over the splits."""
+        from segtrust.experiments.tuned_sets import TunedSets, TuningPlan, cases_of_set, tune_sets
+        from segtrust.report.tuned_sets import write_tuning
+
+        if not self.tune or judged.plan is None:
+            return []
+        if any(row.get("dice") is None for each in sets for row in each.rows):
+            raise ParameterError("--tune: expected a truth of each case to learn from. Give them: --truth.")
+        job = judged.plan.job
+        files = {case.id: case for case in found.cases}
+        cases = [(each, cases_of_set(each, files, job.read, job.scaling)) for each in sets]
+        targets = {each.structure: each.full_risk for each in sets if each.name == sets[0].name}
+        plan = TuningPlan(("sdc", *names_of(self.tune, _EVERY)), repeats=self.repeats, seed=self.seed)
+        steps = sum(len(each) + self.repeats for _, each in cases)
+        with progress_bar("cases and splits", steps) as advance:
+            how = TunedSets(output / "parts", run.workers, advance)
+            rows = tune_sets(cases, targets, plan, how)
+        return write_tuning(output, rows) if rows else []
+
+
+def told_tuning(summary: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Give the table for people, if there is any."""
+    from segtrust.report.tuned_sets import tuning_table
+
+    return {"tuning": tuning_table(summary)} if summary else {}

@@ -1,0 +1,144 @@
+"""The paper's Figure 1: two cases that one confidence ranks right and another wrong, as pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from segtrust.confidence.learning import mask_and_truth
+from segtrust.experiments.file_cases import FileCase
+from segtrust.report.figures import new_axes
+from segtrust.report.styles import style_of
+
+__all__ = ["Example", "choose_pair", "draw_examples", "load_example", "overlay"]
+
+Row = Mapping[str, Any]
+RIGHT, MISSED, FALSE = (0.56, 0.93, 0.56), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)
+"""Colours of true positives, false negatives and false positives: light green, blue and red."""
+_SHOWN = ("sdc", "amsp")
+_OPACITY = 0.6
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """A case as pictures.
+
+    Attributes
+    ----------
+    row
+        Of the score table.
+    image
+        Colours (H, W, 3) in [0, 1]; of a volume the slice with most foreground.
+    probabilities, mask, truth
+        Of the same size.
+    """
+
+    row: Row
+    image: Any
+    probabilities: Any
+    mask: Any
+    truth: Any
+
+
+def choose_pair(rows: Sequence[Row], right: str = "sdc", wrong: str = "amsp") -> tuple[Row, Row] | None:
+    """Choose a good and a bad case that one confidence ranks right and another wrong, as far apart as any.
+
+    Examples
+    --------
+    >>> rows = [{"loss": 0.1, "sdc": 0.9, "amsp": 0.8}, {"loss": 0.7, "sdc": 0.4, "amsp": 0.9}]
+    >>> choose_pair(rows)[1]["loss"]
+    0.7
+    >>> choose_pair(rows[:1]) is None
+    True
+    """
+    loss, ours, other = (np.array([row[name] for row in rows], np.float64) for name in ("loss", right, wrong))
+    gap = loss[None] - loss[:, None]
+    fits = (ours[:, None] > ours[None]) & (other[:, None] < other[None]) & (gap > 0.0)
+    if not fits.any():
+        return None
+    good, bad = np.unravel_index(int(np.argmax(np.where(fits, gap, -1.0))), gap.shape)
+    return rows[int(good)], rows[int(bad)]
+
+
+def load_example(row: Row, case: FileCase) -> Example | None:
+    """Load the pictures of a case; ``None`` where it has no image."""
+    if case.files.image is None or not case.files.image.path.exists():
+        return None
+    loaded = case()
+    mask, truth = mask_and_truth(loaded)
+    p = _as_floats(np.asarray(loaded.prediction.probabilities))
+    image = _read_image(case.files.image.path, p.shape)
+    if image is None:
+        return None
+    if p.ndim == 3:
+        at = int(np.argmax((mask | truth).sum((1, 2))))
+        p, mask, truth, image = p[at], mask[at], truth[at], image[at]
+    return Example(row, _as_colours(image), p, mask, truth)
+
+
+def _as_floats(p: Any) -> Any:
+    return p / np.iinfo(p.dtype).max if p.dtype.kind == "u" else p.astype(np.float64)
+
+
+def _read_image(path: Path, shape: tuple[int, ...]) -> Any:
+    """Read a picture or a volume on the grid of the map; ``None`` for one on another."""
+    from segtrust.io.places import Place
+    from segtrust.io.readers import open_volume
+    from segtrust.tasks.layouts import PICTURES
+    from segtrust.tasks.reading import read_picture
+
+    if path.suffix.lower() in (*PICTURES, ".webp"):
+        found = np.moveaxis(read_picture(path), 0, -1)
+        return found if found.shape[:2] == shape else None
+    volume = np.asarray(open_volume(Place(path)).read())
+    return volume if volume.shape == shape else None
+
+
+def _as_colours(image: Any) -> Any:
+    """Give colours in [0, 1] of greys or colours; those of a volume from its darkest to its brightest."""
+    values = image.astype(np.float64)
+    if values.ndim == 2:
+        low, high = values.min(), values.max()
+        values = ((values - low) / (high - low if high > low else 1.0))[..., None]
+    elif values.max() > 1.0:
+        values = values / 255.0
+    return np.broadcast_to(values, (*values.shape[:2], 3))
+
+
+def overlay(example: Example) -> Any:
+    """Colour an image by where mask and truth agree and differ."""
+    shown = example.image.copy()
+    kinds = (
+        (example.mask & example.truth, RIGHT),
+        (~example.mask & example.truth, MISSED),
+        (example.mask & ~example.truth, FALSE),
+    )
+    for where, colour in kinds:
+        shown[where] = (1.0 - _OPACITY) * shown[where] + _OPACITY * np.array(colour)
+    return shown
+
+
+def draw_examples(examples: Sequence[Example]) -> Any:
+    """Draw a row for each case: image, probabilities, confidences, and the prediction with its errors."""
+    figure, axes = new_axes(len(examples), 4, width=7.0, height=1.8 * len(examples) + 0.3)
+    for place, title in enumerate(("image", "probabilities", "confidence", "prediction")):
+        axes[0, place].set_title(title, fontsize=9)
+    for row, example in zip(axes, examples, strict=True):
+        row[0].imshow(example.image)
+        row[1].imshow(example.probabilities, vmin=0.0, vmax=1.0, cmap="viridis")
+        row[2].text(
+            0.5, 0.5, _told(example.row), ha="center", va="center", fontsize=9, transform=row[2].transAxes
+        )
+        row[3].imshow(overlay(example))
+        for ax in row:
+            ax.set_axis_off()
+    return figure
+
+
+def _told(row: Row) -> str:
+    scores = [f"{style_of(name).label} {row[name]:.3f}" for name in _SHOWN]
+    return "\n".join([*scores, f"Dice {1.0 - row['loss']:.3f}"])

@@ -1,0 +1,75 @@
+"""Tables and figures of the tuning curves of an evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from segtrust.experiments.tuned_sets import summarise_sets
+from segtrust.report.figures import new_axes, save_figure
+from segtrust.report.runs import RESULTS
+from segtrust.report.styles import style_of
+from segtrust.report.tables import markdown_table, write_csv, write_markdown
+from segtrust.report.tuning import draw_tuning_panel
+
+__all__ = ["tuning_table", "write_tuning"]
+
+Row = dict[str, Any]
+_LABELS = {"aurc": "AURC", "coverage": "coverage at the risk in distribution (%)"}
+
+
+def write_tuning(out: Path, rows: Sequence[Row]) -> list[Row]:
+    """Write each split, the means over them, and a figure of all sets; give the means."""
+    for name in RESULTS:
+        (out / name).mkdir(parents=True, exist_ok=True)
+    summary = summarise_sets(rows)
+    write_csv(out / "tables" / "tuning_splits.csv", rows)
+    write_csv(out / "tables" / "tuning.csv", summary)
+    write_markdown(out / "tables" / "tuning.md", tuning_for_people(summary))
+    for value in ("aurc", "coverage"):
+        save_figure(_draw(summary, value), out / "figures" / f"tuning_{value}")
+    return summary
+
+
+def tuning_for_people(summary: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """Round, at the shares that tables show."""
+    return [
+        {
+            "set": row["set"],
+            "structure": row["structure"],
+            "estimator": style_of(row["estimator"]).label,
+            "tuning cases": f"{row['size']} ({row['share']:.0%})",
+            "aurc": _spread(row["aurc"], row["aurc_std"], 1.0, 3),
+            "coverage": _spread(row["coverage"], row["coverage_std"], 100.0, 1, " %"),
+        }
+        for row in summary
+        if row["share"] is not None
+    ]
+
+
+def _spread(mean: float | None, deviation: float | None, scale: float, digits: int, unit: str = "") -> str:
+    if mean is None:
+        return ""
+    spread = "" if deviation is None else f" ± {scale * deviation:.{digits}f}"
+    return f"{scale * mean:.{digits}f}{spread}{unit}"
+
+
+def _draw(summary: Sequence[Mapping[str, Any]], value: str) -> Any:
+    """Draw a panel for each set and structure."""
+    sets = list(dict.fromkeys((row["set"], row["structure"]) for row in summary))
+    figure, axes = new_axes(1, len(sets), width=2.9 * len(sets) + 0.9, height=2.7)
+    for ax, (name, structure) in zip(axes[0], sets, strict=True):
+        chosen = [row for row in summary if (row["set"], row["structure"]) == (name, structure)]
+        draw_tuning_panel(ax, chosen, value, most_ticks=6)
+        of_what = "" if structure == "foreground" else f", {structure}"
+        ax.set_title(f"{name}{of_what} (n = {chosen[0]['cases']})", fontsize=9)
+    axes[0, 0].set_ylabel(_LABELS[value])
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=8, handlelength=2.6)
+    return figure
+
+
+def tuning_table(summary: Sequence[Mapping[str, Any]]) -> str:
+    """Give the table for people in Markdown."""
+    return markdown_table(tuning_for_people(summary))
