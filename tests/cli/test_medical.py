@@ -1,0 +1,139 @@
+"""`segtrust reproduce medical` and `segtrust evaluate --tune`, as a user calls them."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from segtrust.cli import app
+from tests.experiments.medical import folders
+
+pytestmark = pytest.mark.needs("pyarrow", "sklearn", "matplotlib")
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+def rows_of(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("medical")
+    folders.write_run(folder / "runs", "polyp", n=12, ood=10)
+    folders.write_run(folder / "runs", "nuclei", n=8)
+    how = ("--repeats", 2, "--resamples", 100, "--workers", 1)
+    return folder, invoke("reproduce", "medical", "--data", folder / "runs", "--out", folder / "out", *how)
+
+
+def test_tables_figures_and_what_they_are_made_of_are_written(run):
+    folder, result = run
+    assert result.exit_code == 0, result.output
+    out = folder / "out"
+    for name in ("sets", "bounds", "areas", "coverages"):
+        assert {path.suffix for path in (out / "tables").glob(f"{name}.*")} == {".csv", ".md", ".tex"}
+    figures = {path.stem for path in (out / "figures").glob("*.pdf")}
+    panels = {
+        "risk_coverage_id",
+        "risk_coverage_ood",
+        "tuning_aurc_id",
+        "tuning_aurc_ood",
+        "tuning_coverage_ood",
+    }
+    assert figures == panels
+    assert "| SDC |" in result.output
+    assert "mswml was left out" in result.output
+    told = json.loads((out / "run.json").read_text())
+    assert told["parameters"]["tasks"] == {"polyp": 22, "nuclei": 8}
+    assert "polyp, tuning" in told["timings"]
+    report = (out / "report.md").read_text()
+    assert "brain-tumor was left out" in report
+    assert "AURC" in report
+
+
+def test_every_cell_can_be_traced_to_cases(run):
+    import pyarrow.parquet as parquet
+
+    import segtrust as st
+
+    out = run[0] / "out"
+    cells = {
+        (row["task"], row["set"], row["estimator"]): row for row in rows_of(out / "tables" / "areas.csv")
+    }
+    table = parquet.read_table(out / "tasks" / "polyp" / "scores.parquet").to_pandas()
+    chosen = table[table["set"] == "OOD"]
+    curve = st.risk_coverage_curve(chosen["sdc"].to_numpy(), chosen["loss"].to_numpy())
+    assert float(cells["polyp", "OOD", "sdc"]["aurc"]) == pytest.approx(curve.aurc, rel=1e-12)
+    splits = rows_of(out / "tasks" / "polyp" / "tables" / "tuning_splits.csv")
+    tuned = [
+        float(row["aurc"])
+        for row in splits
+        if (row["estimator"], row["set"], row["share"]) == ("aef", "ID", "0.5")
+    ]
+    assert len(tuned) == 2
+    means = rows_of(out / "tables" / "areas.csv")
+    (mean,) = [
+        float(row["aurc"])
+        for row in means
+        if (row["task"], row["estimator"], row["set"], row["share"]) == ("polyp", "aef", "ID", "0.5")
+    ]
+    assert mean == pytest.approx(np.mean(tuned))
+
+
+def test_a_bad_case_is_told_and_the_others_are_judged(tmp_path):
+    folders.write_run(tmp_path / "runs", "nuclei", n=6)
+    (tmp_path / "runs/nuclei/predictions/maps/id-02.npy").write_bytes(b"no map")
+    how = ("--repeats", 0, "--resamples", 100, "--workers", 1)
+    result = invoke("reproduce", "medical", "--data", tmp_path / "runs", "--out", tmp_path / "out", *how)
+    assert result.exit_code == 1
+    assert "Cases that failed: nuclei 1" in result.output
+    (row,) = [row for row in rows_of(tmp_path / "out/tables/sets.csv") if row["task"] == "nuclei"]
+    assert row["cases"] == "5"
+    assert "id-02" in (tmp_path / "out/tasks/nuclei/failures.csv").read_text()
+
+
+def test_deviations_by_name(tmp_path):
+    folders.write_run(tmp_path / "runs", "nuclei", n=6)
+    given = ("--data", tmp_path / "runs", "--out", tmp_path / "out", "--repeats", 0, "--resamples", 100)
+    result = invoke("reproduce", "medical", *given, "--deviations", "tla,nonsense")
+    assert "expected some of tla, aef, mmmc, stretched, interpolated" in str(result.exception)
+    result = invoke("reproduce", "medical", *given, "--as-published", "--workers", 1)
+    assert result.exit_code == 0, result.output
+    assert "As published: TLA" in (tmp_path / "out/report.md").read_text()
+
+
+def test_nothing_to_do(tmp_path):
+    result = invoke("reproduce", "medical", "--data", tmp_path, "--out", tmp_path / "out")
+    assert "expected the maps of at least one task" in str(result.exception)
+
+
+def test_evaluate_draws_tuning_curves_of_any_maps(tmp_path):
+    manifest = folders.write_manifest(tmp_path / "data", "id", 10)
+    other = folders.write_manifest(tmp_path / "other", "ood", 8, seed=3)
+    how = ("--tune", "sdc-tuned,pla-tuned", "--repeats", 2, "--resamples", 100)
+    result = invoke("evaluate", manifest, "--ood", f"far={other}", "-o", tmp_path / "out", *how)
+    assert result.exit_code == 0, result.output
+    assert "| far | foreground | PLA* | 4 (50%) |" in result.output
+    assert {row["set"] for row in rows_of(tmp_path / "out/tables/tuning.csv")} == {"ID", "far"}
+    assert (tmp_path / "out/figures/tuning_coverage.svg").exists()
+
+
+def test_evaluate_lets_tla_learn_from_each_set(tmp_path):
+    manifest = folders.write_manifest(tmp_path / "data", "id", 6)
+    result = invoke("evaluate", manifest, "-o", tmp_path / "out", "--estimators", "all", "--resamples", 100)
+    assert result.exit_code == 0, result.output
+    assert "tla" in {row["estimator"] for row in rows_of(tmp_path / "out/tables/areas.csv")}
+    refused = invoke("score", manifest, "-o", tmp_path / "scores.csv", "--estimators", "tla")
+    assert "tla learns from cases" in str(refused.exception)
+
+
+def test_tables_of_scores_cannot_be_tuned_on(tmp_path):
+    manifest = folders.write_manifest(tmp_path / "data", "id", 6)
+    assert invoke("score", manifest, "-o", tmp_path / "scores.csv").exit_code == 0
+    result = invoke("evaluate", tmp_path / "scores.csv", "-o", tmp_path / "out", "--tune", "all")
+    assert "--tune: expected with maps only" in str(result.exception)
