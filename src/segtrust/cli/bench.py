@@ -137,6 +137,24 @@ def bench_io(
     _print_sections(io_sections(rounds=rounds, folder=folder), as_json=as_json)
 
 
+_MEDICAL_EPILOG = "Examples:\n\n  segtrust bench medical --data runs/\n\n  segtrust bench medical --data runs/ --tasks polyp --json"
+
+
+@bench_app.command("medical", epilog=_MEDICAL_EPILOG)
+def bench_medical(
+    data: Annotated[Path, typer.Option(help="Folder with the maps of tasks, as for `reproduce medical`.")],
+    tasks: Annotated[
+        str, typer.Option(help="Names, separated by commas; all that are there unless given.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+) -> None:
+    """Run the medical evaluation once, and tell where its time goes."""
+    from segtrust.bench.medical import medical_sections
+
+    names = [name.strip() for name in tasks.split(",") if name.strip()]
+    _print_sections(medical_sections(data, tasks=names), as_json=as_json)
+
+
 def _print_sections(sections: Iterable[tuple[str, Iterable[Any]]], *, as_json: bool) -> None:
     """Print each section as soon as it is measured, or all of them as one JSON object."""
     console = new_console()
