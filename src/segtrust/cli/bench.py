@@ -137,7 +137,10 @@ def bench_io(
     _print_sections(io_sections(rounds=rounds, folder=folder), as_json=as_json)
 
 
-_MEDICAL_EPILOG = "Examples:\n\n  segtrust bench medical --data runs/\n\n  segtrust bench medical --data runs/ --tasks polyp --json"
+_MEDICAL_EPILOG = (
+    "Examples:\n\n  segtrust bench medical --data runs/\n\n"
+    "  segtrust bench medical --data runs/ --tasks polyp --json"
+)
 
 
 @bench_app.command("medical", epilog=_MEDICAL_EPILOG)
