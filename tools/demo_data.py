@@ -1,9 +1,9 @@
 """The embedded example: pictures, maps and truths of nuclei, small enough for the wheel.
 
 Run ``python tools/demo_data.py RUN src/segtrust/demo/data`` on a finished ``segtrust tasks run nuclei -o
-RUN``. A picture is a WebP with losses, a map 8-bit (p times 255), a truth 1-bit: about 35 kB a case. What is too
-large to ship for all test cases is chosen by an even walk over their names; ``scores.csv`` has all of them,
-scored from maps in full precision.
+RUN``. A picture is a WebP with losses, a map 8-bit (p times 255), a truth 1-bit. What is too large to ship
+for all test cases is chosen by an even walk over their names; ``scores.csv`` has all of them, scored from
+maps in full precision.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def test_all_faults_are_listed_at_once(spoiled):
     assert "an image without mask" in problems["benign (2)"]
     assert "a mask without image" in problems["benign (3)"]
     assert "of the image's size (48, 56), got (5, 7)" in problems["benign (4)"]
-    assert "expected the values 0, 1, 255, got 7 as well" in problems["benign (5)"]
+    assert "expected the values 0, 1, 255, 65535, got 7 as well" in problems["benign (5)"]
     assert "cannot be read" in problems["benign (6)"]
     assert "benign (7)_mask.png" in problems["benign (7)"]
     remedies = ("Add", "Save", "Fetch", "Is it of another", "remove", "saved")
@@ -212,7 +212,13 @@ def test_find_of_one_s_own_that_fails_is_told_with_its_line(tmp_path):
         find_samples(replace(get_task("breast-cancer"), find=find), tmp_path)
 
 
-@pytest.mark.parametrize(("top", "white"), [(65535, 255), (4095, 16)])
+def test_pictures_of_twelve_bits_are_refused(tmp_path):
+    miniatures.save(tmp_path / "dark.png", np.linspace(0, 4095, 256).astype(np.uint16).reshape(16, 16))
+    with pytest.raises(WrongContentError, match="up to 4095, of 12 bits or fewer"):
+        read_picture(tmp_path / "dark.png")
+
+
+@pytest.mark.parametrize(("top", "white"), [(65535, 255), (8000, 31), (1, 0)])
 def test_sixteen_bits_become_eight(tmp_path, top, white):
     ramp = np.linspace(0, top, 256).astype(np.uint16).reshape(16, 16)
     miniatures.save(tmp_path / "deep.png", ramp)
@@ -226,3 +232,48 @@ def test_pictures_of_floats_are_refused(tmp_path):
     miniatures.save(tmp_path / "float.tif", np.linspace(0, 1, 16, dtype=np.float32).reshape(4, 4))
     with pytest.raises(WrongContentError, match="expected a picture of 8 or 16 bits, got float32"):
         read_picture(tmp_path / "float.tif")
+
+
+def test_the_mask_of_one_patient_may_have_a_name_of_its_own(tmp_path):
+    data = miniatures.brats(tmp_path)
+    path = next(data.rglob("*_seg.nii*"))
+    path.rename(path.with_name("W39_1998.09.19_Segm.nii" + (".gz" if path.name.endswith(".gz") else "")))
+    next(data.rglob("BraTS20_Training_*")).parent.joinpath("BraTS20_Training_999.zip").write_bytes(b"zip")
+    assert reasons("brain-tumor", data) == {}
+
+
+def test_photographs_without_nerves_are_copies(tmp_path):
+    data = miniatures.fundus_sets(tmp_path)
+    for path in list((data / "G1020").rglob("*.jpg")):
+        copy = data / "G1020" / "NerveRemoved_Images" / path.name
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+    assert reasons("optic-cup", data) == {}
+
+
+def test_cases_that_would_share_a_file_are_a_problem(tmp_path):
+    data = miniatures.busi(tmp_path)
+    task = get_task("breast-cancer")
+
+    def find(folder):
+        first, second, *others = task.find(folder)
+        return [replace(first, case="x/A"), replace(second, case="x__a"), *others]
+
+    problems = check_data(replace(task, find=find), data).problems
+    assert [each.case for each in problems] == ["x/A"]
+
+
+def test_names_of_sets_that_no_file_could_have(tmp_path):
+    task = get_task("breast-cancer")
+
+    def find(folder):
+        return [replace(each, set="clinic/B") for each in task.find(folder)]
+
+    with pytest.raises(ParameterError, match="expected names of sets without"):
+        find_samples(replace(task, find=find), miniatures.busi(tmp_path))
+
+
+def test_nothing_to_test_on_is_a_problem(tmp_path):
+    data = miniatures.drishti(tmp_path)
+    (data / "split.csv").unlink()
+    assert "no case to test on" in reasons("fundus", data)["test"]

@@ -207,3 +207,15 @@ def test_busi_is_split_as_in_the_paper(data):
     task = get_task("breast-cancer")
     splits = list(draw_split(find_samples(task, data("busi")), task.split).values())
     assert {name: splits.count(name) for name in task.split} == {"train": 450, "val": 99, "test": 98}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_missing_and_broken_files_are_listed_for_every_task(name, tmp_path):
+    task, data = get_task(name), MINIATURES[name].make(tmp_path)
+    lacking, broken = [each for each in find_samples(task, data) if len(each.masks) == 1][:2]
+    lacking.masks[0].unlink()
+    broken.images[0].write_bytes(b"neither picture nor volume")
+    problems = {each.case: each.reason for each in check_data(task, data).problems}
+    assert set(problems) == {lacking.id, broken.id}
+    assert any(word in problems[lacking.id] for word in ("without mask", "lacks seg"))
+    assert broken.images[0].name in problems[broken.id]

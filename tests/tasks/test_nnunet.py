@@ -174,3 +174,33 @@ def test_one_of_several_devices_is_chosen_by_the_environment(converted):
     other = replace(converted, device="cuda:1")
     assert other._environment()["CUDA_VISIBLE_DEVICES"] == "1"
     assert other._model[-1] == "cuda"
+
+
+def test_a_refusal_leaves_the_split_as_it_was(converted, tmp_path):
+    samples = find_samples(converted.task, tmp_path / "data")
+    (converted.folder / "results" / converted.name).mkdir(parents=True)
+    before = (converted.out / "split.csv").read_text()
+    split = write_split(tmp_path / "split.csv", converted, tested=(0, 3, 5))
+    with pytest.raises(ParameterError, match="has seen here"):
+        convert(converted, samples, split=split)
+    assert (converted.out / "split.csv").read_text() == before
+
+
+def test_data_that_were_moved_or_fetched_again_are_the_same(converted, tmp_path):
+    (converted.folder / "preprocessed" / converted.name).mkdir(parents=True)
+    (tmp_path / "data").rename(tmp_path / "moved")
+    for path in (tmp_path / "moved").rglob("*.nii*"):
+        os.utime(path, (1e9, 1e9))
+    assert convert(converted, find_samples(converted.task, tmp_path / "moved")) == []
+    links = list(converted.raw.glob("images*/*.nii.gz"))
+    assert len(links) == 28
+    assert all(link.exists() for link in links)
+
+
+def test_maps_are_kept_where_the_weights_are_away(converted):
+    maps = converted.out / "predictions" / "maps"
+    maps.mkdir(parents=True)
+    (maps / "a.npz").write_bytes(b"map")
+    with pytest.raises(ParameterError, match=r"checkpoint_final\.pth: expected the weights of this fold"):
+        converted.predict()
+    assert (maps / "a.npz").exists()

@@ -7,7 +7,7 @@ import pytest
 
 from segtrust.errors import PairingError, ParameterError, TooFewCasesError, UnknownFormatError
 from segtrust.io.datasets import Search, find_cases
-from segtrust.tasks import get_task
+from segtrust.tasks import Labels, Sample, get_task
 from segtrust.tasks.checking import find_samples
 from segtrust.tasks.predicting import PredictionOptions, predict
 from segtrust.tasks.preparing import Prepared, prepare
@@ -164,3 +164,34 @@ def test_maps_do_not_depend_on_where_a_run_was_stopped(task, prepared, weights, 
         path.unlink()
     predict(task, prepared, weights[:1], tmp_path, CPU)
     assert all(np.array_equal(values, before[name]) for name, values in maps(tmp_path).items())
+
+
+def mask_of(case):
+    image = Path(case.image)
+    return image.parent.parent / "masks" / image.name
+
+
+def test_published_maps_do_not_pass_for_those_of_a_network(task, prepared, weights, tmp_path):
+    predict(task, prepared, weights[:1], tmp_path, CPU)
+    before = maps(tmp_path)
+    samples = [
+        Sample(each.case.removeprefix("bright/"), set=each.set, split=each.split, masks=(mask_of(each),))
+        for each in prepared.of("test")
+    ]
+    folder = tmp_path / "published"
+    for each in samples:
+        path = folder / f"{each.case}.npy"
+        path.parent.mkdir(exist_ok=True)
+        np.save(path, np.full((8, 8), 255, np.uint8))
+    loose = replace(task, labels=Labels(at_least=128))
+    take_maps(loose, samples, folder, tmp_path)
+    assert all(values.dtype == np.uint8 for values in maps(tmp_path).values())
+    predict(task, prepared, weights[:1], tmp_path, CPU)
+    assert all(np.array_equal(values, before[name]) for name, values in maps(tmp_path).items())
+
+
+def test_cases_of_another_size_are_refused(task, prepared, weights, tmp_path):
+    with pytest.raises(
+        ParameterError, match=r"expected a case of the task's size \(64, 64\), got \(32, 32\)"
+    ):
+        predict(replace(task, size=(64, 64)), prepared, weights[:1], tmp_path, CPU)

@@ -7,7 +7,7 @@ import pytest
 from segtrust.errors import ParameterError
 from segtrust.tasks import get_task
 from segtrust.tasks.checking import find_samples
-from segtrust.tasks.preparing import counts_of, prepare, read_prepared
+from segtrust.tasks.preparing import counts_of, note_training, prepare, read_prepared
 from tests.tasks import miniatures
 
 pytestmark = pytest.mark.needs("PIL")
@@ -99,3 +99,42 @@ def test_function_of_one_s_own_that_fails_is_told_case_by_case(task, data, tmp_p
     prepared = prepare(replace(task, preprocess=broken), find_samples(task, data), tmp_path / "run")
     assert len(prepared.problems) == 12
     assert "ZeroDivisionError" in prepared.problems[0].reason
+
+
+def test_what_was_trained_on_stays_what_it_is(task, data, tmp_path):
+    """A refusal changes nothing: neither the split, nor the prepared cases."""
+    out = tmp_path / "run"
+    prepared = prepare(task, find_samples(task, data), out)
+    (out / "training").mkdir()
+    parts = {name: [each.case for each in prepared.of(name)] for name in ("train", "val")}
+    note_training(out / "training", task, parts)
+    turned = tmp_path / "turned.csv"
+    splits = {each.case: each.split for each in prepared.cases}
+    other = {"train": "test", "test": "train", "val": "val"}
+    turned.write_text("case,split\n" + "".join(f"{case},{other[part]}\n" for case, part in splits.items()))
+    before = (out / "split.csv").read_text()
+    with pytest.raises(ParameterError, match="expected the train cases of the training in it"):
+        prepare(task, find_samples(task, data), out, split=turned)
+    with pytest.raises(ParameterError, match=r"expected the size \(32, 32\) of the training in it"):
+        prepare(replace(task, size=(64, 64)), find_samples(task, data), out)
+    assert (out / "split.csv").read_text() == before
+    assert prepare(task, find_samples(task, data), out).cases == prepared.cases
+    assert prepared.cases[0].load()[1].shape == (32, 32)
+
+
+def test_cases_that_are_away_for_a_while_keep_their_place(task, data, tmp_path):
+    samples = find_samples(task, data)
+    first = {each.case: each.split for each in prepare(task, samples, tmp_path / "run").cases}
+    prepare(task, samples[:5], tmp_path / "run")
+    assert {each.case: each.split for each in prepare(task, samples, tmp_path / "run").cases} == first
+
+
+def test_cases_that_are_left_out_are_not_read(task, data, tmp_path):
+    (data / "benign" / "benign (3).png").write_bytes(b"nothing")
+    samples = find_samples(task, data)
+    own = tmp_path / "own.csv"
+    rows = [f"{each.id},{'' if each.id == 'benign (3)' else 'train'}\n" for each in samples]
+    own.write_text("case,split\n" + "".join(rows))
+    prepared = prepare(task, samples, tmp_path / "run", split=own)
+    assert not prepared.problems
+    assert len(prepared.cases) == 11

@@ -282,7 +282,7 @@ def test_going_on_with_other_cases_is_refused(task, prepared, tmp_path):
     others = [replace(each, split=turned[each.split]) for each in prepared.of("train")[:3]]
     swapped = [replace(each, split=turned[each.split]) for each in prepared.of("test")]
     rest = [*prepared.of("train")[3:], *prepared.of("val")]
-    with pytest.raises(ParameterError, match="digest of the training cases"):
+    with pytest.raises(ParameterError, match="a training with the training cases as now"):
         made((*others, *swapped, *rest)).run()
     with pytest.raises(ParameterError, match="size = "):
         made(prepared.cases, size=(64, 64)).run()
@@ -380,3 +380,29 @@ def test_what_else_recipes_say():
 def test_recipes_that_mean_nothing(wrong):
     with pytest.raises(ParameterError, match=f"{next(iter(wrong))}: expected"):
         Recipe(**wrong)
+
+
+def test_what_it_began_with_may_be_gone_when_it_goes_on(trainer, tmp_path):
+    import torch
+
+    from segtrust.models import create
+
+    torch.save(create("unext").state_dict(), tmp_path / "start.pth")
+    trainer(until=1, weights=tmp_path / "start.pth").run()
+    (tmp_path / "start.pth").unlink()
+    assert len(trainer(until=2, weights=tmp_path / "start.pth").run()) == 2
+    assert len(trainer(until=3).run()) == 3
+    with pytest.raises(ParameterError, match=r"start\.pth: expected a checkpoint to begin with"):
+        trainer("other", weights=tmp_path / "start.pth")
+
+
+def test_another_normalisation_does_not_go_on(task, prepared, tmp_path):
+    from segtrust.tasks.training import Trainer, TrainingOptions
+
+    def halved(images):
+        return images.astype(np.float32) / 2
+
+    options = TrainingOptions(device="cpu", until=1)
+    Trainer(task, task.recipe(), prepared, tmp_path, options).run()
+    with pytest.raises(ParameterError, match="a training with normalise as now"):
+        Trainer(replace(task, normalise=halved), task.recipe(), prepared, tmp_path, options).run()

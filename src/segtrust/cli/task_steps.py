@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
@@ -34,10 +34,12 @@ __all__ = [
     "converted",
     "evaluate_command",
     "evaluate_maps",
+    "left_out_in",
     "nnunet_of",
     "predicted",
     "prepared_cases",
     "ready_cases",
+    "refuse_beside_maps",
     "refuse_untested",
     "refuse_void",
     "take_published",
@@ -123,12 +125,19 @@ class PredictFlags(DeviceFlags, MapFlags):
     ] = None
 
 
-def check_task(task: Task, data: Path, *, quick: bool = False) -> Checked:
-    """Look at all cases."""
+def left_out_in(path: Path) -> frozenset[str]:
+    """Give the cases that a table of splits leaves out; none where there is no table."""
+    from segtrust.tasks.splitting import split_in
+
+    return frozenset(case for case, split in split_in(path).items() if not split.strip())
+
+
+def check_task(task: Task, data: Path, *, quick: bool = False, left_out: Collection[str] = ()) -> Checked:
+    """Look at all cases, but for some that are left out."""
     from segtrust.tasks.checking import Checked, Problem, check_samples, find_samples
 
     try:
-        samples = find_samples(task, data)
+        samples = [each for each in find_samples(task, data) if each.id not in left_out]
     except ParameterError as error:
         return Checked((), (Problem(task.name, str(error)),))
     with progress_bar("cases looked at", len(samples), goes_on=False) as advance:
@@ -208,12 +217,26 @@ def _nnunet_device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def refuse_void(task: Task, flags: DeviceFlags, *kept: str) -> None:
-    """Refuse options that nnU-Net's own commands know nothing of."""
-    given = [each.name for each in fields(flags) if getattr(flags, each.name) != each.default]
-    void = [name for name in given if name not in ("device", *kept)]
+def _given(flags: DeviceFlags | MapFlags | SplitFlags) -> list[str]:
+    """Give the options that were given, as they are written."""
+    names = [each.name for each in fields(flags) if getattr(flags, each.name) != each.default]
+    return [{"start": "from"}.get(name, name).replace("_", "-") for name in names]
+
+
+def refuse_beside_maps(how: PredictFlags) -> None:
+    """Refuse options that say how maps are made, where they are taken as they are."""
+    void = [name for name in _given(how) if name not in ("maps", "device", "threads")]
     if void:
-        option = {"start": "from"}.get(void[0], void[0]).replace("_", "-")
+        raise ParameterError(
+            f"--{void[0]}: expected with networks, got it beside --maps, which are as they are."
+        )
+
+
+def refuse_void(task: Task, flags: DeviceFlags | MapFlags | SplitFlags) -> None:
+    """Refuse options that nnU-Net's own commands know nothing of."""
+    void = [name for name in _given(flags) if name != "device"]
+    if void:
+        option = void[0]
         raise ParameterError(
             f"--{option}: expected with networks that are trained here; {task.name} is trained by nnU-Net, "
             "by its own plan."

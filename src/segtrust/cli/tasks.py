@@ -22,10 +22,12 @@ from segtrust.cli.task_steps import (
     converted,
     evaluate_command,
     evaluate_maps,
+    left_out_in,
     nnunet_of,
     predicted,
     prepared_cases,
     ready_cases,
+    refuse_beside_maps,
     refuse_untested,
     refuse_void,
     take_published,
@@ -227,9 +229,11 @@ def predict(
     task = get_task(name)
     nnunet = nnunet_of(task, out, how.device)
     if how.maps is not None:
+        refuse_beside_maps(how)
         found = take_published(task, data, out, how.maps, splits)
     elif nnunet is not None:
         refuse_void(task, how)
+        refuse_void(task, splits)
         found = nnunet.predict()
     else:
         found = predicted(task, ready_cases(task, data, out, splits), out, how)
@@ -292,13 +296,15 @@ def run(
     from segtrust.tasks import get_task
 
     task = get_task(name)
-    checked = check_task(task, data)
-    tell_checked(checked)
-    if checked.problems:
-        raise typer.Exit(1)
     nnunet = nnunet_of(task, out, how.device)
     if nnunet is not None:
         refuse_void(task, how)
+        refuse_void(task, maps)
+    checked = check_task(task, data, left_out=left_out_in(splits.split or out / "split.csv"))
+    tell_checked(checked)
+    if checked.problems:
+        raise typer.Exit(1)
+    if nnunet is not None:
         converted(nnunet, data, splits)
         nnunet.train()
         found = nnunet.predict()

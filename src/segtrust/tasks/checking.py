@@ -57,6 +57,9 @@ def find_samples(task: Task, data: Path) -> list[Sample]:
     samples = _found(task, data)
     if not samples:
         raise ParameterError(f"{data}: expected the files of {task.name}, got none of them. {_layout(task)}")
+    strange = next((each.set for each in samples if not each.set or set("/\\=") & set(each.set)), None)
+    if strange is not None:
+        raise ParameterError(f"{data}: expected names of sets without '/' and '=', got {strange!r}.")
     return samples
 
 
@@ -180,17 +183,23 @@ def _of_folder(task: Task, samples: Sequence[Sample]) -> Iterator[Problem]:
 def _of_splits(task: Task, samples: Sequence[Sample]) -> Iterator[Problem]:
     """List splits that are wanted, and of which there can be no case."""
     known = [each.split for each in samples if each.set == ID]
+    if known and "test" not in known and not task.split.get("test"):
+        yield Problem("test", f"no case to test on: the data set should say which. {task.source.layout}")
     if not known or "" in known:
         return  # nothing at all, which is told already; or cases that are drawn
-    for name, wanted in task.split.items():
-        if wanted and name not in known:
+    for name in ("train", "test"):
+        if task.split.get(name) and name not in known:
             yield Problem(name, f"no case of the split {name!r} in distribution. {task.source.layout}")
 
 
 def _doubles(samples: Sequence[Sample]) -> Iterator[Problem]:
-    for name, number in Counter(each.id for each in samples).items():
-        if number > 1:
-            yield Problem(name, f"{number} cases of this name. Rename all but one.")
+    """List cases that would share a file, also where a file system does not tell capitals."""
+    names: dict[str, list[str]] = {}
+    for each in samples:
+        names.setdefault(each.file_name.casefold(), []).append(each.id)
+    for same in names.values():
+        if len(same) > 1:
+            yield Problem(same[0], f"{len(same)} cases of this name: {', '.join(same)}. Rename all but one.")
 
 
 def _notes(task: Task, counts: Mapping[str, int]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +26,8 @@ GREYS = Labels({0: 2, 128: 1, 255: 0})
 """Of REFUGE's own masks: cup, disc, background."""
 NUMBERS = Labels({0: 0, 1: 1, 2: 2})
 """Of the masks of the others: background, disc, cup."""
-_COPIES = ("_cropped", "_square")
+_COPIES = re.compile(r".*_(cropped|square)|nerveremoved.*", re.IGNORECASE)
+"""Folders of the same photographs cut out, made square, or painted over."""
 COLUMNS = ("case", "top", "left", "bottom", "right")
 
 
@@ -66,8 +68,7 @@ def _files_below(folder: Path) -> list[Path]:
     return [
         path
         for path, parts in inside
-        if not any(part.startswith(".") or part.lower().endswith(_COPIES) for part in parts)
-        and path.is_file()
+        if not any(part.startswith(".") or _COPIES.fullmatch(part) for part in parts) and path.is_file()
     ]
 
 
@@ -110,9 +111,9 @@ def _inside(shape: tuple[int, ...], box: Box) -> Any:
 
 def read_boxes(path: Path) -> dict[str, Box]:
     """Read a table of squares: case, top, left, bottom and right."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        rows = list(csv.DictReader(file))
     try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = list(csv.DictReader(file))
         return {row["case"]: tuple(int(row[name]) for name in COLUMNS[1:]) for row in rows}  # type: ignore[misc]
     except (KeyError, ValueError, TypeError) as error:
         raise WrongContentError(

@@ -70,8 +70,8 @@ class Labels:
         return ", ".join(f"{value} is {label}" for value, label in self.values.items())
 
 
-BINARY = Labels({0: 0, 1: 1, 255: 1})
-"""Masks of 0 and 1, or 0 and 255."""
+BINARY = Labels({0: 0, 1: 1, 255: 1, 65535: 1})
+"""Masks of 0 and 1, 0 and 255, or 0 and 65535."""
 
 
 def _listed(values: Any) -> str:

@@ -26,6 +26,7 @@ from segtrust.tasks.checking import Problem
 from segtrust.tasks.predicting import Predictions, Row, write_manifests
 from segtrust.tasks.preparing import splits_of
 from segtrust.tasks.reading import read_sample
+from segtrust.tasks.splitting import split_in, write_split
 from segtrust.tasks.task import Sample, Task
 
 __all__ = ["NnUNet", "convert", "is_nnunet", "python_of"]
@@ -147,7 +148,10 @@ class NnUNet:
             self._results / f"fold_{fold}" / "checkpoint_final.pth" for fold in self.task.options["folds"]
         ]
         cases = {name: each for name, each in self.converted().items() if each[0] == "Ts"}
-        made_with = {"weights": [_stamp(path) for path in weights if path.exists()], "cases": cases}
+        absent = [path for path in weights if not path.exists()]
+        if absent:
+            raise ParameterError(f"{absent[0]}: expected the weights of this fold, got none. Train first.")
+        made_with = {"weights": [_stamp(path) for path in weights], "cases": cases}
         path = maps.parent / "made_with.json"
         if not (path.exists() and json.loads(path.read_text(encoding="utf-8")) == made_with):
             shutil.rmtree(maps, ignore_errors=True)
@@ -218,13 +222,19 @@ def convert(
         If nnU-Net has seen other training cases already.
     """
     run.folder.mkdir(parents=True, exist_ok=True)
-    splits = splits_of(run.task, samples, run.out, split=split, seed=seed)
     before = run.converted()
+    old = split_in(run.out / "split.csv")
+    splits = splits_of(run.task, samples, run.out, split=split, seed=seed)
     parts = {each.file_name: _PARTS.get(splits[each.id], "Tr") for each in samples}
     wanted = {
         each.file_name: [parts[each.file_name], _stamps(each)] for each in samples if parts[each.file_name]
     }
-    _refuse_other_training(run, before, wanted)
+    try:
+        _refuse_other_training(run, before, wanted)
+    except ParameterError:
+        if old:
+            write_split(run.out / "split.csv", old)
+        raise
     _remove_others(run, {name for name, each in wanted.items() if before.get(name) == each})
     problems: list[Problem] = []
     done: Converted = {}
@@ -258,13 +268,19 @@ def _stamps(sample: Sample) -> list[Any]:
 def _refuse_other_training(run: NnUNet, before: Converted, wanted: Converted) -> None:
     """Refuse to change training cases that nnU-Net has preprocessed or learned from."""
     seen = [run.folder / name / run.name for name in ("preprocessed", "results")]
-    known = {name: each for name, each in before.items() if each[0] == "Tr"}
-    now = {name: each for name, each in wanted.items() if each[0] == "Tr"}
+    known, now = (_training_files(each) for each in (before, wanted))
     if known != now and any(path.exists() for path in seen):
         raise ParameterError(
             f"{run.folder}: expected the training cases that nnU-Net has seen here, got others: another "
             f"split, or other files. Choose another folder, or remove {seen[0]} and {seen[1]}."
         )
+
+
+def _training_files(converted: Converted) -> dict[str, Any]:
+    """Give names and sizes of the files of training cases; when they were fetched does not matter."""
+    return {
+        name: [stamp[:2] for stamp in stamps] for name, (part, stamps) in converted.items() if part == "Tr"
+    }
 
 
 def _remove_others(run: NnUNet, kept: Collection[str]) -> None:
@@ -283,19 +299,20 @@ def _convert_case(run: NnUNet, sample: Sample, part: str) -> None:
     images.mkdir(parents=True, exist_ok=True)
     labels.mkdir(parents=True, exist_ok=True)
     target = labels / f"{sample.file_name}{_ENDING}"
-    if target.exists():
-        return
-    _, values = read_sample(run.task, sample)
-    for number, path in enumerate(sample.images):
+    values = None if target.exists() else read_sample(run.task, sample)[1]
+    for number, path in enumerate(sample.images):  # also of cases that are there: data may have been moved
         _link(path, images / f"{sample.file_name}_{number:04}{_ENDING}")
-    _write_labels(target, values, sample.images[0])
+    if values is not None:
+        _write_labels(target, values, sample.images[0])
 
 
 def _link(path: Path, link: Path) -> None:
-    """Link an image, or write it packed where it is not."""
-    if link.is_symlink() or link.exists():
-        link.unlink()
-    if path.name.endswith(_ENDING):
+    """Link an image, or write it packed where it is not; what is there already stays."""
+    is_packed = path.name.endswith(_ENDING)
+    if link.exists() and (not is_packed or (link.is_symlink() and link.readlink() == path.absolute())):
+        return
+    link.unlink(missing_ok=True)
+    if is_packed:
         link.symlink_to(path.absolute())
     else:
         nibabel = require("nibabel", extra="io")

@@ -16,7 +16,7 @@ import numpy as np
 from segtrust.errors import ParameterError, SavedStateError, TooFewCasesError
 from segtrust.optional import require
 from segtrust.saved import read_json, remove_old_drafts, replacing, write_json
-from segtrust.tasks.preparing import Prepared, PreparedCase
+from segtrust.tasks.preparing import Prepared, PreparedCase, source_of
 from segtrust.tasks.task import ID, Task, file_name
 
 __all__ = [
@@ -102,6 +102,7 @@ def predict(
     from segtrust.tasks.mapping import map_cases
 
     folder = out / _FOLDER
+    _check_size(task, cases[0])
     model = _model(task, weights, options)  # before anything: maps are not lost to a file that is no weights
     _open(folder, _made_with(task, weights, options))
     files = {case.case: Files(folder, case, is_flat=task.dimensions == 2) for case in cases}
@@ -129,7 +130,18 @@ def _made_with(task: Task, weights: Sequence[Path], options: PredictionOptions) 
     for path in weights:
         with path.open("rb") as file:
             digests.append(hashlib.file_digest(file, "sha256").hexdigest())
-    return {"task": task.name, "size": list(task.size), "weights": digests, "dtype": options.dtype}
+    seen_as = [source_of(task.normalise), list(task.input_size or ()), task.foreground]
+    about = {"task": task.name, "size": list(task.size), "seen as": seen_as}
+    return {**about, "weights": digests, "dtype": options.dtype}
+
+
+def _check_size(task: Task, case: PreparedCase) -> None:
+    """Refuse cases that were prepared at another size."""
+    found = tuple(case.load()[1].shape)
+    if task.resize != "none" and found != task.size:
+        raise ParameterError(
+            f"{case.file}: expected a case of the task's size {task.size}, got {found}. Prepare anew: --data."
+        )
 
 
 def _open(folder: Path, made_with: dict[str, Any]) -> None:
@@ -223,7 +235,7 @@ def write_manifests(folder: Path, rows: Sequence[Row]) -> Predictions:
     """
     sets: dict[str, Path] = {}
     for name in sorted({row["set"] for row in rows}, key=lambda each: (each != ID, each)):
-        sets[name] = folder / ("id.csv" if name == ID else f"ood-{name}.csv")
+        sets[name] = folder / ("id.csv" if name == ID else f"ood-{file_name(name)}.csv")
         own = [row | {"case": row["case"].removeprefix(f"{name}/")} for row in rows if row["set"] == name]
         tested = [row for row in own if row["split"] == "test"]
         _write_rows(sets[name], tested or own)

@@ -16,16 +16,27 @@ from zipfile import BadZipFile
 import numpy as np
 
 from segtrust.errors import ParameterError, SegtrustError
-from segtrust.saved import remove_old_drafts, replacing
+from segtrust.saved import read_json, remove_old_drafts, replacing, write_json
 from segtrust.tasks.checking import Problem
 from segtrust.tasks.reading import read_sample
 from segtrust.tasks.resizing import resized, resized_labels
-from segtrust.tasks.splitting import draw_split, read_split, write_split
+from segtrust.tasks.splitting import draw_split, read_split, split_in, write_split
 from segtrust.tasks.task import SPLITS, Sample, Task
 
-__all__ = ["Prepared", "PreparedCase", "counts_of", "prepare", "read_prepared", "splits_of"]
+__all__ = [
+    "Prepared",
+    "PreparedCase",
+    "counts_of",
+    "note_training",
+    "prepare",
+    "read_prepared",
+    "source_of",
+    "splits_of",
+]
 
 _FOLDER, _INDEX, _SPLIT = "prepared", "cases.csv", "split.csv"
+_TRAINED = ("training", "cases.json")
+"""Where a training says what it was begun with, below the folder of the run."""
 
 
 @dataclass(frozen=True)
@@ -97,13 +108,23 @@ def prepare(
     Returns
     -------
     Prepared
-        Cases that could not be read are not among its cases, but among its problems.
+        Cases that could not be read are not among its cases, but among its problems; those that are left out
+        are in neither.
+
+    Raises
+    ------
+    ParameterError
+        If the network was trained here on other cases, or at another size: nothing is changed then.
     """
-    (out / _FOLDER).mkdir(parents=True, exist_ok=True)
-    remove_old_drafts(out / _FOLDER)
+    out.mkdir(parents=True, exist_ok=True)
     splits = splits_of(task, samples, out, split=split, seed=seed)
+    (out / _FOLDER).mkdir(exist_ok=True)
+    remove_old_drafts(out / _FOLDER)
     cases, problems = [], []
     for sample in samples:
+        if not splits[sample.id]:
+            advance(1)
+            continue
         file = out / _FOLDER / f"{sample.file_name}.npz"
         try:
             _prepare_case(task, sample, file)
@@ -124,6 +145,7 @@ def splits_of(
     """Give the split of each case: that of a file, that of an earlier run, or a new one; and keep it."""
     own = out / _SPLIT
     drawn = draw_split(samples, task.split, seed=seed or 0)
+    before = split_in(own)
     if split is not None:
         found = read_split(split, samples)
     elif own.exists():
@@ -135,8 +157,34 @@ def splits_of(
             )
     else:
         found = drawn
-    write_split(own, found)
+    _refuse_other_training(task, out, found)
+    write_split(own, {**before, **found})  # cases that are away for a while keep their place
     return found
+
+
+def note_training(folder: Path, task: Task, cases: Mapping[str, Sequence[str]]) -> None:
+    """Write down what a training is begun with: its size, and its cases by split."""
+    write_json(
+        folder / _TRAINED[1],
+        {"size": list(task.size), **{name: sorted(each) for name, each in cases.items()}},
+    )
+
+
+def _refuse_other_training(task: Task, out: Path, found: Mapping[str, str]) -> None:
+    """Refuse to turn cases that a network was trained on into others, or to make them of another size."""
+    path = out.joinpath(*_TRAINED)
+    if not path.exists():
+        return
+    known = read_json(path)
+    now = {name: sorted(case for case, split in found.items() if split == name) for name in ("train", "val")}
+    other = [name for name in now if name in known and known[name] != now[name]]
+    if other or known.get("size", list(task.size)) != list(task.size):
+        what = f"{other[0]} cases" if other else f"size {tuple(known['size'])}"
+        raise ParameterError(
+            f"{path.parent}: expected the {what} of the training in it, got others: what was trained on "
+            "would be tested on. Give the same split and size, choose another folder, or remove this one to "
+            "begin anew."
+        )
 
 
 def _prepare_case(task: Task, sample: Sample, file: Path) -> None:
@@ -157,13 +205,13 @@ def _stamp(task: Task, sample: Sample) -> str:
         task.resize,
         str(sample.labels or task.labels),
         task.preprocess.__name__,
-        _source_of(task.preprocess),
+        source_of(task.preprocess),
         sample.box,
     ]
     return json.dumps([files, made_with])
 
 
-def _source_of(function: Any) -> str:
+def source_of(function: Any) -> str:
     """Tell functions of one name apart by what they do; nothing where their source cannot be had."""
     try:
         return hashlib.sha256(inspect.getsource(function).encode()).hexdigest()[:16]

@@ -11,6 +11,7 @@ import numpy as np
 from segtrust.errors import PairingError, WrongContentError
 from segtrust.io.places import Place
 from segtrust.io.readers import open_volume
+from segtrust.saved import write_json
 from segtrust.tasks.layouts import PICTURES
 from segtrust.tasks.predicting import Predictions, Row, write_manifests, write_npy, write_png
 from segtrust.tasks.reading import read_labels
@@ -63,7 +64,9 @@ def take_maps(
             f"{': ' if missing else ''}{', '.join(missing[:5])}{', …' if missing[5:] else ''}. Name them as "
             "the masks, in a folder for each set."
         )
-    return write_manifests(out / "predictions", list(_rows(task, tested, found, out, advance)))
+    rows = list(_rows(task, tested, found, out, advance))
+    write_json(out / "predictions" / "made_with.json", {"task": task.name, "maps": "published"})
+    return write_manifests(out / "predictions", rows)
 
 
 def _rows(

@@ -14,6 +14,7 @@ from segtrust.errors import (
     MaskShapeError,
     ReadError,
     SegtrustError,
+    UnknownFormatError,
     WrongContentError,
 )
 from segtrust.io.grids import Grid, check_same_grid
@@ -27,12 +28,14 @@ __all__ = ["read_image", "read_labels", "read_picture", "read_sample"]
 _GREY = ("1", "L", "LA")
 _DEEP = 257
 """Levels of 16 bits in one of 8."""
+_TWELVE_BITS = 1 << 12
 
 
 def read_picture(path: Path) -> Any:
     """Read a picture as 8-bit colours, (3, H, W), or grey, (1, H, W); JPEG too, and what is seen through.
 
-    Greys of 16 bits are brought to 8: 65535 is white, whatever the brightest pixel is.
+    Greys of 16 bits are brought to 8: 65535 is white, whatever the brightest pixel is. Pictures of up to 12
+    bits, which would come out black, are refused.
 
     Raises
     ------
@@ -44,7 +47,8 @@ def read_picture(path: Path) -> Any:
     image_of = require("PIL.Image", extra="io")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")
+            warnings.simplefilter("ignore")  # about notes beside the pixels
+            warnings.simplefilter("error", image_of.DecompressionBombWarning)
             with image_of.open(path) as image:
                 values = _pixels(image, path)
     except WrongContentError:
@@ -54,7 +58,7 @@ def read_picture(path: Path) -> Any:
         ValueError,
         SyntaxError,
         EOFError,
-        UserWarning,
+        image_of.DecompressionBombWarning,
         image_of.DecompressionBombError,
     ) as error:
         raise DamagedFileError(
@@ -71,6 +75,11 @@ def _pixels(image: Any, path: Path) -> Any:
             raise WrongContentError(
                 f"{path}: expected a picture of 8 or 16 bits, got {levels.dtype} from {levels.min():g} to "
                 f"{levels.max():g}. Save it with 8 bits."
+            )
+        if 0xFF < levels.max(initial=0) < _TWELVE_BITS:
+            raise WrongContentError(
+                f"{path}: expected a picture that uses its 16 bits, got one up to {levels.max()}, of 12 bits "
+                "or fewer, which would be all but black. Save all pictures with 8 bits, stretched alike."
             )
         return np.rint(levels / _DEEP).astype(np.uint8)
     return np.asarray(image.convert("L" if image.mode in _GREY else "RGB"))
@@ -113,10 +122,9 @@ def read_labels(task: Task, sample: Sample, path: Path) -> Any:
     try:
         volume = open_volume(Place(path))
         values = np.asarray(volume.read())
-    except ReadError as error:
-        said = str(error).removeprefix(f"{path}: ")
+    except UnknownFormatError:
         raise DamagedFileError(
-            f"{path}: expected a mask, got a file that cannot be read ({said}) Fetch it again."
+            f"{path}: expected a mask, got a file of no known format. Fetch it again."
         ) from None
     if task.dimensions == 3 and sample.images:
         _check_place(sample.images[0], path, volume.grid)

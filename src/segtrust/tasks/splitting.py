@@ -13,7 +13,7 @@ from segtrust.errors import ParameterError
 from segtrust.saved import replacing
 from segtrust.tasks.task import ID, SPLITS, Sample
 
-__all__ = ["draw_split", "read_split", "write_split"]
+__all__ = ["draw_split", "read_split", "split_in", "write_split"]
 
 _COLUMNS = ("case", "split")
 
@@ -114,6 +114,11 @@ def read_split(path: Path, samples: Sequence[Sample], *, is_own: bool = False) -
             "them out."
         )
     return {each.id: found[each.id] for each in samples}
+
+
+def split_in(path: Path) -> dict[str, str]:
+    """Give the rows of a table that is there, whatever cases they are of; none where it is not."""
+    return {row["case"]: row["split"] or "" for row in _rows(path)} if path.exists() else {}
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

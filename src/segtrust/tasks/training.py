@@ -28,13 +28,15 @@ from segtrust.tasks.batches import Batches
 from segtrust.tasks.logs import write_log
 from segtrust.tasks.mapping import as_input, map_cases
 from segtrust.tasks.optimisers import clip_gradients, new_optimiser, rate_at
-from segtrust.tasks.preparing import Prepared
+from segtrust.tasks.preparing import Prepared, note_training, source_of
 from segtrust.tasks.task import Recipe, Task
 
 __all__ = ["BEST", "LAST", "LOG", "Trainer", "TrainingOptions", "device_of"]
 
 LAST, BEST, LOG = "last.pt", "best.pt", "log.csv"
 _FORMAT = "segtrust-training-1"
+_DIGEST = "digest of "
+_BEGUN_WITH = ("--from", "--backbone")
 
 Epoch = dict[str, Any]
 """A row of the log."""
@@ -106,6 +108,11 @@ class Trainer:
         self, task: Task, recipe: Recipe, prepared: Prepared, folder: Path, options: TrainingOptions
     ) -> None:
         self.task, self.recipe, self.folder, self.options = task, recipe, folder, options
+        self._goes_on = options.resume and (folder / LAST).exists()
+        self._digests = {
+            "--from": _digest(options.weights, absent=self._goes_on),
+            "--backbone": _digest(options.backbone, absent=self._goes_on),
+        }
         cases = prepared.of("train")
         if not cases:
             raise TooFewCasesError(f"{task.name}: expected cases to train on, got none. Look at split.csv.")
@@ -124,6 +131,8 @@ class Trainer:
     def _new_model(self) -> Network:
         torch.manual_seed(self.options.seed)
         start: dict[str, Any] = {"weights": self.options.weights, "backbone": self.options.backbone}
+        if self._goes_on:  # from its own checkpoint: what it began with may be gone
+            start = {}
         model = create(self.task.network, **start, **self.task.options).to(self.device)
         if model.dimensions == 2:
             model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -161,6 +170,10 @@ class Trainer:
             if self.options.resume:
                 self._load()
                 on_batch(len(self.history) * len(self.batches))
+            parts = {"train": self.batches.cases, "val": self.validation}
+            note_training(
+                self.folder, self.task, {name: [each.case for each in part] for name, part in parts.items()}
+            )
             while not self.is_finished:
                 row = self._train_epoch(len(self.history) + 1, on_batch)
                 self.history.append(row)
@@ -249,8 +262,11 @@ class Trainer:
             "digest of the validation cases": checksum(sorted(each.case for each in self.validation)),
             "size": list(self.task.size),
             "options": json.loads(json.dumps(dict(self.task.options), default=str)),
-            "--from": _digest(self.options.weights),
-            "--backbone": _digest(self.options.backbone),
+            "input size": list(self.task.input_size or ()),
+            "foreground": self.task.foreground,
+            "digest of normalise": source_of(self.task.normalise),
+            "digest of target": source_of(self.task.target),
+            **self._digests,
             **self.recipe.described(),
         }
 
@@ -267,10 +283,12 @@ class Trainer:
         self.history = saved["history"]
 
 
-def _digest(path: Path | None) -> str:
-    """Tell weights apart by what is in them; nothing where there are none."""
-    if path is None:
+def _digest(path: Path | None, *, absent: bool) -> str:
+    """Tell weights apart by what is in them; nothing where there are none, or they may be absent and are."""
+    if path is None or (absent and not path.exists()):
         return ""
+    if not path.is_file():
+        raise ParameterError(f"{path}: expected a checkpoint to begin with, got no such file.")
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -302,7 +320,13 @@ def _read(path: Path, device: torch.device) -> Any:
 def _check_same(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Refuse to go on with another recipe; what an older version did not know was as usual."""
     for name, value in now.items():
-        if name in before and before[name] != value:
+        is_left_away = name in _BEGUN_WITH and not value
+        if name in before and before[name] != value and not is_left_away:
+            if name.startswith(_DIGEST):
+                raise ParameterError(
+                    f"{path}: expected a training with {name.removeprefix(_DIGEST)} as now, got one with "
+                    "others. Give the same, choose another folder, or begin anew: --no-resume."
+                )
             raise ParameterError(
                 f"{path}: expected a training with {name} = {value!r}, got one with {before[name]!r}. Give "
                 "the same, choose another folder, or begin anew: --no-resume."

@@ -13,8 +13,12 @@ _SEQUENCES = ("t1", "t1ce", "t2", "flair")
 def find(data: Path) -> Iterator[Sample]:
     """Find the folder of each patient, alone or below that of the archive."""
     inner = data / "MICCAI_BraTS2020_TrainingData"
-    for folder in sorted((inner if inner.is_dir() else data).glob("BraTS20_Training_*")):
+    folders = sorted((inner if inner.is_dir() else data).glob("BraTS20_Training_*"))
+    for folder in (each for each in folders if each.is_dir()):
         files = {stem_of(path).removeprefix(f"{folder.name}_"): path for path in files_in(folder, VOLUMES)}
+        others = [path for name, path in files.items() if name not in (*_SEQUENCES, "seg")]
+        if "seg" not in files and len(others) == 1:  # one patient's mask has a name of its own
+            files["seg"] = others[0]
         absent = [name for name in (*_SEQUENCES, "seg") if name not in files]
         lacks = f"{folder} lacks {', '.join(absent)}. Fetch it again, or remove the folder." if absent else ""
         images = tuple(files[name] for name in _SEQUENCES if name in files)
