@@ -92,6 +92,8 @@ def _cell(name: str, value: Any, row: Mapping[str, Any]) -> str:
     return f"{value:.{_DECIMALS[name]}f}" if name in _DECIMALS else str(value)
 
 
+_LOWEST = 0.01
+"""Height of a panel at least, where nothing is ever wrong."""
 _HIGHEST = 2.0
 """Times the risk of all cases, up to which curves are drawn: the surest few may all be wrong."""
 _TITLES = {
@@ -151,4 +153,5 @@ def draw_panel(ax: Any, found: EvaluatedSet, target: float, *, with_circles: boo
     ax.axhline(target, color="black", linewidth=0.7, linestyle=":", label=label)
     highest = max(float(curve.risks.max()) for curve in found.curves.values())
     ax.set(xlabel="coverage", xlim=(0.0, 1.0))
-    ax.set_ylim(0.0, 1.05 * min(highest, _HIGHEST * max(found.full_risk, target)))
+    top = 1.05 * min(highest, _HIGHEST * max(found.full_risk, target))
+    ax.set_ylim(0.0, max(top, _LOWEST))
