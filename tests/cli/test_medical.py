@@ -137,3 +137,17 @@ def test_tables_of_scores_cannot_be_tuned_on(tmp_path):
     assert invoke("score", manifest, "-o", tmp_path / "scores.csv").exit_code == 0
     result = invoke("evaluate", tmp_path / "scores.csv", "-o", tmp_path / "out", "--tune", "all")
     assert "--tune: expected with maps only" in str(result.exception)
+
+
+def test_maps_that_have_changed_are_learned_from_anew(tmp_path):
+    manifest = folders.write_manifest(tmp_path / "data", "id", 6)
+    given = ("evaluate", manifest, "-o", tmp_path / "out", "--estimators", "sdc,tla", "--resamples", 100)
+    assert invoke(*given).exit_code == 0
+    before = rows_of(tmp_path / "out/tables/areas.csv")
+    folders.write_manifest(tmp_path / "data", "id", 6, seed=9)
+    result = invoke(*given)
+    assert result.exit_code == 0, result.output
+    after = rows_of(tmp_path / "out/tables/areas.csv")
+    fresh = invoke("evaluate", manifest, "-o", tmp_path / "fresh", *given[4:])
+    assert fresh.exit_code == 0
+    assert after == rows_of(tmp_path / "fresh/tables/areas.csv") != before

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from segtrust.engine.chunks import is_huge, spread_over_processes
 from segtrust.engine.journal import Journal
@@ -139,7 +140,7 @@ def run_cases(
     advance
         Told of each case that is done.
     """
-    stamps = stamps_of(cases)  # of before: a file that is written while it is scored is scored again
+    stamps = _stamps(work, cases)  # of before: a file that is written while it is scored is scored again
     with journal:
         found = {case.id: journal.find(case.id, stamps[case.id]) for case in cases}
         for outcome in found.values():
@@ -152,6 +153,19 @@ def run_cases(
                 found[case.id] = outcome
                 advance(1)
     return {name: outcome for name, outcome in found.items() if outcome is not None}
+
+
+def _stamps(work: Work, cases: Sequence[CaseFiles]) -> dict[str, Any]:
+    """Give what changes with each case: its files, and what was learned from its set, if anything was."""
+    stamps = stamps_of(cases)
+    learned_from = getattr(work, "learned_from", None)
+    if learned_from is None:
+        return stamps
+    learned = {name: learned_from(name) for name in {case.set for case in cases}}
+    return {
+        case.id: {**stamps[case.id], **({"learned": learned[case.set]} if learned[case.set] else {})}
+        for case in cases
+    }
 
 
 def part_of(cases: Sequence[CaseFiles], part: int, parts: int) -> list[CaseFiles]:

@@ -136,7 +136,7 @@ def score_cases(
     outcomes = run_cases(job, cases, engine=run.engine, journal=journal, advance=run.advance)
     rows = tuple(finish([row for outcome in outcomes.values() for row in outcome.rows]))
     failures = _failures(outcomes.values(), found if run.part == 0 else DataSet())
-    told = {**about, **(more or {})}
+    told = {**about, **_of_sets(job), **(more or {})}
     write_table(run.out, Table.of(rows, told) if rows else Table(("case", "structure"), (), told))
     write_failures(run.failures_path, failures, run.out.name)
     return Scored(rows, failures, time.perf_counter() - begin)
@@ -214,7 +214,6 @@ def settings_of(job: ScoreJob) -> dict[str, Any]:
     settings: Mapping[str, Any] = {
         "segtrust": __version__,
         "estimators": {each.name: parameters_of(each) for each in job.estimators},
-        **_of_sets(job),
         "read": read,
         "scaling": None if job.scaling is None else job.scaling.to_dict(),
         "with_truth": job.with_truth,
@@ -227,7 +226,6 @@ def settings_of(job: ScoreJob) -> dict[str, Any]:
 def _of_sets(job: ScoreJob) -> dict[str, Any]:
     """Say what was learned from each set; nothing where nothing was."""
     found = [
-        {"set": name, "structure": structure, **{each.name: parameters_of(each) for each in estimators}}
-        for (name, structure), estimators in job.of_sets.items()
+        each for name in dict.fromkeys(name for name, _ in job.of_sets) for each in job.learned_from(name)
     ]
     return {"of sets": found} if found else {}

@@ -24,6 +24,7 @@ from segtrust.kernels.opening import open_map
 from segtrust.kernels.tiles import is_chunked, read_tile, tiles_of
 from segtrust.maps import EmptyPolicy, Prediction
 from segtrust.risks import Overlap, overlap
+from segtrust.saved import plain
 
 __all__ = ["OfSets", "ScoreJob"]
 
@@ -73,6 +74,18 @@ class ScoreJob:
             return Outcome(files.id, failure=_failure(files, error))
         seconds = {"seconds": time.perf_counter() - begin}
         return Outcome(files.id, tuple(row | about | seconds for row in rows))
+
+    def learned_from(self, name: str) -> list[Row]:
+        """Say in plain values what estimators have learned from a set: its rows depend on it."""
+        return [
+            {
+                "set": name,
+                "structure": structure,
+                **{each.name: plain(each.parameters, each.name) for each in fitted},
+            }
+            for (of_set, structure), fitted in self.of_sets.items()
+            if of_set == name
+        ]
 
     def _row(self, loaded: LoadedCase, files: CaseFiles) -> Row:
         """Score a map; one that is beyond 0 or 1 by rounding alone is cut off there."""
