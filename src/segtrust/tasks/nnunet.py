@@ -24,9 +24,8 @@ from segtrust.optional import require
 from segtrust.saved import replacing, write_json
 from segtrust.tasks.checking import Problem
 from segtrust.tasks.predicting import Predictions, Row, write_manifests
-from segtrust.tasks.preparing import splits_of
+from segtrust.tasks.preparing import choose_split, keep_split
 from segtrust.tasks.reading import read_sample
-from segtrust.tasks.splitting import split_in, write_split
 from segtrust.tasks.task import Sample, Task
 
 __all__ = ["NnUNet", "convert", "is_nnunet", "python_of"]
@@ -222,19 +221,10 @@ def convert(
         If nnU-Net has seen other training cases already.
     """
     run.folder.mkdir(parents=True, exist_ok=True)
-    before = run.converted()
-    old = split_in(run.out / "split.csv")
-    splits = splits_of(run.task, samples, run.out, split=split, seed=seed)
-    parts = {each.file_name: _PARTS.get(splits[each.id], "Tr") for each in samples}
-    wanted = {
-        each.file_name: [parts[each.file_name], _stamps(each)] for each in samples if parts[each.file_name]
-    }
-    try:
-        _refuse_other_training(run, before, wanted)
-    except ParameterError:
-        if old:
-            write_split(run.out / "split.csv", old)
-        raise
+    splits = choose_split(run.task, samples, run.out, split=split, seed=seed)
+    before, wanted = run.converted(), _wanted(samples, splits)
+    _refuse_other_training(run, before, wanted)
+    keep_split(run.out, splits)
     _remove_others(run, {name for name, each in wanted.items() if before.get(name) == each})
     problems: list[Problem] = []
     done: Converted = {}
@@ -242,17 +232,30 @@ def convert(
         name = sample.file_name
         try:
             if name in wanted:
-                _convert_case(run, sample, parts[name])
+                _convert_case(run, sample, wanted[name][0])
                 done[name] = wanted[name]
         except (SegtrustError, OSError) as error:
             problems.append(Problem(sample.id, str(error)))
         advance(1)
-    sets = {each.file_name: each.set for each in samples if parts[each.file_name] == "Ts"}
-    write_json(run.folder / _CONVERTED, done)
-    write_json(run.folder / "sets.json", {name: each for name, each in sets.items() if name in done})
-    trained = sum(each[0] == "Tr" for each in done.values())
-    write_json(run.raw / "dataset.json", _description(run.task, trained))
+    _describe(run, samples, done)
     return problems
+
+
+def _wanted(samples: Sequence[Sample], splits: Mapping[str, str]) -> Converted:
+    """Give the part and the files of each case that is not left out."""
+    parts = {each.file_name: _PARTS.get(splits[each.id], "Tr") for each in samples}
+    return {
+        each.file_name: [parts[each.file_name], _stamps(each)] for each in samples if parts[each.file_name]
+    }
+
+
+def _describe(run: NnUNet, samples: Sequence[Sample], done: Converted) -> None:
+    """Write what was converted, for nnU-Net and for those who come after it."""
+    tested = [each for each in samples if done.get(each.file_name, [""])[0] == "Ts"]
+    write_json(run.folder / _CONVERTED, done)
+    write_json(run.folder / "sets.json", {each.file_name: each.set for each in tested})
+    trained = sum(part == "Tr" for part, _ in done.values())
+    write_json(run.raw / "dataset.json", _description(run.task, trained))
 
 
 def _stamp(path: Path) -> list[Any]:

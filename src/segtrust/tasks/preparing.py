@@ -26,7 +26,9 @@ from segtrust.tasks.task import SPLITS, Sample, Task
 __all__ = [
     "Prepared",
     "PreparedCase",
+    "choose_split",
     "counts_of",
+    "keep_split",
     "note_training",
     "prepare",
     "read_prepared",
@@ -142,24 +144,36 @@ def prepare(
 def splits_of(
     task: Task, samples: Sequence[Sample], out: Path, *, split: Path | None = None, seed: int | None = None
 ) -> Mapping[str, str]:
-    """Give the split of each case: that of a file, that of an earlier run, or a new one; and keep it."""
-    own = out / _SPLIT
-    drawn = draw_split(samples, task.split, seed=seed or 0)
-    before = split_in(own)
-    if split is not None:
-        found = read_split(split, samples)
-    elif own.exists():
-        found = read_split(own, samples, is_own=True)
-        if seed is not None and found != drawn:
-            raise ParameterError(
-                f"{own}: expected the split that the seed {seed} draws, got another. Leave the seed away to "
-                "use it, or choose another folder."
-            )
-    else:
-        found = drawn
+    """Give the split of each case, see `choose_split`, and keep it; not if others were trained on here."""
+    found = choose_split(task, samples, out, split=split, seed=seed)
     _refuse_other_training(task, out, found)
-    write_split(own, {**before, **found})  # cases that are away for a while keep their place
+    keep_split(out, found)
     return found
+
+
+def choose_split(
+    task: Task, samples: Sequence[Sample], out: Path, *, split: Path | None = None, seed: int | None = None
+) -> Mapping[str, str]:
+    """Give the split of each case: that of a file, that of an earlier run, or a new one."""
+    own = out / _SPLIT
+    if split is not None:
+        return read_split(split, samples)
+    drawn = draw_split(samples, task.split, seed=seed or 0)
+    if not own.exists():
+        return drawn
+    found = read_split(own, samples, is_own=True)
+    if seed is not None and found != drawn:
+        raise ParameterError(
+            f"{own}: expected the split that the seed {seed} draws, got another. Leave the seed away to "
+            "use it, or choose another folder."
+        )
+    return found
+
+
+def keep_split(out: Path, found: Mapping[str, str]) -> None:
+    """Write a split into the folder of a run; cases that are away for a while keep their place."""
+    own = out / _SPLIT
+    write_split(own, {**split_in(own), **found})
 
 
 def note_training(folder: Path, task: Task, cases: Mapping[str, Sequence[str]]) -> None:
