@@ -21,6 +21,9 @@ RIGHT, MISSED, FALSE = (0.56, 0.93, 0.56), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)
 """Colours of true positives, false negatives and false positives: light green, blue and red."""
 _SHOWN = ("sdc", "amsp")
 _OPACITY = 0.6
+_WHITE = 0.998
+"""Share of the pixels of a picture that are darker than white."""
+_PREDICTION = "prediction: green right,\nblue missed, red false"
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,13 +102,13 @@ def _read_image(path: Path, shape: tuple[int, ...]) -> Any:
 
 
 def _as_colours(image: Any) -> Any:
-    """Give colours in [0, 1] of greys or colours; those of a volume from its darkest to its brightest."""
+    """Give colours in [0, 1]: a volume's from its darkest to its brightest, a dark picture's brighter."""
     values = image.astype(np.float64)
     if values.ndim == 2:
         low, high = values.min(), values.max()
         values = ((values - low) / (high - low if high > low else 1.0))[..., None]
-    elif values.max() > 1.0:
-        values = values / 255.0
+    else:
+        values = np.clip(values / max(float(np.quantile(values, _WHITE)), 1.0), 0.0, 1.0)
     return np.broadcast_to(values, (*values.shape[:2], 3))
 
 
@@ -125,8 +128,8 @@ def overlay(example: Example) -> Any:
 def draw_examples(examples: Sequence[Example]) -> Any:
     """Draw a row for each case: image, probabilities, confidences, and the prediction with its errors."""
     figure, axes = new_axes(len(examples), 4, width=7.0, height=1.8 * len(examples) + 0.3)
-    for place, title in enumerate(("image", "probabilities", "confidence", "prediction")):
-        axes[0, place].set_title(title, fontsize=9)
+    for place, title in enumerate(("image", "probabilities", "confidence", _PREDICTION)):
+        axes[0, place].set_title(title, fontsize=7 if title is _PREDICTION else 9)
     for row, example in zip(axes, examples, strict=True):
         row[0].imshow(example.image)
         row[1].imshow(example.probabilities, vmin=0.0, vmax=1.0, cmap="viridis")
@@ -134,6 +137,7 @@ def draw_examples(examples: Sequence[Example]) -> Any:
             0.5, 0.5, _told(example.row), ha="center", va="center", fontsize=9, transform=row[2].transAxes
         )
         row[3].imshow(overlay(example))
+        row[2].set_box_aspect(1.0)
         for ax in row:
             ax.set_axis_off()
     return figure

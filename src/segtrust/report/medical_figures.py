@@ -48,7 +48,7 @@ def _shown(results: Sequence[TaskResult], tested: str) -> list[tuple[TaskResult,
 
 def _panels(count: int) -> tuple[Any, list[Any]]:
     """Give a figure with so many panels in rows."""
-    columns = min(_COLUMNS, count)
+    columns = 2 if count == 4 else min(_COLUMNS, count)
     rows = math.ceil(count / columns)
     width = _WIDTH * max(columns, 2) / _COLUMNS
     figure, axes = new_axes(rows, columns, width=width, height=_HEIGHT * rows + 0.5)

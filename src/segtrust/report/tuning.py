@@ -227,7 +227,7 @@ def draw_tuning_panel(
     ax.set_xticks(shown, [str(size) for size in shown], minor=False, fontsize=7)
     ax.set_xticks([], minor=True)
     ax.set_xlabel("tuning cases")
-    ax.set_ylim(bottom=0.0)
+    ax.set_ylim(bottom=0.0, top=100.0 if value == "coverage" else None)
 
 
 def _draw_line(ax: Any, name: str, points: Sequence[Mapping[str, Any]], value: str) -> None:

@@ -110,7 +110,7 @@ def test_columns_lie_on_the_line_between_two_sizes():
     n = 98
     summary = [
         {"estimator": "aef", "size": size, "cases": n, "aurc": size / n, "aurc_std": 0.1, "share": None}
-        | {"coverage": None, "coverage_std": None}
+        | {"coverage": None, "coverage_std": None, "not_reached": None}
         for size in sorted({size for _, size in published_sizes(n)})
     ]
     (row,) = interpolated(summary, 0.1)

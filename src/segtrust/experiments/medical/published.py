@@ -185,7 +185,7 @@ def interpolated(summary: Sequence[Mapping[str, Any]], share: float) -> list[dic
 
 
 def _between(points: Sequence[Mapping[str, Any]], shares: Sequence[float], share: float) -> dict[str, Any]:
-    columns = ("aurc", "aurc_std", "coverage", "coverage_std")
+    columns = ("aurc", "aurc_std", "coverage", "coverage_std", "not_reached")
     found = {name: [point[name] for point in points] for name in columns}
     return {
         name: None if None in values else float(np.interp(share, shares, values))

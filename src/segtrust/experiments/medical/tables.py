@@ -97,8 +97,14 @@ def _tuned(summary: Sequence[Row], task: str, quantity: str) -> Iterator[Row]:
         if row["share"] is None or row["estimator"] in (*REFERENCES, "sdc"):
             continue
         kept = {name: row[name] for name in ("set", "structure", "estimator", "share")}
-        told = {quantity: row[quantity], "std": row[f"{quantity}_std"], "low": None, "high": None}
-        yield {**kept, **told, **_beside(row, task, quantity, row["share"])}
+        shown = _reached(row) if quantity == "coverage" else row
+        told = {quantity: shown[quantity], "std": shown[f"{quantity}_std"], "low": None, "high": None}
+        yield {**kept, **told, **_beside(shown, task, quantity, row["share"])}
+
+
+def _reached(row: Row) -> Row:
+    """Give no coverage where not one split reaches the risk, as tables have a dash there."""
+    return row if (row["not_reached"] or 0.0) < 1.0 else {**row, "coverage": None, "coverage_std": None}
 
 
 def _beside(row: Row, task: str, quantity: str, share: float | None) -> Row:
