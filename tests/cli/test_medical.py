@@ -102,9 +102,10 @@ def test_deviations_by_name(tmp_path):
     given = ("--data", tmp_path / "runs", "--out", tmp_path / "out", "--repeats", 0, "--resamples", 100)
     result = invoke("reproduce", "medical", *given, "--deviations", "tla,nonsense")
     assert "expected some of tla, aef, mmmc, stretched, interpolated" in str(result.exception)
-    result = invoke("reproduce", "medical", *given, "--as-published", "--workers", 1)
+    result = invoke("reproduce", "medical", *given[:5], 2, *given[6:], "--as-published", "--workers", 1)
     assert result.exit_code == 0, result.output
     assert "As published: TLA" in (tmp_path / "out/report.md").read_text()
+    assert "AEF (10%)" in result.output
 
 
 def test_nothing_to_do(tmp_path):

@@ -26,7 +26,9 @@ def write_tuning(out: Path, rows: Sequence[Row]) -> list[Row]:
     summary = summarise_sets(rows)
     write_csv(out / "tables" / "tuning_splits.csv", rows)
     write_csv(out / "tables" / "tuning.csv", summary)
-    write_markdown(out / "tables" / "tuning.md", tuning_for_people(summary))
+    shown = tuning_for_people(summary)
+    if shown:  # none of the sizes need be one of the shares that tables show
+        write_markdown(out / "tables" / "tuning.md", shown)
     for value in ("aurc", "coverage"):
         save_figure(_draw(summary, value), out / "figures" / f"tuning_{value}")
     return summary
