@@ -13,10 +13,21 @@ from typing import Generic, TypeVar
 
 from segtrust.settings import current_threads
 
-__all__ = ["in_order"]
+__all__ = ["cores", "in_order"]
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
+
+
+def cores() -> int:
+    """Give the number of cores that this process may use.
+
+    Examples
+    --------
+    >>> cores() >= 1
+    True
+    """
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_order(work: Callable[[_Task], _Result], tasks: Sequence[_Task]) -> list[_Result]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -19,6 +18,7 @@ from segtrust.experiments.pairs import labelled_pairs
 from segtrust.experiments.tuning import TuningOptions, tuning_curve
 from segtrust.kernels.opening import open_map
 from segtrust.report.tuning import TUNED
+from segtrust.threads import cores
 
 __all__ = ["compare_sides", "convolved", "filtered", "patch_maps", "time_tuning"]
 
@@ -83,8 +83,8 @@ def compare_sides(size: int = 512, *, rounds: int = 3) -> Iterator[Ratio]:
 def time_tuning(folders: Sequence[Path], *, repeats: int = _REPEATS) -> Iterator[Reading]:
     """Time a whole tuning curve on cases from folders, from the files to the rows."""
     pairs = labelled_pairs(folders)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    processes = cores()
     begin = time.perf_counter()
-    tuning_curve(pairs, TUNED, repeats=repeats, options=TuningOptions(workers=cores, target_risk=0.1))
+    tuning_curve(pairs, TUNED, repeats=repeats, options=TuningOptions(workers=processes, target_risk=0.1))
     seconds = time.perf_counter() - begin
-    yield Reading(f"{repeats} repeats, {len(pairs)} cases, {cores} processes", seconds, "s", _SECONDS)
+    yield Reading(f"{repeats} repeats, {len(pairs)} cases, {processes} processes", seconds, "s", _SECONDS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,11 +11,12 @@ import typer
 from segtrust.cli.console import progress_bar
 from segtrust.cli.options import with_options
 from segtrust.errors import ParameterError
+from segtrust.threads import cores
 
 if TYPE_CHECKING:
     from segtrust.experiments.medical.study import MedicalSettings, TaskResult
 
-__all__ = ["MEDICAL_EPILOG", "cores", "medical"]
+__all__ = ["MEDICAL_EPILOG", "medical"]
 
 MEDICAL_EPILOG = (
     "Examples:\n\n  segtrust tasks predict polyp --data polyp/ --maps published/ -o runs/polyp\n\n"
@@ -109,8 +109,3 @@ def _tell_failures(results: list[TaskResult], out: Path) -> None:
         listed = ", ".join(f"{name} {count}" for name, count in failed.items())
         typer.echo(f"Cases that failed: {listed}. See {out / 'tasks'}/*/failures.csv.", err=True)
         raise typer.Exit(1)
-
-
-def cores() -> int:
-    """Give the cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -10,9 +10,10 @@ from typing import Annotated
 import typer
 
 from segtrust.cli.console import progress_bar
-from segtrust.cli.medical import MEDICAL_EPILOG, cores, medical
+from segtrust.cli.medical import MEDICAL_EPILOG, medical
 from segtrust.cli.options import with_options
 from segtrust.errors import ParameterError
+from segtrust.threads import cores
 
 __all__ = ["reproduce_app"]
 
