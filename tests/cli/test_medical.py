@@ -124,6 +124,19 @@ def test_evaluate_draws_tuning_curves_of_any_maps(tmp_path):
     assert (tmp_path / "out/figures/tuning_coverage.svg").exists()
 
 
+def test_evaluate_writes_tables_for_papers_and_shows_cases_with_images(tmp_path):
+    manifest = folders.write_manifest(tmp_path / "data", "id", 30, seed=1)
+    lines = manifest.read_text().splitlines()
+    with_images = [f"{line},{line.split(',')[1]}" for line in lines[1:]]  # maps do as images
+    manifest.write_text("\n".join([f"{lines[0]},image", *with_images]))
+    result = invoke("evaluate", manifest, "-o", tmp_path / "out", "--resamples", 100)
+    assert result.exit_code == 0, result.output
+    text = (tmp_path / "out/tables/areas.tex").read_text()
+    assert text.startswith(r"\begin{tabular}{l")
+    assert "normalised aurc" in text
+    assert (tmp_path / "out/figures/examples_id.pdf").exists()
+
+
 def test_evaluate_lets_tla_learn_from_each_set(tmp_path):
     manifest = folders.write_manifest(tmp_path / "data", "id", 6)
     result = invoke("evaluate", manifest, "-o", tmp_path / "out", "--estimators", "all", "--resamples", 100)

@@ -1,5 +1,7 @@
 """The example figure: two cases that the SDC ranks right and the aMSP wrong."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -20,7 +22,7 @@ from segtrust.report.examples import (
 
 
 def row(loss, sdc, amsp):
-    return {"case": str(loss), "loss": loss, "sdc": sdc, "amsp": amsp}
+    return {"case": str(loss), "loss": loss, "dice": 1.0 - loss, "sdc": sdc, "amsp": amsp}
 
 
 def test_the_pair_is_the_one_farthest_apart():
@@ -79,3 +81,8 @@ def test_cases_without_image_or_with_one_of_another_size_have_no_picture(tmp_pat
     np.save(tmp_path / "other.npy", np.zeros((3, 4)))
     case = FileCase(files(tmp_path, p, tmp_path / "other.npy"), ReadOptions(), "foreground")
     assert load_example(row(0, 1, 1), case) is None
+    (tmp_path / "torn.npy").write_bytes(b"\x93NUMPY")
+    torn = FileCase(files(tmp_path, p, tmp_path / "torn.npy"), ReadOptions(), "foreground")
+    assert load_example(row(0, 1, 1), torn) is None
+    unknown = replace(files(tmp_path, p, tmp_path / "other.npy"), truth=None)
+    assert load_example(row(0, 1, 1), FileCase(unknown, ReadOptions(), "foreground")) is None

@@ -70,6 +70,7 @@ def evaluate(
     from segtrust.io.cases import DataSet
     from segtrust.io.tables import write_table
     from segtrust.report.evaluation import tables_for_people, write_evaluation
+    from segtrust.report.examples import save_examples
     from segtrust.report.runs import mark_running, open_run, write_run
 
     refuse_unknown_loss(how)
@@ -90,7 +91,11 @@ def evaluate(
         raise ParameterError(f"{predictions[0]}: expected cases to judge, got none.")
     evaluation = _evaluation(how, judged.scored.rows)
     tables = write_evaluation(output, sets, evaluation)
-    summary = how.draw_tuning(judged, evaluated_sets(sets, evaluation), found, output, run) if found else []
+    files_of, judged_sets = judged.files_of(found), evaluated_sets(sets, evaluation)
+    summary = []
+    if files_of is not None:
+        save_examples(judged_sets, files_of, output / "figures" / "examples")
+        summary = how.draw_tuning(judged_sets, files_of, output, run)
     counts = {name: len(rows) for name, rows in sets.items()}
     parameters = {"sets": counts, "failed": len(judged.scored.failures)}
     write_run(output, command="evaluate", parameters=parameters, seconds=judged.scored.seconds)

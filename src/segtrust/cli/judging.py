@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +18,8 @@ from segtrust.errors import ParameterError
 if TYPE_CHECKING:
     from segtrust.engine.judging import Judge
     from segtrust.engine.score_table import Scored
+    from segtrust.experiments.evaluation import EvaluatedSet
+    from segtrust.experiments.file_cases import FileCase
     from segtrust.io.cases import DataSet
     from segtrust.io.structures import LabelScheme
     from segtrust.io.tables import Table
@@ -116,6 +118,15 @@ class Judged:
     scored: Scored
     plan: Plan | None = None
     table: Table | None = None
+
+    def files_of(self, found: DataSet | None) -> Callable[[EvaluatedSet], list[FileCase]] | None:
+        """Tell of which files the cases of a set are; ``None`` where a table was judged."""
+        from segtrust.experiments.tuned_sets import cases_of_set
+
+        if self.plan is None or found is None:
+            return None
+        job, files = self.plan.job, {case.id: case for case in found.cases}
+        return lambda judged: cases_of_set(judged, files, job.read, job.scaling)
 
 
 def refuse_unknown_loss(how: JudgeFlags) -> None:

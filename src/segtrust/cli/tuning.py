@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,10 +14,9 @@ from segtrust.cli.jobs import names_of
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.cli.judging import Judged
     from segtrust.cli.options import RunFlags
     from segtrust.experiments.evaluation import EvaluatedSet
-    from segtrust.io.cases import DataSet
+    from segtrust.experiments.file_cases import FileCase
 
 __all__ = ["TuneFlags", "told_tuning"]
 
@@ -43,23 +42,20 @@ class TuneFlags:
 
     def draw_tuning(
         self,
-        judged: Judged,
         sets: Sequence[EvaluatedSet],
-        found: DataSet,
+        files_of: Callable[[EvaluatedSet], list[FileCase]],
         output: Path,
         run: RunFlags,
     ) -> list[dict[str, Any]]:
         """Draw the tuning curves, if any are asked for; give the means over the splits."""
-        from segtrust.experiments.tuned_sets import TunedSets, TuningPlan, cases_of_set, tune_sets
+        from segtrust.experiments.tuned_sets import TunedSets, TuningPlan, tune_sets
         from segtrust.report.tuned_sets import write_tuning
 
-        if not self.tune or judged.plan is None:
+        if not self.tune:
             return []
         if any(row.get("dice") is None for each in sets for row in each.rows):
             raise ParameterError("--tune: expected a truth of each case to learn from. Give them: --truth.")
-        job = judged.plan.job
-        files = {case.id: case for case in found.cases}
-        cases = [(each, cases_of_set(each, files, job.read, job.scaling)) for each in sets]
+        cases = [(each, files_of(each)) for each in sets]
         targets = {each.structure: each.full_risk for each in sets if each.name == sets[0].name}
         plan = TuningPlan(("sdc", *names_of(self.tune, _EVERY)), repeats=self.repeats, seed=self.seed)
         steps = sum(len(each) + self.repeats for _, each in cases)

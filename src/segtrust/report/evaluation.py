@@ -13,11 +13,10 @@ from segtrust.experiments.evaluation import (
     evaluate_sets,
     evaluated_sets,
 )
-from segtrust.report.figures import new_axes, save_figure
+from segtrust.report.figures import new_axes, plain_name, save_figure
 from segtrust.report.runs import RESULTS
 from segtrust.report.styles import style_of
-from segtrust.report.tables import markdown_table, write_csv
-from segtrust.saved import replacing
+from segtrust.report.tables import latex_table, latex_text, markdown_table, write_csv, write_text
 
 __all__ = ["draw_curves", "draw_panel", "tables_for_people", "write_evaluated", "write_evaluation"]
 
@@ -40,13 +39,13 @@ def write_evaluated(out: Path, found: Sequence[EvaluatedSet], tables: Tables, ho
     for name, rows in tables.items():
         if rows:
             write_csv(out / "tables" / f"{name}.csv", rows)
-    shown = tables_for_people(tables)
-    for name, text in shown.items():
-        _write_text(out / "tables" / f"{name}.md", text)
+    for name, rows in _rounded_tables(tables).items():
+        write_text(out / "tables" / f"{name}.md", markdown_table(rows))
+        write_text(out / "tables" / f"{name}.tex", _latex(rows))
     for structure in dict.fromkeys(each.structure for each in found):
         chosen = [each for each in found if each.structure == structure]
         save_figure(draw_curves(chosen), out / "figures" / f"risk_coverage{_suffix(structure, found)}")
-    _write_text(out / "report.md", _report(shown, how))
+    write_text(out / "report.md", _report(tables_for_people(tables), how))
 
 
 def _suffix(structure: str, found: Sequence[EvaluatedSet]) -> str:
@@ -54,20 +53,23 @@ def _suffix(structure: str, found: Sequence[EvaluatedSet]) -> str:
     structures = list(dict.fromkeys(each.structure for each in found))
     if len(structures) == 1:
         return ""
-    plain = "".join(letter if letter.isalnum() else "-" for letter in structure)
-    return f"_{structures.index(structure)}_{plain}"
-
-
-def _write_text(path: Path, text: str) -> None:
-    with replacing(path) as draft:
-        draft.write_text(text + "\n", encoding="utf-8")
+    return f"_{structures.index(structure)}_{plain_name(structure)}"
 
 
 def tables_for_people(tables: Tables) -> dict[str, str]:
     """Give the tables rounded, in Markdown."""
+    return {name: markdown_table(rows) for name, rows in _rounded_tables(tables).items()}
+
+
+def _rounded_tables(tables: Tables) -> dict[str, list[dict[str, str]]]:
     shown = {"sets": tables["sets"], "areas": tables["areas"]}
     shown |= {name: tables[name] for name in ("coverages", "comparisons", "bounds") if tables[name]}
-    return {name: markdown_table([_rounded(row) for row in rows]) for name, rows in shown.items()}
+    return {name: [_rounded(row) for row in rows] for name, rows in shown.items()}
+
+
+def _latex(rows: Sequence[Mapping[str, str]]) -> str:
+    heads = [latex_text(name.replace("_", " ")) for name in rows[0]]
+    return latex_table(heads, [list(map(latex_text, row.values())) for row in rows])
 
 
 _PERCENT = ("coverage",)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from segtrust.confidence.learning import mask_and_truth
+from segtrust.errors import SegtrustError
+from segtrust.experiments.evaluation import ALL_STRUCTURES, EvaluatedSet
 from segtrust.experiments.file_cases import FileCase
-from segtrust.report.figures import new_axes
+from segtrust.report.figures import new_axes, plain_name, save_figure
 from segtrust.report.styles import style_of
 
-__all__ = ["Example", "choose_pair", "draw_examples", "load_example", "overlay"]
+__all__ = ["Example", "choose_pair", "draw_examples", "load_example", "overlay", "save_examples"]
 
 Row = Mapping[str, Any]
 RIGHT, MISSED, FALSE = (0.56, 0.93, 0.56), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)
@@ -58,18 +60,45 @@ def choose_pair(rows: Sequence[Row], right: str = "sdc", wrong: str = "amsp") ->
     >>> choose_pair(rows[:1]) is None
     True
     """
-    loss, ours, other = (np.array([row[name] for row in rows], np.float64) for name in ("loss", right, wrong))
-    gap = loss[None] - loss[:, None]
-    fits = (ours[:, None] > ours[None]) & (other[:, None] < other[None]) & (gap > 0.0)
-    if not fits.any():
-        return None
-    good, bad = np.unravel_index(int(np.argmax(np.where(fits, gap, -1.0))), gap.shape)
-    return rows[int(good)], rows[int(bad)]
+    loss, ours, other = (
+        np.array([row.get(name) for row in rows], np.float64) for name in ("loss", right, wrong)
+    )
+    widest, pair = 0.0, None
+    for good, row in enumerate(rows):
+        gaps = np.where((ours[good] > ours) & (other[good] < other), loss - loss[good], 0.0)
+        bad = int(np.argmax(gaps))
+        if gaps[bad] > widest:
+            widest, pair = gaps[bad], (row, rows[bad])
+    return pair
+
+
+def save_examples(
+    sets: Sequence[EvaluatedSet], cases_of: Callable[[EvaluatedSet], Sequence[FileCase]], stem: Path
+) -> None:
+    """Draw two cases, see `choose_pair`, of each set and structure whose images are at hand, as files."""
+    several = len({found.structure for found in sets}) > 1
+    for found, figure in _examples(sets, cases_of):
+        structure = f"_{plain_name(found.structure)}" if several else ""
+        save_figure(figure, stem.with_name(f"{stem.name}_{plain_name(found.name).lower()}{structure}"))
+
+
+def _examples(
+    sets: Sequence[EvaluatedSet], cases_of: Callable[[EvaluatedSet], Sequence[FileCase]]
+) -> Iterator[tuple[EvaluatedSet, Any]]:
+    for found in sets:
+        pair = choose_pair(found.rows) if found.structure != ALL_STRUCTURES else None
+        if pair is None:
+            continue
+        cases = dict(zip((row["case"] for row in found.rows), cases_of(found), strict=True))
+        shown = [load_example(row, cases[row["case"]]) for row in pair]
+        drawn = [each for each in shown if each is not None]
+        if len(drawn) == len(shown):
+            yield found, draw_examples(drawn)
 
 
 def load_example(row: Row, case: FileCase) -> Example | None:
-    """Load the pictures of a case; ``None`` where it has no image."""
-    if case.files.image is None or not case.files.image.path.exists():
+    """Load the pictures of a case; ``None`` where it has no image or no truth."""
+    if case.files.image is None or case.files.truth is None or not case.files.image.path.exists():
         return None
     loaded = case()
     mask, truth = mask_and_truth(loaded)
@@ -88,16 +117,19 @@ def _as_floats(p: Any) -> Any:
 
 
 def _read_image(path: Path, shape: tuple[int, ...]) -> Any:
-    """Read a picture or a volume on the grid of the map; ``None`` for one on another."""
+    """Read a picture or a volume on the grid of the map; ``None`` for one on another, or that is none."""
     from segtrust.io.places import Place
     from segtrust.io.readers import open_volume
     from segtrust.tasks.layouts import PICTURES
     from segtrust.tasks.reading import read_picture
 
-    if path.suffix.lower() in (*PICTURES, ".webp"):
-        found = np.moveaxis(read_picture(path), 0, -1)
-        return found if found.shape[:2] == shape else None
-    volume = np.asarray(open_volume(Place(path)).read())
+    try:
+        if path.suffix.lower() in (*PICTURES, ".webp"):
+            found = np.moveaxis(read_picture(path), 0, -1)
+            return found if found.shape[:2] == shape else None
+        volume = np.asarray(open_volume(Place(path)).read())
+    except SegtrustError:  # nothing but this figure needs the image
+        return None
     return volume if volume.shape == shape else None
 
 
@@ -145,4 +177,4 @@ def draw_examples(examples: Sequence[Example]) -> Any:
 
 def _told(row: Row) -> str:
     scores = [f"{style_of(name).label} {row[name]:.3f}" for name in _SHOWN]
-    return "\n".join([*scores, f"Dice {1.0 - row['loss']:.3f}"])
+    return "\n".join([*scores, f"Dice {row['dice']:.3f}"])

@@ -10,7 +10,7 @@ from segtrust.optional import require
 from segtrust.report.styles import Style
 from segtrust.saved import replacing
 
-__all__ = ["COLUMN", "draw_validity", "new_axes", "save_figure", "shade"]
+__all__ = ["COLUMN", "draw_validity", "new_axes", "plain_name", "save_figure", "shade"]
 
 COLUMN = {"width": 3.5, "height": 2.6}
 """Size in inches of a figure that fills one column of a paper."""
@@ -53,6 +53,17 @@ def save_figure(figure: Any, stem: Path) -> list[Path]:
             with replacing(path) as draft:
                 figure.savefig(draft, format=kind, dpi=300, metadata=dict.fromkeys(dated))
     return paths
+
+
+def plain_name(name: str) -> str:
+    """Give a name of anything as part of a file's name.
+
+    Examples
+    --------
+    >>> plain_name("site A/B")
+    'site-A-B'
+    """
+    return "".join(letter if letter.isalnum() else "-" for letter in name)
 
 
 def shade(axes: Any, x: Any, repeats: Any, style: Style, *, marker: float = 0.0) -> None:

@@ -6,21 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from segtrust.report.tables import markdown_table
-from segtrust.saved import replacing
+from segtrust.report.tables import latex_table, latex_text, markdown_table, write_text
 
 __all__ = ["Cell", "Grid", "write_grid"]
-
-_SPECIAL = {
-    "&": r"\&",
-    "%": r"\%",
-    "_": r"\_",
-    "#": r"\#",
-    "±": r"$\pm$",
-    "×": r"$\times$",
-    "–": "--",
-    "ε": r"$\epsilon$",
-}
 
 
 @dataclass(frozen=True)
@@ -94,30 +82,18 @@ class Grid:
 
     def latex(self) -> str:
         """Give it as LaTeX, for the package booktabs; rows named in ``rules`` have a line above them."""
-        lines = [
-            r"\begin{tabular}{l" + "c" * (len(self.columns) - 1) + "}",
-            r"\toprule",
-            " & ".join(map(_plain, self.columns)) + r" \\",
-            r"\midrule",
-        ]
-        for name, cells in self.rows.items():
-            if name in self.rules:
-                lines.append(r"\midrule")
-            lines.append(" & ".join([_plain(name), *(_latex(cell) for cell in cells)]) + r" \\")
-        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
+        names = list(self.rows)
+        lines = [[latex_text(name), *map(_latex, cells)] for name, cells in self.rows.items()]
+        rules = {names.index(name) for name in self.rules if name in self.rows}
+        return latex_table(list(map(latex_text, self.columns)), lines, rules)
 
 
 def _latex(cell: Cell) -> str:
-    own = Cell(_plain(cell.text), _plain(cell.beside), cell.is_best)
+    own = Cell(latex_text(cell.text), latex_text(cell.beside), cell.is_best)
     return own.shown(lambda text: rf"\textbf{{{text}}}")
-
-
-def _plain(text: str) -> str:
-    return "".join(_SPECIAL.get(letter, letter) for letter in text)
 
 
 def write_grid(grid: Grid, stem: Path) -> None:
     """Write a table as ``.md`` and ``.tex``."""
     for ending, text in ((".md", grid.markdown()), (".tex", grid.latex())):
-        with replacing(stem.with_suffix(ending)) as draft:
-            draft.write_text(text + "\n", encoding="utf-8")
+        write_text(stem.with_suffix(ending), text)

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from segtrust.experiments.evaluation import ALL_STRUCTURES
 from segtrust.experiments.medical.published import DEVIATIONS
 from segtrust.experiments.medical.sources import FoundTasks
 from segtrust.experiments.medical.study import MedicalSettings, TaskResult, WorkPlan, study_task
 from segtrust.experiments.medical.tables import medical_tables
 from segtrust.report.evaluation import write_evaluated
-from segtrust.report.examples import choose_pair, draw_examples, load_example
+from segtrust.report.examples import save_examples
 from segtrust.report.figures import save_figure
 from segtrust.report.grids import Grid, write_grid
 from segtrust.report.medical_figures import figures_of
 from segtrust.report.medical_tables import grids_of
 from segtrust.report.runs import mark_running, open_run, write_run
-from segtrust.report.tables import write_csv
+from segtrust.report.tables import write_csv, write_text
 from segtrust.report.tuned_sets import write_tuning
-from segtrust.saved import replacing
 
 __all__ = ["reproduce_medical", "steps_of"]
 
@@ -72,8 +70,10 @@ def reproduce_medical(
     grids = grids_of(tables, found.tasks, settings.repeats)
     _write_tables(out, tables, grids)
     _write_tasks(out, results, settings)
-    for name, figure in (*figures_of(results, tables["tuning"]).items(), *_examples(results)):
+    for name, figure in figures_of(results, tables["tuning"]).items():
         save_figure(figure, out / "figures" / name)
+    for each in results:
+        save_examples(each.sets, each.cases, out / "figures" / f"examples_{each.task.name}")
     _write_report(out, grids, found, settings)
     timings = {
         f"{each.task.name}, {step}": seconds for each in results for step, seconds in each.timings.items()
@@ -100,18 +100,6 @@ def reproduce_medical(
     return grids, results
 
 
-def _examples(results: Sequence[TaskResult]) -> Iterator[tuple[str, Any]]:
-    """Draw two cases of each set whose images are at hand."""
-    for result in results:
-        for found in result.sets:
-            pair = choose_pair(found.rows) if found.structure != ALL_STRUCTURES else None
-            cases = dict(zip((row["case"] for row in found.rows), result.cases(found), strict=True))
-            shown = [load_example(row, cases[row["case"]]) for row in pair or ()]
-            drawn = [each for each in shown if each is not None]
-            if drawn and len(drawn) == len(shown):
-                yield f"examples_{result.task.name}_{found.name.lower()}", draw_examples(drawn)
-
-
 def _write_tables(out: Path, tables: Mapping[str, Sequence[Row]], grids: Mapping[str, Grid]) -> None:
     for name, rows in tables.items():
         if rows:
@@ -136,5 +124,4 @@ def _write_report(out: Path, grids: Mapping[str, Grid], found: FoundTasks, setti
     text = "\n\n".join(
         ["# Medical evaluation", "\n".join(told), *parts] if told else ["# Medical evaluation", *parts]
     )
-    with replacing(out / "report.md") as draft:
-        draft.write_text(text + "\n", encoding="utf-8")
+    write_text(out / "report.md", text)

@@ -17,17 +17,17 @@ Tables = Mapping[str, Sequence[Row]]
 
 _ORDER = ("amsp", "ane", "mmmc", "pla", "tla", "sdc", "idc", "sdc-tuned", "pla-tuned", "aef", "aef-sdc")
 _LAST = ("oracle", "random")
-_NOTES = (
-    "In square brackets what the paper reports, of its own networks. Estimators with a share in percent have "
-    "learned from that part of the set, and are judged on the rest: mean ± standard deviation over {repeats} "
-    "splits. Bold: the best."
+_NOTES = "In square brackets what the paper reports, of its own networks.{tuned} Bold: the best."
+_TUNED = (
+    " Estimators with a share in percent have learned from that part of the set, and are judged on the rest: "
+    "mean ± standard deviation over {repeats} splits."
 )
 
 
 def grids_of(tables: Tables, tasks: Sequence[TaskMaps], repeats: int) -> dict[str, Grid]:
     """Give the tables for people: ``"sets"``, ``"bounds"``, ``"areas"``, and ``"coverages"`` if any."""
     titles = {task.name: task.title for task in tasks}
-    notes = _NOTES.format(repeats=repeats)
+    notes = _NOTES.format(tuned=_TUNED.format(repeats=repeats) if repeats else "")
     found = {
         "sets": _by_set("The test sets", tables["sets"], titles, _SETS),
         "bounds": _by_set(

@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from segtrust.errors import EmptyArrayError
 from segtrust.saved import replacing
 
-__all__ = ["markdown_table", "write_csv", "write_markdown"]
+__all__ = ["latex_table", "latex_text", "markdown_table", "write_csv", "write_markdown", "write_text"]
 
 Row = Mapping[str, Any]
+_IN_LATEX = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "%": r"\%",
+    "_": r"\_",
+    "#": r"\#",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "–": "--",
+    "−": "$-$",
+    "ε": r"$\epsilon$",
+}
 
 
 def write_csv(path: Path, rows: Sequence[Row]) -> None:
@@ -58,8 +75,56 @@ def _line(cells: Sequence[str]) -> str:
     return "|" + "|".join(cells) + "|" if set(cells) == {"---"} else "| " + " | ".join(cells) + " |"
 
 
+def latex_table(columns: Sequence[str], lines: Sequence[Sequence[str]], rules: Collection[int] = ()) -> str:
+    r"""Give a LaTeX table for the package booktabs, of cells that are LaTeX already, see `latex_text`.
+
+    Parameters
+    ----------
+    columns
+        Heads.
+    lines
+        Cells of each row.
+    rules
+        Numbers of the rows that have a line above them.
+
+    Examples
+    --------
+    >>> print(latex_table(["n", "risk"], [["30", "0.123"]]))
+    \begin{tabular}{lc}
+    \toprule
+    n & risk \\
+    \midrule
+    30 & 0.123 \\
+    \bottomrule
+    \end{tabular}
+    """
+    shown = [rf"\begin{{tabular}}{{l{'c' * (len(columns) - 1)}}}", r"\toprule"]
+    shown += [" & ".join(columns) + r" \\", r"\midrule"]
+    for number, cells in enumerate(lines):
+        if number in rules:
+            shown.append(r"\midrule")
+        shown.append(" & ".join(cells) + r" \\")
+    return "\n".join([*shown, r"\bottomrule", r"\end{tabular}"])
+
+
+def latex_text(text: str) -> str:
+    r"""Give text as LaTeX prints it.
+
+    Examples
+    --------
+    >>> print(latex_text("case_1 & 5 %"))
+    case\_1 \& 5 \%
+    """
+    return "".join(_IN_LATEX.get(letter, letter) for letter in text)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text, whole or not at all."""
+    with replacing(path) as draft:
+        draft.write_text(text + "\n", encoding="utf-8")
+
+
 def write_markdown(path: Path, rows: Sequence[Row], formats: Mapping[str, str] | None = None) -> None:
     """Write a Markdown table."""
     _check_rows(rows, path)
-    with replacing(path) as draft:
-        draft.write_text(markdown_table(rows, formats) + "\n", encoding="utf-8")
+    write_text(path, markdown_table(rows, formats))

@@ -75,7 +75,10 @@ def _at_shares(tuning: Sequence[Row]) -> list[Row]:
 def _with_paper(row: Row, task: str, *quantities: str) -> Row:
     """Set the paper's numbers beside ours."""
     paper = {name: paper_value(name, task, row["set"]) for name in quantities}
-    told = {f"paper_{name}": None if each is None else each.value for name, each in paper.items()}
+    told: Row = {}
+    for name, each in paper.items():
+        value = None if each is None else each.value
+        told |= {f"paper_{name}": value, f"difference_{name}": _difference(row[name], value)}
     return {**row, **told}
 
 
@@ -110,6 +113,8 @@ def _reached(row: Row) -> Row:
 def _beside(row: Row, task: str, quantity: str, share: float | None) -> Row:
     paper = paper_value(quantity, task, row["set"], row["estimator"], share)
     value, std = (None, None) if paper is None else (paper.value, paper.std)
-    ours = row[quantity]
-    difference = None if value is None or ours is None else ours - value
-    return {"paper": value, "paper_std": std, "difference": difference}
+    return {"paper": value, "paper_std": std, "difference": _difference(row[quantity], value)}
+
+
+def _difference(ours: float | None, paper: float | None) -> float | None:
+    return None if ours is None or paper is None else ours - paper
