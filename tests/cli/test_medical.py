@@ -108,6 +108,47 @@ def test_deviations_by_name(tmp_path):
     assert "AEF (10%)" in result.output
 
 
+def test_a_task_that_cannot_be_judged_does_not_stop_the_others(tmp_path):
+    data = tmp_path / "runs"
+    folders.write_run(data, "nuclei", n=6)
+    folders.write_run(data, "polyp", n=6, empty=6)
+    (data / "skin-cancer").mkdir()
+    (data / "skin-cancer" / "id.csv").write_text("name,file\na,b\n")
+    (data / "busi.npz").write_text("junk")
+    given = ("--data", data, "--out", tmp_path / "out", "--repeats", 0, "--resamples", 100, "--workers", 1)
+    result = invoke("reproduce", "medical", *given)
+    assert result.exit_code == 1, result.output
+    assert "polyp could not be judged: ID, foreground: expected at least 2 cases" in result.output
+    assert "breast-cancer could not be judged" in result.output
+    assert "skin-cancer could not be judged" in result.output
+    assert {row["task"] for row in rows_of(tmp_path / "out/tables/areas.csv")} == {"nuclei"}
+    told = json.loads((tmp_path / "out/run.json").read_text())
+    assert set(told["parameters"]["unusable"]) == {"polyp", "breast-cancer", "skin-cancer"}
+    result = invoke("reproduce", "medical", *given, "--tasks", "polyp")
+    assert "expected at least one task that can be judged, got none. polyp: ID" in str(result.exception)
+
+
+def test_results_of_other_settings_are_gone(tmp_path):
+    folders.write_run(tmp_path / "runs", "nuclei", n=8)
+    given = ("--data", tmp_path / "runs", "--out", tmp_path / "out", "--resamples", 100, "--workers", 1)
+    assert invoke("reproduce", "medical", *given, "--repeats", 2).exit_code == 0
+    assert (tmp_path / "out/tables/tuning.csv").exists()
+    (tmp_path / "out/tables/mine.csv").write_text("kept")
+    assert invoke("reproduce", "medical", *given, "--repeats", 0).exit_code == 0
+    left = [path.name for path in (tmp_path / "out").rglob("tuning*")]
+    assert left == []
+    assert (tmp_path / "out/tables/mine.csv").exists()
+
+
+def test_small_sets_as_published(tmp_path):
+    folders.write_run(tmp_path / "runs", "nuclei", n=5)
+    given = ("--data", tmp_path / "runs", "--out", tmp_path / "out", "--resamples", 100, "--workers", 1)
+    result = invoke("reproduce", "medical", *given, "--repeats", 2, "--as-published")
+    assert result.exit_code == 0, result.output
+    result = invoke("reproduce", "medical", *given, "--as-published", "--deviations", "tla")
+    assert "got both" in str(result.exception)
+
+
 def test_nothing_to_do(tmp_path):
     result = invoke("reproduce", "medical", "--data", tmp_path, "--out", tmp_path / "out")
     assert "expected the maps of at least one task" in str(result.exception)
@@ -119,7 +160,7 @@ def test_evaluate_draws_tuning_curves_of_any_maps(tmp_path):
     how = ("--tune", "sdc-tuned,pla-tuned", "--repeats", 2, "--resamples", 100)
     result = invoke("evaluate", manifest, "--ood", f"far={other}", "-o", tmp_path / "out", *how)
     assert result.exit_code == 0, result.output
-    assert "| far | foreground | PLA* | 4 (50%) |" in result.output
+    assert r"| far | foreground | PLA\* | 4 (50%) |" in result.output
     assert {row["set"] for row in rows_of(tmp_path / "out/tables/tuning.csv")} == {"ID", "far"}
     assert (tmp_path / "out/figures/tuning_coverage.svg").exists()
 

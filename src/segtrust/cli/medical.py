@@ -14,7 +14,8 @@ from segtrust.errors import ParameterError
 from segtrust.threads import cores
 
 if TYPE_CHECKING:
-    from segtrust.experiments.medical.study import MedicalSettings, TaskResult
+    from segtrust.experiments.medical.study import MedicalSettings
+    from segtrust.report.medical import MedicalRun
 
 __all__ = ["MEDICAL_EPILOG", "medical"]
 
@@ -22,7 +23,7 @@ MEDICAL_EPILOG = (
     "Examples:\n\n  segtrust tasks predict polyp --data polyp/ --maps published/ -o runs/polyp\n\n"
     "  segtrust reproduce medical --data runs/ --out medical\n\n"
     "  segtrust reproduce medical --data runs/ --out quick --tasks polyp,nuclei --repeats 5\n\n"
-    "Exit codes: 0 all cases judged, 1 some failed (tasks/*/failures.csv), 2 nothing could be done."
+    "Exit codes: 0 all cases judged, 1 some cases or tasks failed (tasks/*/failures.csv), 2 nothing done."
 )
 
 
@@ -51,6 +52,10 @@ class MedicalFlags:
         from segtrust.experiments.medical.published import DEVIATIONS
         from segtrust.experiments.medical.study import MedicalSettings
 
+        if self.as_published and self.deviations:
+            raise ParameterError(
+                "deviations: expected --as-published, which is all of them, or some; got both."
+            )
         named = [name.strip() for name in self.deviations.split(",") if name.strip()]
         unknown = [name for name in named if name not in DEVIATIONS]
         if unknown:
@@ -83,7 +88,7 @@ def medical(
     ] = False,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; one a core unless given.")] = None,
 ) -> None:
-    """Make Tables 2 to 5 and Figures 7 to 11 of the paper from maps, with the paper's numbers beside ours.
+    """Make Tables 2 to 5 and Figures 1 and 7 to 11 of the paper from maps, with its numbers beside ours.
 
     Tasks whose maps are not there are left out, and named. Cases whose truth is empty are left out.
     """
@@ -94,18 +99,21 @@ def medical(
     names = [name.strip() for name in tasks.split(",") if name.strip()]
     found = find_tasks(data, names, allow_pickle=allow_pickle)
     with progress_bar("cases and splits", steps_of(found, settings)) as advance:
-        grids, results = reproduce_medical(out, found, settings, workers=workers or cores(), advance=advance)
-    for grid in grids.values():
+        run = reproduce_medical(out, found, settings, workers=workers or cores(), advance=advance)
+    for grid in run.grids.values():
         typer.echo(f"{grid.title}\n\n{grid.markdown()}\n")
-    for name, why in found.absent.items():
-        typer.echo(f"{name} was left out: {why}.")
+    for name, why in run.absent.items():
+        typer.echo(f"{name} was left out: {why}")
     typer.echo(f"Tables and figures are in {out.resolve()}.")
-    _tell_failures(results, out)
+    _tell_failures(run, out)
 
 
-def _tell_failures(results: list[TaskResult], out: Path) -> None:
-    failed = {each.task.name: len(each.failures) for each in results if each.failures}
+def _tell_failures(run: MedicalRun, out: Path) -> None:
+    failed = {each.task.name: len(each.failures) for each in run.results if each.failures}
     if failed:
         listed = ", ".join(f"{name} {count}" for name, count in failed.items())
         typer.echo(f"Cases that failed: {listed}. See {out / 'tasks'}/*/failures.csv.", err=True)
+    for name, why in run.unusable.items():
+        typer.echo(f"{name} could not be judged: {why}", err=True)
+    if failed or run.unusable:
         raise typer.Exit(1)

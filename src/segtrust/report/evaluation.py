@@ -13,13 +13,21 @@ from segtrust.experiments.evaluation import (
     evaluate_sets,
     evaluated_sets,
 )
-from segtrust.report.figures import new_axes, plain_name, save_figure
+from segtrust.report.figures import FORMATS, new_axes, plain_name, save_figure
 from segtrust.report.runs import RESULTS
 from segtrust.report.styles import style_of
 from segtrust.report.tables import latex_table, latex_text, markdown_table, write_csv, write_text
 
-__all__ = ["draw_curves", "draw_panel", "tables_for_people", "write_evaluated", "write_evaluation"]
+__all__ = [
+    "draw_curves",
+    "draw_panel",
+    "remove_results",
+    "tables_for_people",
+    "write_evaluated",
+    "write_evaluation",
+]
 
+_OURS = ("sets", "areas", "coverages", "comparisons", "bounds", "tuning", "risk_coverage", "examples_")
 Row = dict[str, Any]
 Tables = Mapping[str, Sequence[Row]]
 
@@ -36,6 +44,7 @@ def write_evaluated(out: Path, found: Sequence[EvaluatedSet], tables: Tables, ho
     """Write the tables of an evaluation, its figures and a short report into a folder."""
     for name in RESULTS:
         (out / name).mkdir(parents=True, exist_ok=True)
+    remove_results(out)
     for name, rows in tables.items():
         if rows:
             write_csv(out / "tables" / f"{name}.csv", rows)
@@ -46,6 +55,13 @@ def write_evaluated(out: Path, found: Sequence[EvaluatedSet], tables: Tables, ho
         chosen = [each for each in found if each.structure == structure]
         save_figure(draw_curves(chosen), out / "figures" / f"risk_coverage{_suffix(structure, found)}")
     write_text(out / "report.md", _report(tables_for_people(tables), how))
+
+
+def remove_results(out: Path) -> None:
+    """Remove tables and figures of a run before, which may have had other sets or settings."""
+    for path in (path for name in RESULTS for path in (out / name).glob("*.*")):
+        if path.stem.startswith(_OURS) and path.suffix[1:] in ("csv", "md", "tex", *FORMATS):
+            path.unlink(missing_ok=True)
 
 
 def _suffix(structure: str, found: Sequence[EvaluatedSet]) -> str:
@@ -147,10 +163,12 @@ def draw_panel(ax: Any, found: EvaluatedSet, target: float, *, with_circles: boo
     """
     for number, (name, curve) in enumerate(found.curves.items()):
         style = style_of(name)  # the first on top, where lines coincide
-        ax.plot(curve.coverages, curve.risks, **style.line(), zorder=3.0 - number / 100)
+        above = 3.5 if name in REFERENCES else 3.0  # thin lines, which others would hide
+        ax.plot(curve.coverages, curve.risks, **style.line(), zorder=above - number / 100)
         met = curve.coverage_at_risk(target)
-        if with_circles and met and name not in REFERENCES:
-            ax.plot(met, target, marker="o", markersize=5, mfc="none", color=style.colour)
+        if with_circles and met and name != "random":
+            circle = {"marker": "o", "markersize": 5, "mfc": "none", "color": style.colour}
+            ax.plot(met, target, **circle, zorder=4.0 - number / 100)
     label = "risk in distribution" if with_circles else None
     ax.axhline(target, color="black", linewidth=0.7, linestyle=":", label=label)
     highest = max(float(curve.risks.max()) for curve in found.curves.values())

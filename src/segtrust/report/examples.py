@@ -25,6 +25,7 @@ _SHOWN = ("sdc", "amsp")
 _OPACITY = 0.6
 _WHITE = 0.998
 """Share of the pixels of a picture that are darker than white."""
+_PROBABILITIES = "probabilities:\ndark 0, bright 1"
 _PREDICTION = "prediction: green right,\nblue missed, red false"
 
 
@@ -160,8 +161,8 @@ def overlay(example: Example) -> Any:
 def draw_examples(examples: Sequence[Example]) -> Any:
     """Draw a row for each case: image, probabilities, confidences, and the prediction with its errors."""
     figure, axes = new_axes(len(examples), 4, width=7.0, height=1.8 * len(examples) + 0.3)
-    for place, title in enumerate(("image", "probabilities", "confidence", _PREDICTION)):
-        axes[0, place].set_title(title, fontsize=7 if title is _PREDICTION else 9)
+    for place, title in enumerate(("image", _PROBABILITIES, "confidence", _PREDICTION)):
+        axes[0, place].set_title(title, fontsize=7 if "\n" in title else 9)
     for row, example in zip(axes, examples, strict=True):
         row[0].imshow(example.image)
         row[1].imshow(example.probabilities, vmin=0.0, vmax=1.0, cmap="viridis")

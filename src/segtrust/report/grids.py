@@ -19,8 +19,8 @@ class Cell:
     ----------
     text
         Ours.
-    beside
-        The paper's, in brackets behind it.
+    beside, difference
+        The paper's, in brackets behind it, and ours less the paper's, which only Markdown has room for.
     is_best
         Whether it is bold.
     """
@@ -28,11 +28,13 @@ class Cell:
     text: str
     beside: str = ""
     is_best: bool = False
+    difference: str = ""
 
     def shown(self, bold: Callable[[str], str]) -> str:
         """Give all of it."""
         own = bold(self.text) if self.is_best else self.text
-        return f"{own} [{self.beside}]" if self.beside else own
+        told = ", ".join(filter(None, (self.beside, self.difference)))
+        return f"{own} [{told}]" if told else own
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from segtrust.errors import PairingError, SegtrustError
 from segtrust.experiments.medical.published import DEVIATIONS
 from segtrust.experiments.medical.sources import FoundTasks
 from segtrust.experiments.medical.study import MedicalSettings, TaskResult, WorkPlan, study_task
 from segtrust.experiments.medical.tables import medical_tables
-from segtrust.report.evaluation import write_evaluated
+from segtrust.report.evaluation import remove_results, write_evaluated
 from segtrust.report.examples import save_examples
 from segtrust.report.figures import save_figure
 from segtrust.report.grids import Grid, write_grid
@@ -23,10 +24,30 @@ from segtrust.report.runs import mark_running, open_run, write_run
 from segtrust.report.tables import write_csv, write_text
 from segtrust.report.tuned_sets import write_tuning
 
-__all__ = ["reproduce_medical", "steps_of"]
+__all__ = ["MedicalRun", "reproduce_medical", "steps_of"]
 
 Row = Mapping[str, Any]
 _COMMAND = "reproduce medical"
+
+
+@dataclass(frozen=True)
+class MedicalRun:
+    """What came of a run.
+
+    Attributes
+    ----------
+    grids
+        The tables for people.
+    results
+        Of each task that could be judged.
+    absent, unusable
+        Why there is nothing of other tasks: there are no maps of them, or such as cannot be judged.
+    """
+
+    grids: Mapping[str, Grid]
+    results: Sequence[TaskResult]
+    absent: Mapping[str, str]
+    unusable: Mapping[str, str]
 
 
 def steps_of(found: FoundTasks, settings: MedicalSettings) -> int:
@@ -43,8 +64,10 @@ def reproduce_medical(
     *,
     workers: int = 1,
     advance: Callable[[int], object] = lambda done: None,
-) -> tuple[dict[str, Grid], list[TaskResult]]:
+) -> MedicalRun:
     """Evaluate all tasks; write tables, figures and ``run.json`` into a folder; give the tables for people.
+
+    A task that cannot be judged does not stop the others.
 
     Parameters
     ----------
@@ -61,20 +84,28 @@ def reproduce_medical(
     begin = time.perf_counter()
     open_run(out, command=_COMMAND)
     mark_running(out, command=_COMMAND)
-    results = [
-        study_task(task, settings, WorkPlan(out / "tasks" / task.name, workers, advance))
-        for task in found.tasks
-    ]
+    results, unusable = [], dict(found.unusable)
+    for task in found.tasks:
+        try:
+            work = WorkPlan(out / "tasks" / task.name, workers, advance)
+            results.append(study_task(task, settings, work))
+        except SegtrustError as error:
+            unusable[task.name] = str(error)
+    if not results:
+        told = " ".join(f"{name}: {why}" for name, why in unusable.items())
+        raise PairingError(f"{found.data}: expected at least one task that can be judged, got none. {told}")
     computed = time.perf_counter()
     tables = medical_tables(results, interpolates=settings.interpolates)
-    grids = grids_of(tables, found.tasks, settings.repeats)
+    grids = grids_of(tables, [each.task for each in results], settings.repeats)
+    remove_results(out)
     _write_tables(out, tables, grids)
     _write_tasks(out, results, settings)
     for name, figure in figures_of(results, tables["tuning"]).items():
         save_figure(figure, out / "figures" / name)
     for each in results:
         save_examples(each.sets, each.cases, out / "figures" / f"examples_{each.task.name}")
-    _write_report(out, grids, found, settings)
+    run = MedicalRun(grids, results, found.absent, unusable)
+    _write_report(out, run, settings)
     timings = {
         f"{each.task.name}, {step}": seconds for each in results for step, seconds in each.timings.items()
     }
@@ -85,8 +116,9 @@ def reproduce_medical(
         parameters={
             **asdict(settings),
             "deviations": sorted(settings.deviations),
-            "tasks": {task.name: len(task.cases.cases) for task in found.tasks},
+            "tasks": {each.task.name: len(each.task.cases.cases) for each in results},
             "absent": dict(found.absent),
+            "unusable": unusable,
             "failed": sum(len(each.failures) for each in results),
             "workers": workers,
             "cores": os.cpu_count(),
@@ -97,7 +129,7 @@ def reproduce_medical(
         },
         timings=timings,
     )
-    return grids, results
+    return run
 
 
 def _write_tables(out: Path, tables: Mapping[str, Sequence[Row]], grids: Mapping[str, Grid]) -> None:
@@ -117,10 +149,11 @@ def _write_tasks(out: Path, results: Sequence[TaskResult], settings: MedicalSett
             write_tuning(folder, result.tuning)
 
 
-def _write_report(out: Path, grids: Mapping[str, Grid], found: FoundTasks, settings: MedicalSettings) -> None:
-    told = [f"- {name} was left out: {why}." for name, why in found.absent.items()]
+def _write_report(out: Path, run: MedicalRun, settings: MedicalSettings) -> None:
+    left_out = {**run.absent, **run.unusable}
+    told = [f"- {name} was left out: {why}" for name, why in left_out.items()]
     told += [f"- As published: {DEVIATIONS[name]}." for name in sorted(settings.deviations)]
-    parts = [f"## {grid.title}\n\n{grid.markdown()}" for grid in grids.values()]
+    parts = [f"## {grid.title}\n\n{grid.markdown()}" for grid in run.grids.values()]
     text = "\n\n".join(
         ["# Medical evaluation", "\n".join(told), *parts] if told else ["# Medical evaluation", *parts]
     )

@@ -17,7 +17,8 @@ Tables = Mapping[str, Sequence[Row]]
 
 _ORDER = ("amsp", "ane", "mmmc", "pla", "tla", "sdc", "idc", "sdc-tuned", "pla-tuned", "aef", "aef-sdc")
 _LAST = ("oracle", "random")
-_NOTES = "In square brackets what the paper reports, of its own networks.{tuned} Bold: the best."
+_BESIDE = "In square brackets what the paper reports, of its own networks, and ours less the paper's."
+_NOTES = "{beside}{tuned} Bold: the best."
 _TUNED = (
     " Estimators with a share in percent have learned from that part of the set, and are judged on the rest: "
     "mean ± standard deviation over {repeats} splits."
@@ -27,7 +28,7 @@ _TUNED = (
 def grids_of(tables: Tables, tasks: Sequence[TaskMaps], repeats: int) -> dict[str, Grid]:
     """Give the tables for people: ``"sets"``, ``"bounds"``, ``"areas"``, and ``"coverages"`` if any."""
     titles = {task.name: task.title for task in tasks}
-    notes = _NOTES.format(tuned=_TUNED.format(repeats=repeats) if repeats else "")
+    notes = _NOTES.format(beside=_BESIDE, tuned=_TUNED.format(repeats=repeats) if repeats else "")
     found = {
         "sets": _by_set("The test sets", tables["sets"], titles, _SETS),
         "bounds": _by_set(
@@ -43,14 +44,13 @@ def grids_of(tables: Tables, tasks: Sequence[TaskMaps], repeats: int) -> dict[st
 
 _SETS = {"size": "shape", "cases": "cases", "foreground ratio": "foreground_ratio"}
 _BOUNDS = {"max ε": "max_epsilon", "mean ε": "mean_epsilon"}
-_FORMATS = {"cases": "d", "foreground_ratio": ".3f", "max_epsilon": ".1e", "mean_epsilon": ".1e"}
+_FORMATS = {"cases": ".0f", "foreground_ratio": ".3f", "max_epsilon": ".1e", "mean_epsilon": ".1e"}
 
 
 def _by_set(title: str, rows: Sequence[Row], titles: Mapping[str, str], columns: Mapping[str, str]) -> Grid:
     """Give a table with a row for each set."""
     shown = {_set_name(row, titles): [_set_cell(row, column) for column in columns.values()] for row in rows}
-    notes = "In square brackets what the paper reports."
-    return Grid(title, ["set", *columns], shown, notes)
+    return Grid(title, ["set", *columns], shown, _BESIDE)
 
 
 def _set_name(row: Row, titles: Mapping[str, str]) -> str:
@@ -60,11 +60,28 @@ def _set_name(row: Row, titles: Mapping[str, str]) -> str:
 
 def _set_cell(row: Row, column: str) -> Cell:
     value = row[column]
-    if column not in _FORMATS:
-        return Cell(str(value))
     paper = paper_value(column, row["task"], row["set"])
-    text = "–" if value is None else format(value, _FORMATS[column])
-    return Cell(text, "" if paper is None else paper.digits)
+    digits = "" if paper is None else paper.digits
+    if column not in _FORMATS:
+        return Cell(str(value), digits)
+    difference = row[f"difference_{column}"]
+    shown = "" if difference is None else _signed(_short(difference, _FORMATS[column]))
+    return Cell("–" if value is None else _short(value, _FORMATS[column]), digits, difference=shown)
+
+
+def _short(value: float, form: str) -> str:
+    """Format a number, with exponents as the paper prints them.
+
+    Examples
+    --------
+    >>> _short(2.8e-05, ".1e")
+    '2.8e-5'
+    """
+    return format(value, form).replace("e-0", "e-")
+
+
+def _signed(number: str) -> str:
+    return number.replace("-", "−", 1) if number.startswith("-") else f"+{number}"
 
 
 def _by_estimator(
@@ -107,7 +124,8 @@ def _cell(row: Row | None, quantity: str, best: str) -> Cell:
     shown = "–" if value is None else _number(value, quantity)
     is_best = shown == best and row["estimator"] not in _LAST
     spread = "" if row["std"] is None else f" ± {_number(row['std'], quantity)}"
-    return Cell(f"{shown}{spread}", _paper(row, quantity), is_best)
+    difference = "" if row["difference"] is None else _signed(_number(row["difference"], quantity))
+    return Cell(f"{shown}{spread}", _paper(row, quantity), is_best, difference)
 
 
 def _number(value: float, quantity: str) -> str:

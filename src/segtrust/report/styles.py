@@ -1,7 +1,8 @@
 """How estimators look: one name, one label, one colour in every figure.
 
 The colours are those of Okabe and Ito, which people with any of the common forms of colour blindness can tell
-apart, and a grey for references. Lines that lie on top of each other are told apart by their dashes.
+apart, two dark ones of Paul Tol, and a grey for references. SDC* and PLA* have the colours of SDC and PLA,
+which they are with other parameters. Lines that lie on top of each other are told apart by their dashes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ __all__ = ["STYLES", "Style", "style_of"]
 _BLACK, _GREY = "#000000", "#7f7f7f"
 _BLUE, _SKY, _GREEN = "#0072b2", "#56b4e9", "#009e73"
 _ORANGE, _VERMILION, _PURPLE, _OLIVE = "#e69f00", "#d55e00", "#cc79a7", "#8a7d00"
+_INDIGO, _WINE = "#332288", "#882255"
 
 _SOLID, _DASHED, _DOTTED, _MIXED = "-", (0, (4, 1.6)), (0, (1, 1.4)), (0, (5, 1.4, 1, 1.4))
 
@@ -41,7 +43,7 @@ class Style:
 
 STYLES = {
     "idc(x)": Style("IDC(x)", _BLACK, width=1.8),
-    "idc(p)": Style("IDC(p)", _SKY, _DASHED),
+    "idc(p)": Style("IDC(p)", _SKY, _MIXED),
     "idc(p_hat)": Style("IDC(p̂)", _GREEN, width=1.8),
     "idc": Style("IDC", _GREEN, width=1.8),
     "sdc": Style("SDC", _VERMILION, _MIXED),
@@ -50,11 +52,11 @@ STYLES = {
     "apc": Style("aPC", _SKY),
     "ane": Style("aNE", _ORANGE),
     "mmmc": Style("MMMC", _OLIVE),
-    "tla": Style("TLA", _ORANGE, _DASHED),
+    "tla": Style("TLA", _WINE, _DASHED),
     "pla": Style("PLA", _PURPLE),
     "pla-tuned": Style("PLA*", _PURPLE, _DASHED),
-    "aef": Style("AEF", _GREEN, _DASHED),
-    "aef-sdc": Style("AEF+SDC", _BLUE, _DASHED),
+    "aef": Style("AEF", _SKY, _DASHED),
+    "aef-sdc": Style("AEF+SDC", _INDIGO, _DASHED),
     "oracle": Style("oracle", _BLACK, _DASHED, width=1.0),
     "random": Style("random", _GREY, _DOTTED),
 }

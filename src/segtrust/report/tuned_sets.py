@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from segtrust.experiments.evaluation import REFERENCES
 from segtrust.experiments.tuned_sets import summarise_sets
 from segtrust.report.figures import new_axes, save_figure
 from segtrust.report.runs import RESULTS
@@ -40,14 +41,21 @@ def tuning_for_people(summary: Sequence[Mapping[str, Any]]) -> list[Row]:
         {
             "set": row["set"],
             "structure": row["structure"],
-            "estimator": style_of(row["estimator"]).label,
+            "estimator": style_of(row["estimator"]).label.replace("*", r"\*"),
             "tuning cases": f"{row['size']} ({row['share']:.0%})",
             "aurc": _spread(row["aurc"], row["aurc_std"], 1.0, 3),
-            "coverage": _spread(row["coverage"], row["coverage_std"], 100.0, 1, " %"),
+            "coverage": _coverage(row),
         }
         for row in summary
-        if row["share"] is not None
+        if row["share"] is not None and row["estimator"] not in REFERENCES
     ]
+
+
+def _coverage(row: Mapping[str, Any]) -> str:
+    """Give the coverage, or a dash where no split reaches the risk."""
+    if row["not_reached"] == 1.0:
+        return "–"
+    return _spread(row["coverage"], row["coverage_std"], 100.0, 1, " %")
 
 
 def _spread(mean: float | None, deviation: float | None, scale: float, digits: int, unit: str = "") -> str:

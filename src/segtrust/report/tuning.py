@@ -238,4 +238,5 @@ def _draw_line(ax: Any, name: str, points: Sequence[Mapping[str, Any]], value: s
     if name not in REFERENCES and not np.isnan(deviation).any():
         low, high = mean - deviation, mean + deviation
         ax.fill_between(x, low, high, color=style.colour, alpha=0.15, linewidth=0.0)
-    ax.plot(x, mean, **style.line())
+    alone = {"marker": "o", "markersize": 3} if len(x) == 1 else {}
+    ax.plot(x, mean, **style.line(), **alone)

@@ -1,5 +1,6 @@
 """Tasks are found in every layout in which they may come."""
 
+import numpy as np
 import pytest
 
 from segtrust.errors import PairingError
@@ -80,3 +81,17 @@ def test_lists_of_different_length_are_refused(tmp_path):
 def test_no_folder(tmp_path):
     with pytest.raises(PairingError, match="expected a folder with maps of tasks"):
         find_tasks(tmp_path / "nowhere")
+
+
+def test_what_is_missing_is_told(tmp_path):
+    folders.write_archive(tmp_path / "polyp_ood.npz")
+    folders.write_archive(tmp_path / "mine.npz")
+    np.savez(tmp_path / "other.npz", a=np.zeros(3))
+    folders.write_lists(tmp_path / "mswml", "eval_in")
+    found = find_tasks(tmp_path)
+    assert [task.name for task in found.tasks] == ["mine"]
+    assert "expected a set in distribution beside OOD" in found.absent["polyp"]
+    assert "--allow-pickle" in found.absent["mswml"]
+    assert "breast_cancer.npz, busi.npz" in found.absent["breast-cancer"]
+    with pytest.raises(PairingError, match=r"got none\. polpy: expected polpy/predictions"):
+        find_tasks(tmp_path, ["polpy"])

@@ -22,11 +22,11 @@ class PaperValue:
     Attributes
     ----------
     value
-        ``None`` where the paper has a dash: the risk is not reached.
+        ``None`` where the paper has a dash: the risk is not reached; and where it is no number but a size.
     std
         Over splits, where there are any.
     digits
-        As printed, which says how many there are.
+        As printed, which says how many there are. Of volumes of several sizes the smallest and the largest.
     """
 
     value: float | None
@@ -64,4 +64,4 @@ def _value(row: Mapping[str, Any]) -> PaperValue:
 
 
 def _number(text: str) -> float | None:
-    return float(text) if text else None
+    return float(text) if text and "×" not in text else None

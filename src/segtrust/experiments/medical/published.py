@@ -161,7 +161,8 @@ def published_sizes(n: int) -> list[tuple[float, int]]:
     [9, 10, 42, 49]
     """
     shares = np.geomspace(2.0 / n, _LARGEST_SHARE, _GRID)
-    return [(float(share), n - math.ceil((1.0 - share) * n)) for share in shares]
+    sizes = [(float(share), n - math.ceil((1.0 - share) * n)) for share in shares]
+    return [(share, size) for share, size in sizes if 1 <= size <= n - 2]  # two are left to rank
 
 
 def interpolated(summary: Sequence[Mapping[str, Any]], share: float) -> list[dict[str, Any]]:

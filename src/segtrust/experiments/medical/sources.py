@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from zipfile import BadZipFile, ZipFile
 
-from segtrust.errors import PairingError
+from segtrust.errors import PairingError, SegtrustError
 from segtrust.io.cases import CaseFiles, DataSet
 from segtrust.io.datasets import find_cases, without_doubles
 from segtrust.io.pairing import only_with_truth
@@ -43,7 +44,7 @@ _LISTS = {ID: "eval_in", OOD: "dev_out"}
 """Names of the authors' lists of volumes, of MSWML alone."""
 _WHERE = (
     "expected {name}/predictions/id.csv, as `segtrust tasks` writes it, {name}/id.csv, folders {name}/id and "
-    "{name}/ood, or {name}.npz"
+    "{name}/ood, or {archives}."
 )
 
 
@@ -74,10 +75,22 @@ class TaskMaps:
 
 @dataclass(frozen=True)
 class FoundTasks:
-    """Tasks whose maps are there, and why others are not, by name."""
+    """What a folder has.
 
+    Attributes
+    ----------
+    data
+        The folder.
+    tasks
+        Whose maps are there.
+    absent, unusable
+        Why others are not: there is nothing of them, or something else than was expected.
+    """
+
+    data: Path
     tasks: tuple[TaskMaps, ...]
     absent: Mapping[str, str]
+    unusable: Mapping[str, str]
 
 
 def find_tasks(data: Path, names: Sequence[str] = (), *, allow_pickle: bool = False) -> FoundTasks:
@@ -95,25 +108,58 @@ def find_tasks(data: Path, names: Sequence[str] = (), *, allow_pickle: bool = Fa
     if not data.is_dir():
         raise PairingError(f"{data}: expected a folder with maps of tasks, got no folder of this name.")
     wanted = tuple(dict.fromkeys(names)) or (*PAPER_TASKS, *_others(data))
-    found, absent = [], {}
+    found, absent, unusable = [], {}, {}
     for name in wanted:
-        sets = _sets(data, name, Search(allow_pickle=allow_pickle))
-        if ID in sets:
-            found.append(TaskMaps(name, _title(name), _threshold(name), _together(sets)))
-        else:
-            absent[name] = _WHERE.format(name=name)
+        try:
+            sets = _sets(data, name, Search(allow_pickle=allow_pickle))
+            if ID in sets:
+                found.append(TaskMaps(name, _title(name), _threshold(name), _together(sets)))
+            else:
+                absent[name] = _why_absent(data, name, sets)
+        except SegtrustError as error:
+            unusable[name] = str(error)
     if not found:
-        raise PairingError(
-            f"{data}: expected the maps of at least one task, got none: {_WHERE.format(name='TASK')}."
-        )
-    return FoundTasks(tuple(found), absent)
+        told = [f"{name}: {why}" for name, why in ({**absent, **unusable} if names else unusable).items()]
+        told = told or [_WHERE.format(name="TASK", archives="TASK.npz")]
+        raise PairingError(f"{data}: expected the maps of at least one task, got none. {' '.join(told)}")
+    return FoundTasks(data, tuple(found), absent, unusable)
 
 
 def _others(data: Path) -> Iterator[str]:
-    """Give the folders of tasks that are not the paper's."""
-    for folder in sorted(data.iterdir()):
-        if folder.is_dir() and folder.name not in PAPER_TASKS and any(_places(folder)):
-            yield folder.name
+    """Give folders and archives of tasks that are not the paper's."""
+    known = {each for name in PAPER_TASKS for each in _archive_names(name)}
+    for path in sorted(data.iterdir()):
+        if path.is_dir() and path.name not in PAPER_TASKS and any(_places(path)):
+            yield path.name
+        elif not path.stem.endswith("_ood") and path.stem not in known and _has_maps(path):
+            yield path.stem
+
+
+def _has_maps(path: Path) -> bool:
+    if path.suffix != ".npz":
+        return False
+    try:
+        with ZipFile(path) as archive:
+            return "p_hat.npy" in archive.namelist()
+    except (BadZipFile, OSError):
+        return False
+
+
+def _why_absent(data: Path, name: str, sets: Mapping[str, DataSet]) -> str:
+    """Tell what is there, and what should be."""
+    archives = [f"{each}.npz" for each in _archive_names(name)]
+    if sets:
+        return f"expected a set in distribution beside {OOD}, got none. {_in_distribution(name, archives)}"
+    if any((data / name / f"{each}_predictions.pkl").is_file() for each in _LISTS.values()):
+        return (
+            f"{data / name}: expected to be allowed to load its pickles. They run whatever code is in them: "
+            "if you trust them, give --allow-pickle."
+        )
+    return _in_distribution(name, archives)
+
+
+def _in_distribution(name: str, archives: Sequence[str]) -> str:
+    return _WHERE.format(name=name, archives=", ".join(archives))
 
 
 def _title(name: str) -> str:
@@ -155,8 +201,12 @@ def _places(folder: Path) -> dict[str, list[Path]]:
     return {}
 
 
+def _archive_names(name: str) -> list[str]:
+    return list(dict.fromkeys((name, name.replace("-", "_"), *_ARCHIVES.get(name, ()))))
+
+
 def _archives(data: Path, name: str) -> dict[str, list[Path]]:
-    names = (name, name.replace("-", "_"), *_ARCHIVES.get(name, ()))
+    names = _archive_names(name)
     found = {
         key: [path for each in names if (path := data / f"{each}{ending}.npz").is_file()][:1]
         for key, ending in ((ID, ""), (OOD, "_ood"))

@@ -16,6 +16,7 @@ from segtrust.engine.run import Engine
 from segtrust.engine.score_table import ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
 from segtrust.engine.unlabelled import SetReader, fit_to_sets
+from segtrust.errors import TooFewCasesError
 from segtrust.experiments.evaluation import EvaluatedSet, Evaluation, evaluate_sets, evaluated_sets
 from segtrust.experiments.file_cases import FileCase
 from segtrust.experiments.medical.published import (
@@ -166,6 +167,11 @@ def study_task(task: TaskMaps, settings: MedicalSettings, work: WorkPlan) -> Tas
     read = ReadOptions(threshold=task.threshold)
     begin = perf_counter()
     rows, failures = _scored(task, settings, work, read)
+    if not rows:
+        raise TooFewCasesError(
+            f"{task.name}: expected cases to judge, got none that can be read; "
+            f"{work.out / 'failures.csv'} tells why."
+        )
     scored = perf_counter()
     sets = _evaluated(rows, settings.evaluation)
     tables = evaluate_sets(sets, settings.evaluation)
