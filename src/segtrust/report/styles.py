@@ -43,7 +43,7 @@ class Style:
 
 STYLES = {
     "idc(x)": Style("IDC(x)", _BLACK, width=1.8),
-    "idc(p)": Style("IDC(p)", _SKY, _MIXED),
+    "idc(p)": Style("IDC(p)", _SKY, _DASHED),
     "idc(p_hat)": Style("IDC(p̂)", _GREEN, width=1.8),
     "idc": Style("IDC", _GREEN, width=1.8),
     "sdc": Style("SDC", _VERMILION, _MIXED),
@@ -55,7 +55,7 @@ STYLES = {
     "tla": Style("TLA", _WINE, _DASHED),
     "pla": Style("PLA", _PURPLE),
     "pla-tuned": Style("PLA*", _PURPLE, _DASHED),
-    "aef": Style("AEF", _SKY, _DASHED),
+    "aef": Style("AEF", _SKY, _MIXED),
     "aef-sdc": Style("AEF+SDC", _INDIGO, _DASHED),
     "oracle": Style("oracle", _BLACK, _DASHED, width=1.0),
     "random": Style("random", _GREY, _DOTTED),
