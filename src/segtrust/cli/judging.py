@@ -60,6 +60,10 @@ class SetFlags(TruthFlags):
         list[str] | None,
         typer.Option(help="NAME=DIR, the delivered masks of that set.", rich_help_panel=_FILES),
     ] = None
+    ood_image_dir: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=DIR, the images of that set.", rich_help_panel=_FILES),
+    ] = None
 
 
 @dataclass
@@ -220,24 +224,29 @@ def judge_scores(table: Table, how: JudgeFlags, files: SetFlags, read: ReadFlags
 
 def find_sets(paths: Sequence[Path], files: SetFlags, how: JudgeFlags) -> DataSet:
     """Find the cases of all sets, each under a name that tells its set."""
+    from segtrust.io.case_images import with_images
     from segtrust.io.datasets import without_doubles
 
-    others, truths, masks = (
+    others, truths, masks, images = (
         _named(given, option)
         for given, option in (
             (files.ood, "ood"),
             (files.ood_truth, "ood-truth"),
             (files.ood_mask_dir, "ood-mask-dir"),
+            (files.ood_image_dir, "ood-image-dir"),
         )
     )
-    unknown = sorted({*truths, *masks} - {*others})
+    unknown = sorted({*truths, *masks, *images} - {*others})
     if unknown:
         raise ParameterError(f"ood-truth: expected the name of a set given by --ood, got {unknown[0]!r}.")
     found = _of_set(_one_set(paths, files, how), FIRST)
     for name, folders in others.items():
         for part in _searches(name, folders, truths.get(name, []), masks.get(name, [])):
-            own = replace(files, truth=part.truth, mask_dir=part.masks)
-            found = found + _of_set(_one_set(part.folders, own, how).below(part.prefix), name)
+            own = replace(files, truth=part.truth, mask_dir=part.masks, image_dir=None)
+            cases = _one_set(part.folders, own, how)
+            for folder in images.get(name, ()):
+                cases = with_images(cases, folder)
+            found = found + _of_set(cases.below(part.prefix), name)
     return without_doubles(found)
 
 

@@ -130,6 +130,11 @@ class CaseFlags:
         str | None, _option(panel=_FILES, help="Names of the masks: '{case}_seg.nii.gz'.")
     ] = None
 
+    image_dir: Annotated[
+        Path | None,
+        _option(panel=_FILES, help="Folder of the images, named as the maps, for reports and the desk."),
+    ] = None
+
     def search(self) -> Search:
         """Say which files are looked for."""
         from segtrust.io.search import Search
@@ -138,6 +143,7 @@ class CaseFlags:
             maps=_pattern(self.pattern),
             masks=_pattern(self.mask_pattern),
             mask_folder=self.mask_dir,
+            image_folder=self.image_dir,
             with_truths=False,
             allow_pickle=self.allow_pickle,
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from segtrust.engine.outcomes import Failure
-from segtrust.engine.score_table import PART, failures_beside, write_failures
+from segtrust.engine.score_table import FOLDER, PART, failures_beside, write_failures
 from segtrust.errors import ParameterError
 from segtrust.io.tables import Table, read_table, write_table
 
@@ -30,7 +30,7 @@ def merge_tables(paths: Sequence[Path], output: Path) -> tuple[Table, list[Failu
     )
     _check_complete([number for number, _, _ in parts], parts[0][2].about[PART][1])
     _check_settings([(path, table) for _, path, table in parts])
-    settings = _settings(parts[0][2].about)
+    settings = {name: value for name, value in parts[0][2].about.items() if name != PART}
     merged = Table.of([row for _, _, table in parts for row in table.rows], settings)
     write_table(output, merged)
     failed = [failures_beside(path, number) for number, path, _ in parts]
@@ -62,7 +62,7 @@ def _check_complete(numbers: Sequence[int], count: int) -> None:
 
 
 def _settings(about: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in about.items() if name != PART}
+    return {name: value for name, value in about.items() if name not in (PART, FOLDER)}
 
 
 def _check_settings(tables: Sequence[tuple[Path, Table]]) -> None:

@@ -22,6 +22,7 @@ from segtrust.io.tables import ENDINGS, Table, check_ending, read_table, write_t
 from segtrust.saved import checksum, plain
 
 __all__ = [
+    "FOLDER",
     "FORMAT",
     "PART",
     "ScoreRun",
@@ -34,6 +35,8 @@ __all__ = [
 ]
 
 FORMAT = "segtrust-scores-1"
+FOLDER = "folder"
+"""Where a table says from which folder on the names of its files are."""
 PART = "part"
 """Where a table says that it is a part of one: its number, how many there are, and of which cases."""
 
@@ -136,7 +139,7 @@ def score_cases(
     outcomes = run_cases(job, cases, engine=run.engine, journal=journal, advance=run.advance)
     rows = tuple(finish([row for outcome in outcomes.values() for row in outcome.rows]))
     failures = _failures(outcomes.values(), found if run.part == 0 else DataSet())
-    told = {**about, **_of_sets(job), **(more or {})}
+    told = {**about, **_of_sets(job), **(more or {}), FOLDER: str(Path.cwd())}
     write_table(run.out, Table.of(rows, told) if rows else Table(("case", "structure"), (), told))
     write_failures(run.failures_path, failures, run.out.name)
     return Scored(rows, failures, time.perf_counter() - begin)
@@ -209,8 +212,8 @@ def settings_of(job: ScoreJob) -> dict[str, Any]:
     """Give all that rows depend on beside the files, as plain values."""
     from segtrust import __version__
 
-    scheme = None if job.read.scheme is None else asdict(read_scheme(job.read.scheme))
-    read = {**asdict(job.read), "scheme": scheme}
+    scheme = read_scheme(job.read.scheme) if isinstance(job.read.scheme, Path) else job.read.scheme
+    read = {**asdict(job.read), "scheme": None if scheme is None else asdict(scheme)}
     settings: Mapping[str, Any] = {
         "segtrust": __version__,
         "estimators": {each.name: parameters_of(each) for each in job.estimators},

@@ -19,6 +19,7 @@ from segtrust.errors import ProbabilityRangeError, SegtrustError
 from segtrust.io.cases import CaseFiles
 from segtrust.io.digests import Digest, digest_of
 from segtrust.io.loading import LoadedCase, ReadOptions, load_case
+from segtrust.io.places import Place
 from segtrust.kernels.masks import count_differing, thresholded
 from segtrust.kernels.opening import open_map
 from segtrust.kernels.tiles import is_chunked, read_tile, tiles_of
@@ -123,6 +124,7 @@ class ScoreJob:
             "shape": "×".join(map(str, prediction.shape)),
             "spacing_mm": "×".join(f"{each:g}" for each in prediction.spacing_mm or ()),
             "file": str(files.probabilities),
+            **{f"{role}_file": str(place or "") for role, place in _beside(files).items()},
         }
         return row | ({} if loaded.truth is None else self._overlaps(prediction, loaded.truth))
 
@@ -138,6 +140,11 @@ class ScoreJob:
             "iou": float(found.tversky(1.0, 1.0, self.empty)),
             "truth_ratio": truth_pixels / math.prod(truth.shape),
         }
+
+
+def _beside(files: CaseFiles) -> Mapping[str, Place | None]:
+    """Give the other files of a case, for who wants to look at it."""
+    return {"mask": files.mask, "truth": files.truth, "image": files.image}
 
 
 def _overlap(prediction: Prediction, truth: Any) -> Overlap:

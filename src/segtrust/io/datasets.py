@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from segtrust.errors import PairingError
+from segtrust.io.case_images import with_images
 from segtrust.io.cases import CaseFiles, DataSet, Unpaired
 from segtrust.io.folders import FolderFile, files_in
 from segtrust.io.manifests import is_manifest, read_manifest
@@ -57,6 +58,8 @@ def find_cases(paths: Sequence[Path], search: Search | None = None) -> DataSet:
         found = with_masks(found, wanted.mask_folder, wanted.masks)
     if wanted.truth_folder is not None:
         found = with_truths(found, wanted.truth_folder, wanted.truths)
+    if wanted.image_folder is not None:
+        found = with_images(found, wanted.image_folder)
     return found
 
 

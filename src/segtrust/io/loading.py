@@ -63,7 +63,8 @@ class ReadOptions:
     resample
         Whether masks and truths on another grid are brought to that of the map.
     scheme
-        A ``dataset.json`` that names the structures; one is looked for beside the maps where none is given.
+        What names the structures, or its ``dataset.json``; one is looked for beside the maps where none is
+        given.
     """
 
     regions: tuple[str, ...] = ()
@@ -73,7 +74,7 @@ class ReadOptions:
     threshold: float = 0.5
     key: str | None = None
     resample: bool = False
-    scheme: Path | None = None
+    scheme: Path | LabelScheme | None = None
 
     def __post_init__(self) -> None:
         """Refuse a mask of an unknown kind, and a choice that is made twice."""
@@ -243,6 +244,8 @@ def _refuse_unnamed(volume: Volume, path: Path, options: ReadOptions) -> None:
 def _scheme(volume: Volume, path: Path, options: ReadOptions) -> LabelScheme | None:
     if volume.has_channels is False or len(volume.shape) < 3:
         return None
+    if isinstance(options.scheme, LabelScheme):
+        return options.scheme
     if options.scheme is not None:
         return read_scheme(options.scheme)
     if not volume.has_channels:

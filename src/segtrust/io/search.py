@@ -20,6 +20,8 @@ class Search:
         Names of the files, where they are unusual; see `Pattern`.
     mask_folder, truth_folder
         Where they are, if not beside the maps. Masks beside the maps then do not count.
+    image_folder
+        Where the images are, which only people look at.
     with_truths
         Whether truths are looked for at all, where they lie beside the maps.
     allow_pickle
@@ -31,6 +33,7 @@ class Search:
     truths: Pattern | None = None
     mask_folder: Path | None = None
     truth_folder: Path | None = None
+    image_folder: Path | None = None
     with_truths: bool = True
     allow_pickle: bool = False
 
@@ -45,10 +48,10 @@ class Search:
         )
 
     def has_elsewhere(self, path: Path, folder: Path) -> bool:
-        """Tell whether a file in a folder lies in one of masks or truths that was named: it is no map."""
+        """Tell whether a file in a folder lies in one of masks, truths or images: it is no map."""
         below = [
             each.absolute()
-            for each in (self.mask_folder, self.truth_folder)
+            for each in (self.mask_folder, self.truth_folder, self.image_folder)
             if each is not None and each.absolute().is_relative_to(folder.absolute())
         ]
         return any(path.absolute().is_relative_to(each) for each in below if each != folder.absolute())

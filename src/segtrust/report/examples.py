@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from segtrust.confidence.learning import mask_and_truth
-from segtrust.errors import SegtrustError
 from segtrust.experiments.evaluation import ALL_STRUCTURES, EvaluatedSet
 from segtrust.experiments.file_cases import FileCase
+from segtrust.io.case_images import read_case_image
 from segtrust.report.figures import new_axes, plain_name, save_figure
 from segtrust.report.styles import style_of
 
@@ -104,7 +104,7 @@ def load_example(row: Row, case: FileCase) -> Example | None:
     loaded = case()
     mask, truth = mask_and_truth(loaded)
     p = _as_floats(np.asarray(loaded.prediction.probabilities))
-    image = _read_image(case.files.image.path, p.shape)
+    image = read_case_image(case.files.image, p.shape)
     if image is None:
         return None
     if p.ndim == 3:
@@ -115,23 +115,6 @@ def load_example(row: Row, case: FileCase) -> Example | None:
 
 def _as_floats(p: Any) -> Any:
     return p / np.iinfo(p.dtype).max if p.dtype.kind == "u" else p.astype(np.float64)
-
-
-def _read_image(path: Path, shape: tuple[int, ...]) -> Any:
-    """Read a picture or a volume on the grid of the map; ``None`` for one on another, or that is none."""
-    from segtrust.io.places import Place
-    from segtrust.io.readers import open_volume
-    from segtrust.tasks.layouts import PICTURES
-    from segtrust.tasks.reading import read_picture
-
-    try:
-        if path.suffix.lower() in (*PICTURES, ".webp"):
-            found = np.moveaxis(read_picture(path), 0, -1)
-            return found if found.shape[:2] == shape else None
-        volume = np.asarray(open_volume(Place(path)).read())
-    except SegtrustError:  # nothing but this figure needs the image
-        return None
-    return volume if volume.shape == shape else None
 
 
 def _as_colours(image: Any) -> Any:
