@@ -15,6 +15,7 @@ Each class also inherits the standard exception it specialises, so ``except Valu
   x ParameterError          ValueError  - a threshold, side or option outside its range, or no array
                                           where one is expected
     · GreyLevelsError                   - a bin width that makes more grey levels than a backend knows
+    · OtherSettingsError                - a run that was begun with others than it is to go on with
   x CasesError              ValueError  - confidences and losses that cannot be ranked together
     · CaseLengthError                   - vectors of different lengths, or no vectors
     · CaseValueError                    - NaN, infinite, or a loss outside its range
@@ -50,6 +51,7 @@ __all__ = [
     "NotBinaryError",
     "NotFittedError",
     "NotNormalisedError",
+    "OtherSettingsError",
     "PairingError",
     "ParameterError",
     "PolicyError",
@@ -115,6 +117,10 @@ class ParameterError(SegtrustError, ValueError):
 
 class GreyLevelsError(ParameterError):
     """A bin width makes more grey levels than the chosen backend can count."""
+
+
+class OtherSettingsError(ParameterError):
+    """A run cannot go on with other settings than it was begun with."""
 
 
 class CasesError(SegtrustError, ValueError):

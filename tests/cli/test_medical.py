@@ -133,11 +133,10 @@ def test_results_of_other_settings_are_gone(tmp_path):
     given = ("--data", tmp_path / "runs", "--out", tmp_path / "out", "--resamples", 100, "--workers", 1)
     assert invoke("reproduce", "medical", *given, "--repeats", 2).exit_code == 0
     assert (tmp_path / "out/tables/tuning.csv").exists()
-    (tmp_path / "out/tables/mine.csv").write_text("kept")
+    (tmp_path / "out/tables/tuning_of_mine.csv").write_text("kept")
     assert invoke("reproduce", "medical", *given, "--repeats", 0).exit_code == 0
     left = [path.name for path in (tmp_path / "out").rglob("tuning*")]
-    assert left == []
-    assert (tmp_path / "out/tables/mine.csv").exists()
+    assert left == ["tuning_of_mine.csv"]
 
 
 def test_small_sets_as_published(tmp_path):
@@ -147,6 +146,19 @@ def test_small_sets_as_published(tmp_path):
     assert result.exit_code == 0, result.output
     result = invoke("reproduce", "medical", *given, "--as-published", "--deviations", "tla")
     assert "got both" in str(result.exception)
+
+
+def test_results_of_a_task_that_can_no_longer_be_judged_are_gone(tmp_path):
+    data, out = tmp_path / "runs", tmp_path / "out"
+    given = ("--data", data, "--out", out, "--repeats", 0, "--resamples", 100, "--workers", 1)
+    folders.write_run(data, "nuclei", n=6)
+    folders.write_run(data, "polyp", n=6)
+    assert invoke("reproduce", "medical", *given).exit_code == 0
+    assert (out / "tasks/polyp/tables/areas.csv").exists()
+    folders.write_run(data, "polyp", n=6, empty=6)
+    assert invoke("reproduce", "medical", *given).exit_code == 1
+    assert not (out / "tasks/polyp/tables/areas.csv").exists()
+    assert (out / "tasks/nuclei/tables/areas.csv").exists()
 
 
 def test_nothing_to_do(tmp_path):
@@ -176,6 +188,43 @@ def test_evaluate_writes_tables_for_papers_and_shows_cases_with_images(tmp_path)
     assert text.startswith(r"\begin{tabular}{l")
     assert "normalised aurc" in text
     assert (tmp_path / "out/figures/examples_id.pdf").exists()
+
+
+def test_evaluate_tunes_on_several_structures(tmp_path):
+    rng = np.random.default_rng(0)
+    for kind in ("predictions", "masks"):
+        (tmp_path / "data" / kind).mkdir(parents=True)
+    for i in range(8):
+        p = rng.dirichlet([1.0, 1.0, 1.0], size=(8, 9)).transpose(2, 0, 1)
+        np.save(tmp_path / "data/predictions" / f"{i}.npy", p.astype(np.float32))
+        np.save(tmp_path / "data/masks" / f"{i}.npy", rng.integers(0, 3, (8, 9)))
+    names = {
+        "labels": {"background": 0, "a/b": 1, "a-b": 2},
+        "channel_names": {"0": "x"},
+        "file_ending": ".npy",
+    }
+    (tmp_path / "dataset.json").write_text(json.dumps(names))
+    how = ("--region", "each", "--names", tmp_path / "dataset.json", "--tune", "sdc-tuned", "--repeats", 2)
+    result = invoke("evaluate", tmp_path / "data", "-o", tmp_path / "out", *how, "--resamples", 100)
+    assert result.exit_code == 0, result.output
+    assert {row["structure"] for row in rows_of(tmp_path / "out/tables/tuning.csv")} == {"a/b", "a-b"}
+    assert (tmp_path / "out/tables/tuning.tex").exists()
+    assert "Estimators that learn" in (tmp_path / "out/report.md").read_text()
+
+
+def test_one_map_with_nan_stops_no_set(tmp_path):
+    folders.write_run(tmp_path / "runs", "nuclei", n=6)
+    broken = tmp_path / "runs/nuclei/predictions/maps/id-03.npy"
+    p = np.load(broken)
+    p[0, 0] = np.nan
+    np.save(broken, p)
+    given = ("--data", tmp_path / "runs", "--out", tmp_path / "out", "--repeats", 0, "--resamples", 100)
+    result = invoke("reproduce", "medical", *given, "--workers", 1)
+    assert result.exit_code == 1, result.output
+    (row,) = rows_of(tmp_path / "out/tables/sets.csv")
+    assert row["cases"] == "5"
+    again = invoke("reproduce", "medical", *given, "--workers", 1, "--deviations", "stretched")
+    assert "could not be judged" not in again.output
 
 
 def test_evaluate_lets_tla_learn_from_each_set(tmp_path):

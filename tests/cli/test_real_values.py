@@ -58,7 +58,7 @@ def test_polyps(data, tmp_path):
     coverage = {row["estimator"]: row["coverage"] for row in rows_of(tables / "coverages.csv", set="OOD")}
     assert round(float(coverage["sdc"]), 4) == 0.6085
     assert round(float(coverage["oracle"]), 4) == 0.7500
-    assert "| SDC | **60.85 %** [60.53 %, +0.32 %] |" in told
+    assert "| SDC | **60.85 %** [60.53 %, +0.32 points] |" in told
     assert "splits" not in told
 
 

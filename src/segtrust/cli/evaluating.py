@@ -71,7 +71,7 @@ def evaluate(
     from segtrust.io.tables import write_table
     from segtrust.report.evaluation import tables_for_people, write_evaluation
     from segtrust.report.examples import save_examples
-    from segtrust.report.runs import mark_running, open_run, write_run
+    from segtrust.report.runs import fresh_results, mark_running, open_run, write_run
 
     refuse_unknown_loss(how)
     run.get_ready()
@@ -80,6 +80,7 @@ def evaluate(
     open_run(output, command="evaluate")
     mark_running(output, command="evaluate")
     found = None if before is not None else find_sets(predictions, files, how)
+    how.refuse_without_truth(found)
     judged = before or score_and_judge(found or DataSet(), output, how, read, run)
     if judged.table is not None:
         write_table(output / "scores.parquet", judged.table)
@@ -90,12 +91,13 @@ def evaluate(
         tell_failures(judged.scored.failures, failures_path, nothing=True)
         raise ParameterError(f"{predictions[0]}: expected cases to judge, got none.")
     evaluation = _evaluation(how, judged.scored.rows)
-    tables = write_evaluation(output, sets, evaluation)
     files_of, judged_sets = judged.files_of(found), evaluated_sets(sets, evaluation)
     summary = []
-    if files_of is not None:
-        save_examples(judged_sets, files_of, output / "figures" / "examples")
-        summary = how.draw_tuning(judged_sets, files_of, output, run)
+    with fresh_results(output):
+        tables = write_evaluation(output, sets, evaluation)
+        if files_of is not None:
+            save_examples(judged_sets, files_of, output / "figures" / "examples")
+            summary = how.draw_tuning(judged_sets, files_of, output, run)
     counts = {name: len(rows) for name, rows in sets.items()}
     parameters = {"sets": counts, "failed": len(judged.scored.failures)}
     write_run(output, command="evaluate", parameters=parameters, seconds=judged.scored.seconds)

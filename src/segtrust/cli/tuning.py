@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from segtrust.cli.options import RunFlags
     from segtrust.experiments.evaluation import EvaluatedSet
     from segtrust.experiments.file_cases import FileCase
+    from segtrust.io.cases import DataSet
 
 __all__ = ["TuneFlags", "told_tuning"]
 
@@ -40,6 +41,17 @@ class TuneFlags:
     ] = 50
     seed: Annotated[int, typer.Option(min=0, help="Of the first split.", rich_help_panel=_PANEL)] = 0
 
+    def refuse_without_truth(self, found: DataSet | None) -> None:
+        """Refuse to learn from cases without a truth, before they are scored."""
+        if not self.tune or found is None:
+            return
+        bare = [case.id for case in found.cases if case.truth is None]
+        if bare:
+            raise ParameterError(
+                f"--tune: expected a truth of each case to learn from, got none of {bare[0]}. Give them: "
+                "--truth."
+            )
+
     def draw_tuning(
         self,
         sets: Sequence[EvaluatedSet],
@@ -53,8 +65,6 @@ class TuneFlags:
 
         if not self.tune:
             return []
-        if any(row.get("dice") is None for each in sets for row in each.rows):
-            raise ParameterError("--tune: expected a truth of each case to learn from. Give them: --truth.")
         cases = [(each, files_of(each)) for each in sets]
         targets = {each.structure: each.full_risk for each in sets if each.name == sets[0].name}
         plan = TuningPlan(("sdc", *names_of(self.tune, _EVERY)), repeats=self.repeats, seed=self.seed)

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from segtrust.engine.locks import take
 from segtrust.engine.outcomes import Outcome
-from segtrust.errors import ParameterError, SavedStateError
+from segtrust.errors import OtherSettingsError, ParameterError, SavedStateError
 from segtrust.saved import check_format, plain
 
 __all__ = ["Journal"]
@@ -132,7 +132,7 @@ class Journal:
         check_format(head, _FORMAT, str(self.path), error=SavedStateError)
         changes = _changes(head.get("made_with", {}), plain(dict(self.made_with), "made_with"))
         if changes:
-            raise ParameterError(
+            raise OtherSettingsError(
                 f"{self.path}: this run was begun with {'; '.join(changes)}. Go on with the same settings, "
                 "choose another output, or begin anew: --no-resume."
             )

@@ -27,7 +27,7 @@ from segtrust.maps import EmptyPolicy, Prediction
 from segtrust.risks import Overlap, overlap
 from segtrust.saved import plain
 
-__all__ = ["OfSets", "ScoreJob"]
+__all__ = ["OfSets", "ScoreJob", "without_rounding"]
 
 OfSets = Mapping[tuple[str, str], tuple[ConfidenceEstimator, ...]]
 """Estimators by set and structure."""
@@ -93,9 +93,9 @@ class ScoreJob:
         try:
             return self._plain_row(loaded, files)
         except ProbabilityRangeError:
-            if not _is_rounded(loaded.prediction.probabilities):
+            cut = without_rounding(loaded.prediction)
+            if cut is None:
                 raise
-        cut = replace(loaded.prediction, probabilities=np.clip(loaded.prediction.probabilities, 0, 1))
         return self._plain_row(replace(loaded, prediction=cut), files)
 
     def _plain_row(self, loaded: LoadedCase, files: CaseFiles) -> Row:
@@ -170,11 +170,14 @@ def _mask_in(prediction: Prediction, p: Any, mask: Any) -> Any:
     return thresholded(np.asarray(p), threshold=prediction.threshold, source=prediction.source)
 
 
-def _is_rounded(p: Any) -> bool:
-    """Whether a map in memory leaves [0, 1] by no more than single floats round."""
+def without_rounding(prediction: Prediction) -> Prediction | None:
+    """Cut a map off at 0 and 1 that leaves them by no more than single floats round; ``None`` for another."""
+    p = prediction.probabilities
     if not isinstance(p, np.ndarray) or p.dtype.kind != "f":
-        return False
-    return bool(p.min() >= -_ROUNDING and p.max() <= 1 + _ROUNDING)
+        return None
+    if not (p.min() >= -_ROUNDING and p.max() <= 1 + _ROUNDING):
+        return None
+    return replace(prediction, probabilities=np.clip(p, 0, 1))
 
 
 def _difference(loaded: LoadedCase) -> float | None:

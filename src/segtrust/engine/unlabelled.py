@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from segtrust.confidence.base import ConfidenceEstimator
-from segtrust.engine.scoring import OfSets
-from segtrust.errors import SegtrustError
+from segtrust.engine.scoring import OfSets, without_rounding
+from segtrust.errors import ProbabilityRangeError, SegtrustError
 from segtrust.io.cases import CaseFiles, DataSet
 from segtrust.io.loading import LoadedCase, ReadOptions, load_case
+from segtrust.kernels.opening import open_map
 from segtrust.maps import Prediction
 
 __all__ = ["UNLABELLED", "SetReader", "fit_to_sets"]
@@ -42,7 +43,7 @@ class SetReader:
         try:
             for loaded in load_case(files if self.drop_empty else files.lacking("truth"), self.options):
                 if not (self.drop_empty and loaded.truth is not None and not loaded.truth.any()):
-                    yield replace(loaded, prediction=self._calibrated(loaded.prediction))
+                    yield replace(loaded, prediction=self._calibrated(_scorable(loaded.prediction)))
         except (SegtrustError, OSError):
             return
 
@@ -51,6 +52,18 @@ class SetReader:
             return prediction
         found: Prediction = self.scaling.calibrate(prediction)
         return found
+
+
+def _scorable(prediction: Prediction) -> Prediction:
+    """Refuse a map that cannot be scored, such as one with NaN, as scoring does."""
+    try:
+        open_map(prediction.probabilities, prediction.mask, threshold=prediction.threshold).count()
+    except ProbabilityRangeError:
+        cut = without_rounding(prediction)
+        if cut is None:
+            raise
+        return cut
+    return prediction
 
 
 @dataclass(frozen=True)

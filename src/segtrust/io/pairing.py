@@ -32,10 +32,10 @@ def with_truths(found: DataSet, folder: Path, pattern: Pattern | None = None) ->
     return _told_missing(_with_folder(found, folder, "truth", pattern), "truth", folder)
 
 
-def only_with_truth(found: DataSet) -> DataSet:
+def only_with_truth(found: DataSet, remedy: str = "Give their folder: --truth") -> DataSet:
     """Leave out cases without a truth; those are told of which it is not said yet."""
     told = {each.case for each in found.unpaired}
-    reason = "expected its truth, got none. Give their folder: --truth"
+    reason = f"expected its truth, got none. {remedy}"
     missing = tuple(
         _of_case(case, reason) for case in found.cases if case.truth is None and case.id not in told
     )

@@ -13,21 +13,19 @@ from segtrust.experiments.evaluation import (
     evaluate_sets,
     evaluated_sets,
 )
-from segtrust.report.figures import FORMATS, new_axes, plain_name, save_figure
+from segtrust.report.figures import new_axes, plain_name, save_figure
 from segtrust.report.runs import RESULTS
 from segtrust.report.styles import style_of
-from segtrust.report.tables import latex_table, latex_text, markdown_table, write_csv, write_text
+from segtrust.report.tables import markdown_table, rows_as_latex, write_csv, write_text
 
 __all__ = [
     "draw_curves",
     "draw_panel",
-    "remove_results",
     "tables_for_people",
     "write_evaluated",
     "write_evaluation",
 ]
 
-_OURS = ("sets", "areas", "coverages", "comparisons", "bounds", "tuning", "risk_coverage", "examples_")
 Row = dict[str, Any]
 Tables = Mapping[str, Sequence[Row]]
 
@@ -44,24 +42,16 @@ def write_evaluated(out: Path, found: Sequence[EvaluatedSet], tables: Tables, ho
     """Write the tables of an evaluation, its figures and a short report into a folder."""
     for name in RESULTS:
         (out / name).mkdir(parents=True, exist_ok=True)
-    remove_results(out)
     for name, rows in tables.items():
         if rows:
             write_csv(out / "tables" / f"{name}.csv", rows)
     for name, rows in _rounded_tables(tables).items():
         write_text(out / "tables" / f"{name}.md", markdown_table(rows))
-        write_text(out / "tables" / f"{name}.tex", _latex(rows))
+        write_text(out / "tables" / f"{name}.tex", rows_as_latex(rows))
     for structure in dict.fromkeys(each.structure for each in found):
         chosen = [each for each in found if each.structure == structure]
         save_figure(draw_curves(chosen), out / "figures" / f"risk_coverage{_suffix(structure, found)}")
     write_text(out / "report.md", _report(tables_for_people(tables), how))
-
-
-def remove_results(out: Path) -> None:
-    """Remove tables and figures of a run before, which may have had other sets or settings."""
-    for path in (path for name in RESULTS for path in (out / name).glob("*.*")):
-        if path.stem.startswith(_OURS) and path.suffix[1:] in ("csv", "md", "tex", *FORMATS):
-            path.unlink(missing_ok=True)
 
 
 def _suffix(structure: str, found: Sequence[EvaluatedSet]) -> str:
@@ -81,11 +71,6 @@ def _rounded_tables(tables: Tables) -> dict[str, list[dict[str, str]]]:
     shown = {"sets": tables["sets"], "areas": tables["areas"]}
     shown |= {name: tables[name] for name in ("coverages", "comparisons", "bounds") if tables[name]}
     return {name: [_rounded(row) for row in rows] for name, rows in shown.items()}
-
-
-def _latex(rows: Sequence[Mapping[str, str]]) -> str:
-    heads = [latex_text(name.replace("_", " ")) for name in rows[0]]
-    return latex_table(heads, [list(map(latex_text, row.values())) for row in rows])
 
 
 _PERCENT = ("coverage",)
@@ -142,7 +127,7 @@ def draw_curves(found: Sequence[EvaluatedSet]) -> Any:
         draw_panel(ax, each, found[0].full_risk, with_circles=each is not found[0])
         ax.set_title(f"{each.name} (n = {len(each.rows)})", fontsize=9)
     axes[0, 0].set_ylabel("selective risk")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
+    handles, labels = axes[0, -1].get_legend_handles_labels()  # another set has the risk of the first too
     figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=8, handlelength=2.6)
     return figure
 

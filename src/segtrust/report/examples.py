@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +78,14 @@ def save_examples(
     sets: Sequence[EvaluatedSet], cases_of: Callable[[EvaluatedSet], Sequence[FileCase]], stem: Path
 ) -> None:
     """Draw two cases, see `choose_pair`, of each set and structure whose images are at hand, as files."""
-    several = len({found.structure for found in sets}) > 1
+    structures = list(dict.fromkeys(found.structure for found in sets))
+    taken: set[str] = set()
     for found, figure in _examples(sets, cases_of):
-        structure = f"_{plain_name(found.structure)}" if several else ""
-        save_figure(figure, stem.with_name(f"{stem.name}_{plain_name(found.name).lower()}{structure}"))
+        number = f"_{structures.index(found.structure)}_{plain_name(found.structure)}"
+        name = f"{plain_name(found.name).lower()}{number if len(structures) > 1 else ''}"
+        free = next(each for each in chain([name], (f"{name}-{i}" for i in count(2))) if each not in taken)
+        taken.add(free)
+        save_figure(figure, stem.with_name(f"{stem.name}_{free}"))
 
 
 def _examples(

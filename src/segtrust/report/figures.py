@@ -10,12 +10,12 @@ from segtrust.optional import require
 from segtrust.report.styles import Style
 from segtrust.saved import replacing
 
-__all__ = ["COLUMN", "FORMATS", "draw_validity", "new_axes", "plain_name", "save_figure", "shade"]
+__all__ = ["COLUMN", "draw_validity", "new_axes", "plain_name", "save_figure", "shade"]
 
 COLUMN = {"width": 3.5, "height": 2.6}
 """Size in inches of a figure that fills one column of a paper."""
 
-FORMATS = ("png", "pdf", "svg")
+_FORMATS = ("png", "pdf", "svg")
 _DATED = ((), ("CreationDate",), ("Date",))
 """Entries that hold the date, by format."""
 
@@ -47,9 +47,9 @@ def save_figure(figure: Any, stem: Path) -> list[Path]:
     """
     from matplotlib import rc_context
 
-    paths = [stem.with_suffix(f".{each}") for each in FORMATS]
+    paths = [stem.with_name(f"{stem.name}.{each}") for each in _FORMATS]
     with rc_context({"svg.hashsalt": stem.name, "pdf.fonttype": 42}):  # 42: text that journals accept
-        for path, kind, dated in zip(paths, FORMATS, _DATED, strict=True):
+        for path, kind, dated in zip(paths, _FORMATS, _DATED, strict=True):
             with replacing(path) as draft:
                 figure.savefig(draft, format=kind, dpi=300, metadata=dict.fromkeys(dated))
     return paths

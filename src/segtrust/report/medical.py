@@ -14,13 +14,13 @@ from segtrust.experiments.medical.published import DEVIATIONS
 from segtrust.experiments.medical.sources import FoundTasks
 from segtrust.experiments.medical.study import MedicalSettings, TaskResult, WorkPlan, study_task
 from segtrust.experiments.medical.tables import medical_tables
-from segtrust.report.evaluation import remove_results, write_evaluated
+from segtrust.report.evaluation import write_evaluated
 from segtrust.report.examples import save_examples
 from segtrust.report.figures import save_figure
 from segtrust.report.grids import Grid, write_grid
 from segtrust.report.medical_figures import figures_of
 from segtrust.report.medical_tables import grids_of
-from segtrust.report.runs import mark_running, open_run, write_run
+from segtrust.report.runs import fresh_results, mark_running, open_run, write_run
 from segtrust.report.tables import write_csv, write_text
 from segtrust.report.tuned_sets import write_tuning
 
@@ -91,19 +91,20 @@ def reproduce_medical(
             results.append(study_task(task, settings, work))
         except SegtrustError as error:
             unusable[task.name] = str(error)
+            _forget(out / "tasks" / task.name)
     if not results:
         told = " ".join(f"{name}: {why}" for name, why in unusable.items())
         raise PairingError(f"{found.data}: expected at least one task that can be judged, got none. {told}")
     computed = time.perf_counter()
     tables = medical_tables(results, interpolates=settings.interpolates)
     grids = grids_of(tables, [each.task for each in results], settings.repeats)
-    remove_results(out)
-    _write_tables(out, tables, grids)
     _write_tasks(out, results, settings)
-    for name, figure in figures_of(results, tables["tuning"]).items():
-        save_figure(figure, out / "figures" / name)
-    for each in results:
-        save_examples(each.sets, each.cases, out / "figures" / f"examples_{each.task.name}")
+    with fresh_results(out):
+        _write_tables(out, tables, grids)
+        for name, figure in figures_of(results, tables["tuning"]).items():
+            save_figure(figure, out / "figures" / name)
+        for each in results:
+            save_examples(each.sets, each.cases, out / "figures" / f"examples_{each.task.name}")
     run = MedicalRun(grids, results, found.absent, unusable)
     _write_report(out, run, settings)
     timings = {
@@ -144,9 +145,17 @@ def _write_tasks(out: Path, results: Sequence[TaskResult], settings: MedicalSett
     """Write what each number was made of: the evaluation of each task, and the rows of its splits."""
     for result in results:
         folder = out / "tasks" / result.task.name
-        write_evaluated(folder, result.sets, result.tables, settings.evaluation)
-        if result.tuning:
-            write_tuning(folder, result.tuning)
+        with fresh_results(folder):
+            write_evaluated(folder, result.sets, result.tables, settings.evaluation)
+            if result.tuning:
+                write_tuning(folder, result.tuning)
+
+
+def _forget(folder: Path) -> None:
+    """Remove what was written of a task when it could be judged."""
+    if folder.is_dir():
+        with fresh_results(folder):
+            (folder / "report.md").unlink(missing_ok=True)
 
 
 def _write_report(out: Path, run: MedicalRun, settings: MedicalSettings) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from segtrust.experiments.medical.paper import paper_value
-from segtrust.experiments.medical.sources import TaskMaps
+from segtrust.experiments.medical.sources import PAPER_TASKS, TaskMaps
 from segtrust.report.grids import Cell, Grid
 from segtrust.report.styles import style_of
 
@@ -18,9 +18,8 @@ Tables = Mapping[str, Sequence[Row]]
 _ORDER = ("amsp", "ane", "mmmc", "pla", "tla", "sdc", "idc", "sdc-tuned", "pla-tuned", "aef", "aef-sdc")
 _LAST = ("oracle", "random")
 _BESIDE = "In square brackets what the paper reports, of its own networks, and ours less the paper's."
-_NOTES = "{beside}{tuned} Bold: the best."
 _TUNED = (
-    " Estimators with a share in percent have learned from that part of the set, and are judged on the rest: "
+    "Estimators with a share in percent have learned from that part of the set, and are judged on the rest: "
     "mean ± standard deviation over {repeats} splits."
 )
 
@@ -28,7 +27,9 @@ _TUNED = (
 def grids_of(tables: Tables, tasks: Sequence[TaskMaps], repeats: int) -> dict[str, Grid]:
     """Give the tables for people: ``"sets"``, ``"bounds"``, ``"areas"``, and ``"coverages"`` if any."""
     titles = {task.name: task.title for task in tasks}
-    notes = _NOTES.format(beside=_BESIDE, tuned=_TUNED.format(repeats=repeats) if repeats else "")
+    beside = _BESIDE if any(task.name in PAPER_TASKS for task in tasks) else ""
+    tuned = _TUNED.format(repeats=repeats) if repeats else ""
+    notes = " ".join(filter(None, (beside, tuned, "Bold: the best.")))
     found = {
         "sets": _by_set("The test sets", tables["sets"], titles, _SETS),
         "bounds": _by_set(
@@ -50,7 +51,8 @@ _FORMATS = {"cases": ".0f", "foreground_ratio": ".3f", "max_epsilon": ".1e", "me
 def _by_set(title: str, rows: Sequence[Row], titles: Mapping[str, str], columns: Mapping[str, str]) -> Grid:
     """Give a table with a row for each set."""
     shown = {_set_name(row, titles): [_set_cell(row, column) for column in columns.values()] for row in rows}
-    return Grid(title, ["set", *columns], shown, _BESIDE)
+    has_paper = any(cell.beside for cells in shown.values() for cell in cells)
+    return Grid(title, ["set", *columns], shown, _BESIDE if has_paper else "")
 
 
 def _set_name(row: Row, titles: Mapping[str, str]) -> str:
@@ -81,6 +83,15 @@ def _short(value: float, form: str) -> str:
 
 
 def _signed(number: str) -> str:
+    """Give a difference with its sign; what is nothing when rounded has none.
+
+    Examples
+    --------
+    >>> _signed("-0.012"), _signed("0.003"), _signed("-0.000")
+    ('−0.012', '+0.003', '±0.000')
+    """
+    if not number.strip("-0.% "):
+        return f"±{number.removeprefix('-')}"
     return number.replace("-", "−", 1) if number.startswith("-") else f"+{number}"
 
 
@@ -125,6 +136,8 @@ def _cell(row: Row | None, quantity: str, best: str) -> Cell:
     is_best = shown == best and row["estimator"] not in _LAST
     spread = "" if row["std"] is None else f" ± {_number(row['std'], quantity)}"
     difference = "" if row["difference"] is None else _signed(_number(row["difference"], quantity))
+    if quantity == "coverage":
+        difference = difference.replace(" %", " points")
     return Cell(f"{shown}{spread}", _paper(row, quantity), is_best, difference)
 
 

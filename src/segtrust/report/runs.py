@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.util import find_spec
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryFile
 from typing import Any
 
 from segtrust.errors import ParameterError
 from segtrust.saved import remove_old_drafts, write_json
 
-__all__ = ["mark_running", "open_run", "write_run"]
+__all__ = ["RESULTS", "fresh_results", "mark_running", "open_run", "write_run"]
 
 RESULTS = ("tables", "figures")
 """Folders that every run has."""
+_LIST = ".results.json"
 
 
 def open_run(folder: Path, *, command: str) -> None:
@@ -45,6 +47,37 @@ def open_run(folder: Path, *, command: str) -> None:
 def mark_running(folder: Path, *, command: str) -> None:
     """Let ``run.json`` say until `write_run` that the run is not finished."""
     write_json(folder / "run.json", {"command": command, "finished": None})
+
+
+@contextmanager
+def fresh_results(folder: Path) -> Iterator[None]:
+    """Remove tables and figures that a run before has written, and note those that are written now.
+
+    A run before may have had other sets or settings; what somebody else has put there stays.
+    """
+    listed = folder / _LIST
+    for name in _listed(listed):
+        (folder / name).unlink(missing_ok=True)
+    for name in RESULTS:
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    foreign = _files_in(folder)
+    try:
+        yield
+    finally:
+        write_json(listed, sorted(_files_in(folder) - foreign))
+
+
+def _files_in(folder: Path) -> set[str]:
+    return {f"{name}/{path.name}" for name in RESULTS for path in (folder / name).iterdir() if path.is_file()}
+
+
+def _listed(path: Path) -> list[str]:
+    """Give the names in a list of results; none but such may be removed."""
+    try:
+        names = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    return [name for name in names if PurePosixPath(name).parent.as_posix() in RESULTS]
 
 
 def _make_writable(folder: Path) -> None:

@@ -10,7 +10,15 @@ from typing import Any
 from segtrust.errors import EmptyArrayError
 from segtrust.saved import replacing
 
-__all__ = ["latex_table", "latex_text", "markdown_table", "write_csv", "write_markdown", "write_text"]
+__all__ = [
+    "latex_table",
+    "latex_text",
+    "markdown_table",
+    "rows_as_latex",
+    "write_csv",
+    "write_markdown",
+    "write_text",
+]
 
 Row = Mapping[str, Any]
 _IN_LATEX = {
@@ -105,6 +113,13 @@ def latex_table(columns: Sequence[str], lines: Sequence[Sequence[str]], rules: C
             shown.append(r"\midrule")
         shown.append(" & ".join(cells) + r" \\")
     return "\n".join([*shown, r"\bottomrule", r"\end{tabular}"])
+
+
+def rows_as_latex(rows: Sequence[Mapping[str, str]]) -> str:
+    """Give rows that are rounded for people as a LaTeX table."""
+    heads = [latex_text(name.replace("_", " ")) for name in rows[0]]
+    cells = [[latex_text(value.replace(r"\*", "*")) for value in row.values()] for row in rows]
+    return latex_table(heads, cells)
 
 
 def latex_text(text: str) -> str:

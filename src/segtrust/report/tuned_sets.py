@@ -11,7 +11,7 @@ from segtrust.experiments.tuned_sets import summarise_sets
 from segtrust.report.figures import new_axes, save_figure
 from segtrust.report.runs import RESULTS
 from segtrust.report.styles import style_of
-from segtrust.report.tables import markdown_table, write_csv, write_markdown
+from segtrust.report.tables import markdown_table, rows_as_latex, write_csv, write_markdown, write_text
 from segtrust.report.tuning import draw_tuning_panel
 
 __all__ = ["tuning_table", "write_tuning"]
@@ -30,9 +30,17 @@ def write_tuning(out: Path, rows: Sequence[Row]) -> list[Row]:
     shown = tuning_for_people(summary)
     if shown:  # none of the sizes need be one of the shares that tables show
         write_markdown(out / "tables" / "tuning.md", shown)
+        write_text(out / "tables" / "tuning.tex", rows_as_latex(shown))
+        _add_to_report(out / "report.md", tuning_table(summary))
     for value in ("aurc", "coverage"):
         save_figure(_draw(summary, value), out / "figures" / f"tuning_{value}")
     return summary
+
+
+def _add_to_report(path: Path, table: str) -> None:
+    if path.exists():
+        text = path.read_text(encoding="utf-8").rstrip("\n")
+        write_text(path, f"{text}\n\n## Estimators that learn, over random splits\n\n{table}")
 
 
 def tuning_for_people(summary: Sequence[Mapping[str, Any]]) -> list[Row]:

@@ -86,12 +86,21 @@ def test_no_folder(tmp_path):
 def test_what_is_missing_is_told(tmp_path):
     folders.write_archive(tmp_path / "polyp_ood.npz")
     folders.write_archive(tmp_path / "mine.npz")
+    folders.write_archive(tmp_path / "far_ood.npz")
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
+    np.savez(tmp_path / "isic.npz", p_hat=np.zeros((3, 1, 4, 4)))
+    (tmp_path / "broken.npz").write_text("junk")
     folders.write_lists(tmp_path / "mswml", "eval_in")
     found = find_tasks(tmp_path)
     assert [task.name for task in found.tasks] == ["mine"]
-    assert "expected a set in distribution beside OOD" in found.absent["polyp"]
+    assert "none in distribution: expected polyp/" in found.absent["polyp"]
+    assert "none in distribution" in found.absent["far"]
+    assert set(found.unusable) == {"broken", "skin-cancer"}
+    assert "got no y" in found.unusable["skin-cancer"]
     assert "--allow-pickle" in found.absent["mswml"]
+    (tmp_path / "mswml/eval_in_gt.pkl").unlink()
+    told = find_tasks(tmp_path, allow_pickle=True).absent["mswml"]
+    assert "expected eval_in_predictions.pkl and eval_in_gt.pkl, got eval_in_predictions.pkl" in told
     assert "breast_cancer.npz, busi.npz" in found.absent["breast-cancer"]
     with pytest.raises(PairingError, match=r"got none\. polpy: expected polpy/predictions"):
         find_tasks(tmp_path, ["polpy"])

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
-from segtrust.errors import PairingError, SegtrustError
+from segtrust.errors import PairingError, SegtrustError, WrongContentError
 from segtrust.io.cases import CaseFiles, DataSet
 from segtrust.io.datasets import find_cases, without_doubles
 from segtrust.io.pairing import only_with_truth
 from segtrust.io.places import Place
+from segtrust.io.readers import open_volume
 from segtrust.io.search import Search
 from segtrust.io.untrusted import LISTED, unpickled
 from segtrust.tasks.registry import NAMES, get_task
@@ -42,6 +43,7 @@ _ARCHIVES = {
 """Names that the authors gave to archives of maps; ``_ood`` is added for the other set."""
 _LISTS = {ID: "eval_in", OOD: "dev_out"}
 """Names of the authors' lists of volumes, of MSWML alone."""
+_TRUTHS = "Put it beside the map: folders 'predictions' and 'masks', or a manifest with a column 'truth'"
 _WHERE = (
     "expected {name}/predictions/id.csv, as `segtrust tasks` writes it, {name}/id.csv, folders {name}/id and "
     "{name}/ood, or {archives}."
@@ -115,7 +117,7 @@ def find_tasks(data: Path, names: Sequence[str] = (), *, allow_pickle: bool = Fa
             if ID in sets:
                 found.append(TaskMaps(name, _title(name), _threshold(name), _together(sets)))
             else:
-                absent[name] = _why_absent(data, name, sets)
+                absent[name] = _why_absent(data, name, sets, allow_pickle=allow_pickle)
         except SegtrustError as error:
             unusable[name] = str(error)
     if not found:
@@ -128,34 +130,41 @@ def find_tasks(data: Path, names: Sequence[str] = (), *, allow_pickle: bool = Fa
 def _others(data: Path) -> Iterator[str]:
     """Give folders and archives of tasks that are not the paper's."""
     known = {each for name in PAPER_TASKS for each in _archive_names(name)}
+    found = {}
     for path in sorted(data.iterdir()):
+        name = path.stem.removesuffix("_ood")
         if path.is_dir() and path.name not in PAPER_TASKS and any(_places(path)):
-            yield path.name
-        elif not path.stem.endswith("_ood") and path.stem not in known and _has_maps(path):
-            yield path.stem
+            found[path.name] = path
+        elif path.suffix == ".npz" and name not in known and _may_have_maps(path):
+            found[name] = path
+    yield from found
 
 
-def _has_maps(path: Path) -> bool:
-    if path.suffix != ".npz":
-        return False
+def _may_have_maps(path: Path) -> bool:
+    """Tell archives of maps, and those that are damaged: nobody knows what they held."""
     try:
         with ZipFile(path) as archive:
             return "p_hat.npy" in archive.namelist()
     except (BadZipFile, OSError):
-        return False
+        return True
 
 
-def _why_absent(data: Path, name: str, sets: Mapping[str, DataSet]) -> str:
+def _why_absent(data: Path, name: str, sets: Mapping[str, DataSet], *, allow_pickle: bool) -> str:
     """Tell what is there, and what should be."""
-    archives = [f"{each}.npz" for each in _archive_names(name)]
+    where = _in_distribution(name, [f"{each}.npz" for each in _archive_names(name)])
     if sets:
-        return f"expected a set in distribution beside {OOD}, got none. {_in_distribution(name, archives)}"
-    if any((data / name / f"{each}_predictions.pkl").is_file() for each in _LISTS.values()):
+        return f"there is a set out of distribution, but none in distribution: {where}"
+    lists = [path for each in _LISTS.values() for path in sorted((data / name).glob(f"{each}_*.pkl"))]
+    if lists and not allow_pickle:
         return (
             f"{data / name}: expected to be allowed to load its pickles. They run whatever code is in them: "
             "if you trust them, give --allow-pickle."
         )
-    return _in_distribution(name, archives)
+    if lists:
+        first = _LISTS[ID]
+        named = ", ".join(path.name for path in lists)
+        return f"{data / name}: expected {first}_predictions.pkl and {first}_gt.pkl, got {named}."
+    return where
 
 
 def _in_distribution(name: str, archives: Sequence[str]) -> str:
@@ -174,7 +183,7 @@ def _together(sets: Mapping[str, DataSet]) -> DataSet:
     """Take the sets of a task together; names of cases begin with that of a set other than the first."""
     named = [
         replace(
-            (only := only_with_truth(found if name == ID else found.below(name))),
+            (only := only_with_truth(found if name == ID else found.below(name), _TRUTHS)),
             cases=tuple(replace(case, set=name) for case in only.cases),
         )
         for name, found in sets.items()
@@ -186,8 +195,21 @@ def _sets(data: Path, name: str, search: Search) -> dict[str, DataSet]:
     """Give the sets of a task in the first form in which they are there."""
     places = _places(data / name) or _archives(data, name)
     if places:
-        return {key: find_cases(paths, search) for key, paths in places.items()}
+        found = {key: find_cases(paths, search) for key, paths in places.items()}
+        for each in found.values():
+            _refuse_unreadable(each)
+        return found
     return _lists(data / name) if search.allow_pickle else {}
+
+
+def _refuse_unreadable(found: DataSet) -> None:
+    """Tell why no case of a set has a truth: an archive that is damaged, or has none."""
+    if any(case.truth is not None for case in found.cases) or not found.cases:
+        return
+    place = found.cases[0].probabilities
+    open_volume(place)
+    if place.path.suffix.lower() == ".npz":
+        raise WrongContentError(f"{place.path}: expected arrays p_hat and y of the same length, got no y.")
 
 
 def _places(folder: Path) -> dict[str, list[Path]]:

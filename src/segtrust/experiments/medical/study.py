@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -16,7 +16,7 @@ from segtrust.engine.run import Engine
 from segtrust.engine.score_table import ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
 from segtrust.engine.unlabelled import SetReader, fit_to_sets
-from segtrust.errors import TooFewCasesError
+from segtrust.errors import OtherSettingsError, TooFewCasesError
 from segtrust.experiments.evaluation import EvaluatedSet, Evaluation, evaluate_sets, evaluated_sets
 from segtrust.experiments.file_cases import FileCase
 from segtrust.experiments.medical.published import (
@@ -197,7 +197,12 @@ def _scored(
     )
     judge = Judge()
     run = ScoreRun(work.out / "scores.parquet", Engine(work.workers), advance=work.advance)
-    scored = with_losses(score_cases(task.cases, job, run, finish=judge.judged, more=judge.about), judge)
+    try:
+        found = score_cases(task.cases, job, run, finish=judge.judged, more=judge.about)
+    except OtherSettingsError:  # such as other deviations; scores are soon made again
+        anew = replace(run, resume=False)
+        found = score_cases(task.cases, job, anew, finish=judge.judged, more=judge.about)
+    scored = with_losses(found, judge)
     return scored.rows, scored.failures
 
 

@@ -49,7 +49,10 @@ def _tables_of(result: TaskResult, interpolates: bool) -> dict[str, list[Row]]:
     shown = _at_shares(tuning) if interpolates else tuning
     name = result.task.name
     return {
-        "sets": [_with_paper(row, name, "cases", "foreground_ratio") for row in plain["sets"]],
+        "sets": [
+            _with_paper(row, name, "cases", "foreground_ratio") | _paper_shape(row, name)
+            for row in plain["sets"]
+        ],
         "bounds": [_with_paper(row, name, "max_epsilon", "mean_epsilon") for row in plain["bounds"]],
         "areas": [*_areas(plain["areas"], name), *_tuned(shown, name, "aurc")],
         "coverages": [
@@ -80,6 +83,11 @@ def _with_paper(row: Row, task: str, *quantities: str) -> Row:
         value = None if each is None else each.value
         told |= {f"paper_{name}": value, f"difference_{name}": _difference(row[name], value)}
     return {**row, **told}
+
+
+def _paper_shape(row: Row, task: str) -> Row:
+    paper = paper_value("shape", task, row["set"])
+    return {"paper_shape": None if paper is None else paper.digits}
 
 
 def _areas(rows: Sequence[Row], task: str) -> Iterator[Row]:
