@@ -19,15 +19,21 @@ from segtrust.report.styles import style_of
 from segtrust.report.tables import latex_table, latex_text, markdown_table, write_csv, write_text
 
 __all__ = [
+    "TITLES",
     "draw_curves",
     "draw_panel",
     "remove_results",
+    "rounded_row",
+    "suffix_of",
     "tables_for_people",
     "write_evaluated",
     "write_evaluation",
 ]
 
-_OURS = ("sets", "areas", "coverages", "comparisons", "bounds", "tuning", "risk_coverage", "examples_")
+_OURS = (
+    *("sets", "areas", "coverages", "comparisons", "bounds", "tuning"),
+    *("risk_coverage", "risk_band", "confidence_dice", "examples_"),
+)
 Row = dict[str, Any]
 Tables = Mapping[str, Sequence[Row]]
 
@@ -53,7 +59,7 @@ def write_evaluated(out: Path, found: Sequence[EvaluatedSet], tables: Tables, ho
         write_text(out / "tables" / f"{name}.tex", _latex(rows))
     for structure in dict.fromkeys(each.structure for each in found):
         chosen = [each for each in found if each.structure == structure]
-        save_figure(draw_curves(chosen), out / "figures" / f"risk_coverage{_suffix(structure, found)}")
+        save_figure(draw_curves(chosen), out / "figures" / f"risk_coverage{suffix_of(structure, found)}")
     write_text(out / "report.md", _report(tables_for_people(tables), how))
 
 
@@ -64,7 +70,7 @@ def remove_results(out: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _suffix(structure: str, found: Sequence[EvaluatedSet]) -> str:
+def suffix_of(structure: str, found: Sequence[EvaluatedSet]) -> str:
     """Tell figures apart by structure, where there are several; names may hold anything."""
     structures = list(dict.fromkeys(each.structure for each in found))
     if len(structures) == 1:
@@ -80,7 +86,7 @@ def tables_for_people(tables: Tables) -> dict[str, str]:
 def _rounded_tables(tables: Tables) -> dict[str, list[dict[str, str]]]:
     shown = {"sets": tables["sets"], "areas": tables["areas"]}
     shown |= {name: tables[name] for name in ("coverages", "comparisons", "bounds") if tables[name]}
-    return {name: [_rounded(row) for row in rows] for name, rows in shown.items()}
+    return {name: [rounded_row(row) for row in rows] for name, rows in shown.items()}
 
 
 def _latex(rows: Sequence[Mapping[str, str]]) -> str:
@@ -94,7 +100,14 @@ _DECIMALS |= {"low": 3, "high": 3, "foreground_ratio": 3}
 _SHORT = {"p_value": ".2g", "max_epsilon": ".1e", "mean_epsilon": ".1e"}
 
 
-def _rounded(row: Mapping[str, Any]) -> dict[str, str]:
+def rounded_row(row: Mapping[str, Any]) -> dict[str, str]:
+    """Give a row of a table as people read it.
+
+    Examples
+    --------
+    >>> rounded_row({"set": "ID", "estimator": "sdc", "aurc": 0.12345})
+    {'set': 'ID', 'estimator': 'SDC', 'aurc': '0.123'}
+    """
     return {name: _cell(name, value, row) for name, value in row.items()}
 
 
@@ -114,13 +127,14 @@ _LOWEST = 0.01
 """Height of a panel at least, where nothing is ever wrong."""
 _HIGHEST = 2.0
 """Times the risk of all cases, up to which curves are drawn: the surest few may all be wrong."""
-_TITLES = {
+TITLES = {
     "sets": "The sets",
     "areas": "Area under the risk-coverage curve",
     "coverages": "Largest coverage at the risk of the first set",
     "comparisons": "Paired comparisons of the AURC; below 0 the first is better",
     "bounds": "How far SDC and IDC can be apart",
 }
+"""What the tables show, by name."""
 
 
 def _report(shown: Mapping[str, str], how: Evaluation) -> str:
@@ -131,7 +145,7 @@ def _report(shown: Mapping[str, str], how: Evaluation) -> str:
         f"({how.bootstrap.resamples} resamples, seed {how.bootstrap.seed}). Cases with an empty truth are "
         f"{dropped}. Full precision is in `tables/*.csv`."
     )
-    parts = [f"## {_TITLES[name]}\n\n{text}" for name, text in shown.items()]
+    parts = [f"## {TITLES[name]}\n\n{text}" for name, text in shown.items()]
     return "\n\n".join(["# Evaluation", notes, *parts])
 
 

@@ -17,7 +17,7 @@ class Html(str):
     __slots__ = ()
 
 
-def tag(name: str, *children: Any, **attributes: Any) -> Html:
+def tag(name: str, /, *children: Any, **attributes: Any) -> Html:
     """Give an element; whatever in it is no `Html` is escaped.
 
     Parameters
