@@ -10,7 +10,7 @@ import numpy as np
 
 from segtrust.report.html.markup import Html, joined, tag
 
-__all__ = ["Frame", "axes_of", "number_of", "span_of", "ticks_of"]
+__all__ = ["Frame", "axes_of", "inside", "number_of", "span_of", "ticks_of"]
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _MARGIN = 0.03
@@ -107,6 +107,20 @@ def number_of(value: float) -> str:
     ('0.25', '−20')
     """
     return f"{value:g}".replace("-", "−")
+
+
+def inside(frame: Frame, *children: Html | None) -> Html:
+    """Cut what is drawn at the edges of the rectangle."""
+    width, height = frame.width - frame.left - frame.right, frame.height - frame.top - frame.bottom
+    return tag(
+        "svg",
+        *children,
+        x=frame.left,
+        y=frame.top,
+        width=width,
+        height=height,
+        view_box=f"{frame.left} {frame.top} {width} {height}",
+    )
 
 
 def axes_of(frame: Frame, across: str, up: str) -> Html:

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from segtrust.report.html.choosing import kept_and_deferred
 from segtrust.report.html.run import ReportedRun
+from segtrust.report.html.standing import observed_risks
 from segtrust.report.html.words import counted, listed, percent
 from segtrust.report.styles import style_of
 
@@ -26,7 +28,7 @@ _SHOWN_FAILURES = 20
 
 def cautions_of(run: ReportedRun) -> list[str]:
     """Give warnings, each a sentence or two; none where all looks well."""
-    found = [*_of_failures(run), *_of_run(run)]
+    found = [*_of_failures(run), *_of_run(run), *_of_rankings(run), *_of_promises(run)]
     for (name, structure), rows in run.groups.items():
         what = f"{name}, {structure}" if run.several_structures else name
         found += [f"{what}: {text}" for text in _of_group(rows, run)]
@@ -51,6 +53,29 @@ def _of_run(run: ReportedRun) -> Iterator[str]:
         yield "The run has not finished: numbers may be of a run before."
     if not run.policies and any(row.get("decision") for row in run.rows):
         yield "Decisions are those in the score table; what the policy promises is told with --policy."
+
+
+def _of_rankings(run: ReportedRun) -> Iterator[str]:
+    """Tell of sets in which surer cases are no better than others."""
+    for found in run.sets:
+        if np.ptp(found.losses) > 0.0 and found.curves[run.main].normalised_aurc >= 1.0:
+            yield (
+                f"{found.name}, {found.structure}: {style_of(run.main).label} ranks no better than chance. A "
+                "threshold on it protects nobody here."
+            )
+
+
+def _of_promises(run: ReportedRun) -> Iterator[str]:
+    """Tell of sets whose accepted cases are worse than a policy limits."""
+    for (name, structure), rows in run.groups.items():
+        policy = run.policies.get(structure, run.policies.get(""))
+        accepted, _ = kept_and_deferred(rows, run)
+        for target, risk in observed_risks(accepted, policy) if policy is not None else ():
+            if risk > target.risk:
+                yield (
+                    f"{name}, {structure}: the accepted cases are not as the policy limits them. Observed "
+                    f"{risk:.3f}, limit: {target}."
+                )
 
 
 def _of_group(rows: Sequence[Row], run: ReportedRun) -> Iterator[str]:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.report.html.run import ReportedRun, loss_of_row
+from segtrust.report.html.run import ReportedRun
+from segtrust.report.html.standing import loss_of_row
 from segtrust.selective.policy import Decision
 
 __all__ = ["Choice", "choices_of", "kept_and_deferred"]
@@ -51,8 +52,13 @@ def kept_and_deferred(rows: Sequence[Row], run: ReportedRun) -> tuple[list[Row],
 def choices_of(rows: Sequence[Row], run: ReportedRun) -> list[Choice]:
     """Choose cases of one set and structure; kinds of which there is no case are left out.
 
-    Cases with a truth are the best and worst by their loss, others by their confidence.
+    Cases with a truth are the best and worst by their loss, others by their confidence. Those whose truth is
+    empty are not among them where they do not count.
     """
+    if run.how.drop_empty:
+        rows = [row for row in rows if row.get("truth_ratio") != 0.0]
+    if not rows:
+        return []
     most = max(1, min(_MOST_OF_KIND, _MOST_CASES // (4 * len(run.groups))))
     kept, deferred = kept_and_deferred(rows, run)
     is_decided = any(row.get("decision") for row in rows)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from segtrust.experiments.evaluation import REFERENCES, EvaluatedSet
-from segtrust.report.html.axes import Frame, axes_of
+from segtrust.report.html.axes import Frame, axes_of, inside
 from segtrust.report.html.charts import Chart, indexed, numbers, places, short_name
 from segtrust.report.html.colours import class_of, dashes_of
 from segtrust.report.html.markup import Html, joined, tag
@@ -64,9 +64,7 @@ def _last_accepted(confidence: Any, thresholds: Any, found: EvaluatedSet) -> lis
     order = np.argsort(confidence, kind="stable")
     at = np.minimum(np.searchsorted(confidence[order], thresholds), order.size - 1)
     names = [short_name(found.rows[place]["case"]) for place in order[at]]
-    return [
-        name if np.isfinite(threshold) else "" for name, threshold in zip(names, thresholds, strict=True)
-    ]
+    return [name if np.isfinite(threshold) else "" for name, threshold in zip(names, thresholds, strict=True)]
 
 
 def points_a_curve(curves: int) -> int:
@@ -100,9 +98,12 @@ def curve_chart(found: EvaluatedSet, run: ReportedRun, target: float) -> Chart:
     frame = Frame((0.0, 1.0), (0.0, _height(found, lines, target)))
     drawing = joined(
         axes_of(frame, "coverage", "selective risk"),
-        tag("path", d=f"M{frame.point(0.0, target)}H{frame.across(1.0):.1f}", class_="target"),
-        *(_band(line, frame, line.name == run.main) for line in lines if line.band is not None),
-        *(_drawn(line, frame, line.name == run.main) for line in reversed(lines)),
+        inside(
+            frame,
+            tag("path", d=f"M{frame.point(0.0, target)}H{frame.across(1.0):.1f}", class_="target"),
+            *(_band(line, frame, line.name == run.main) for line in lines if line.band is not None),
+            *(_drawn(line, frame, line.name == run.main) for line in reversed(lines)),
+        ),
         _operating_point(found, run, frame),
     )
     return Chart(
@@ -121,13 +122,8 @@ def _height(found: EvaluatedSet, lines: Sequence[Line], target: float) -> float:
     return max(1.05 * min(highest, _HIGHEST * max(found.full_risk, target)), _LOWEST)
 
 
-def _inside(frame: Frame, risks: Any) -> Any:
-    """Cut what is above the chart, a little beyond its edge."""
-    return np.minimum(risks, 1.02 * frame.y[1])
-
-
 def _path(line: Line, frame: Frame, risks: Any) -> str:
-    points = zip(line.coverages, _inside(frame, risks), strict=True)
+    points = zip(line.coverages, risks, strict=True)
     return "M" + "L".join(frame.point(x, y) for x, y in points)
 
 
@@ -146,10 +142,7 @@ def _band(line: Line, frame: Frame, is_main: bool) -> Html:
     """Draw the interval of a line; that of others than the main one is seen only when they are chosen."""
     assert line.band is not None
     there = _path(line, frame, line.band.high)
-    back = [
-        frame.point(x, y)
-        for x, y in zip(line.coverages[::-1], _inside(frame, line.band.low)[::-1], strict=True)
-    ]
+    back = [frame.point(x, y) for x, y in zip(line.coverages[::-1], line.band.low[::-1], strict=True)]
     kind = f"band{' main' if is_main else ''} {class_of(line.name)}"
     return tag("path", d=f"{there}L{'L'.join(back)}Z", class_=kind, data_series=line.name)
 
@@ -162,7 +155,7 @@ def _operating_point(found: EvaluatedSet, run: ReportedRun, frame: Frame) -> Htm
     point = found.curves[run.main].at_threshold(threshold)
     if not np.isfinite(point.risk):
         return None
-    x, y = frame.across(point.coverage), frame.up(float(_inside(frame, point.risk)))
+    x, y = frame.across(point.coverage), frame.up(min(point.risk, frame.y[1]))
     return joined(
         tag("path", d=f"M{x:.1f} {y:.1f}V{frame.height - frame.bottom}", class_="threshold"),
         tag("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r="5.5", class_="policy"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -27,8 +26,35 @@ def _listing(pairs: Mapping[str, Any]) -> Html:
     return tag("dl", *rows, class_="listing")
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def in_words(value: Any) -> str:
+    """Give plain values without brackets and quotes; what is not set is left out.
+
+    Examples
+    --------
+    >>> in_words({"pla": {"size": 10}, "sdc": {}, "key": None}), in_words([1, 2])
+    ('pla (size 10), sdc', '1, 2')
+    """
+    if isinstance(value, Mapping):
+        given = {name: each for name, each in value.items() if each is not None and each is not False}
+        return ", ".join(_named(str(name), each) for name, each in given.items())
+    if isinstance(value, list):
+        return (
+            "; ".join(map(in_words, value))
+            if any(isinstance(each, Mapping) for each in value)
+            else _row(value)
+        )
+    return str(value)
+
+
+def _row(values: list[Any]) -> str:
+    return ", ".join(map(in_words, values))
+
+
+def _named(name: str, value: Any) -> str:
+    if isinstance(value, Mapping | list):
+        inner = in_words(value)
+        return f"{name} ({inner})" if inner else name
+    return name if value is True else f"{name} {value}"
 
 
 def data_and_settings(run: ReportedRun) -> Html:
@@ -53,12 +79,20 @@ def data_and_settings(run: ReportedRun) -> Html:
         "Intervals": ""
         if not run.sets
         else f"{how.bootstrap.level:.0%}, {how.bootstrap.resamples} resamples, seed {how.bootstrap.seed}",
-        **{f"{name}": _text(about[name]) for name in _SETTINGS if about.get(name) not in (None, [], {})},
+        **{title: in_words(about[name]) for name, title in _SETTINGS.items() if about.get(name)},
     }
     return joined(tag("h3", "Data"), _listing(data), tag("h3", "Settings"), _listing(settings))
 
 
-_SETTINGS = ("estimators", "read", "scaling", "empty", "of sets", "digest")
+_SETTINGS = {
+    "estimators": "Confidences",
+    "of sets": "Learned from each set",
+    "read": "Read with",
+    "scaling": "Recalibration",
+    "empty": "Empty masks",
+    "digest": "Fingerprints of maps",
+}
+"""What a score table says of itself, with how it is called here."""
 
 
 def _some(values: list[str]) -> str:

@@ -47,7 +47,12 @@ class _Section:
     def shown(self) -> Html:
         heading = tag("h2", self.title, id=f"{self.name}-title")
         return tag(
-            "section", heading, self.content, id=self.name, class_="part", aria_labelledby=f"{self.name}-title"
+            "section",
+            heading,
+            self.content,
+            id=self.name,
+            class_="part",
+            aria_labelledby=f"{self.name}-title",
         )
 
 
@@ -123,10 +128,14 @@ def _header(run: ReportedRun, sections: Sequence[_Section]) -> Html:
     links = [tag("a", each.title, href=f"#{each.name}") for each in sections]
     return tag(
         "header",
-        tag("p", "segtrust report", class_="brand"),
-        tag("h1", run.folder.resolve().name),
-        tag("p", f"{command} · {run.source.name} · report of {made}", class_="made"),
-        tag("nav", *links, aria_label="Parts of this report"),
+        tag(
+            "div",
+            tag("p", "segtrust report", class_="brand"),
+            tag("h1", run.folder.resolve().name),
+            tag("p", f"{command} · {run.source.name} · report of {made}", class_="made"),
+            class_="title",
+        ),
+        tag("nav", tag("div", *links), aria_label="Parts of this report"),
     )
 
 
@@ -158,9 +167,9 @@ def _charts(title: str | None, charts: Sequence[Chart], numbers: Iterator[str]) 
 
 
 _READING = (
-    "A threshold on the confidence accepts the surer cases. Each curve gives the mean loss of those for every "
-    "share that can be accepted: the lower the better, from the oracle, which knows the losses, to a random "
-    "order."
+    "A threshold on the confidence accepts the surer cases. Each curve gives the mean loss of those for "
+    "every share that can be accepted: the lower the better, from the oracle, which knows the losses, to a "
+    "random order."
 )
 _POINTING = (
     " Point at a curve, or focus a chart and use the arrow keys: left and right along a curve, up and down "
@@ -197,10 +206,12 @@ def _confidences(run: ReportedRun, numbers: Iterator[str]) -> Html:
     return _charts(None, charts, numbers)
 
 
-_DECIDED = "By the decisions of the policy, of each set: the best and the worst of those accepted and deferred."
+_DECIDED = (
+    "By the decisions of the policy, of each set: the best and the worst of those accepted and deferred."
+)
 _HALVES = (
-    "No policy decides on these cases. So the surer half, by confidence, is set against the other: of each the "
-    "best and the worst."
+    "No policy decides on these cases. So the surer half, by confidence, is set against the other: of each "
+    "the best and the worst."
 )
 
 

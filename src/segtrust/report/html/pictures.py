@@ -57,9 +57,7 @@ def _kind(choice: Choice, cards: Sequence[Html]) -> Html:
 
 def _card(row: Row, run: ReportedRun, room: int) -> Html:
     name = tag("span", short_name(row["case"]), class_="case")
-    return tag(
-        "figure", tag("figcaption", name, _facts(row, run)), _pictures(row, run, room), class_="card"
-    )
+    return tag("figure", tag("figcaption", name, _facts(row, run)), _pictures(row, run, room), class_="card")
 
 
 def _facts(row: Row, run: ReportedRun) -> Html:

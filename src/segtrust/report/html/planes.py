@@ -65,7 +65,9 @@ def planes_of(row: Mapping[str, Any], about: Mapping[str, Any]) -> list[Plane]:
     if p.ndim not in (2, 3):
         raise WrongContentError(f"{row['case']}: a map of {p.ndim} dimensions cannot be shown as a picture.")
     unknown = loaded.truth is None
-    mask, truth = mask_and_truth(Case(loaded.prediction, np.zeros(p.shape, bool) if unknown else loaded.truth))
+    mask, truth = mask_and_truth(
+        Case(loaded.prediction, np.zeros(p.shape, bool) if unknown else loaded.truth)
+    )
     place = files_of_row(dict(row), about).image
     image = None if place is None else read_case_image(place, p.shape)
     whole = Plane("", _shares(p), mask, None if unknown else truth, image, _aspect(loaded.prediction))
@@ -110,9 +112,7 @@ def _slice(whole: Plane, at: int, title: str) -> Plane:
 def _small(plane: Plane) -> Plane:
     """Shrink a picture to a size for a page; masks hold a pixel where half of what it stands for is in."""
     step = -(-max(plane.mask.shape) // _SIDE)
-    mask, truth = (
-        None if each is None else _shrunk(each, step) >= 0.5 for each in (plane.mask, plane.truth)
-    )
+    mask, truth = (None if each is None else _shrunk(each, step) >= 0.5 for each in (plane.mask, plane.truth))
     image = None if plane.image is None else _shown(_shrunk(plane.image, step))
     return Plane(plane.title, _shrunk(plane.probabilities, step), mask, truth, image, plane.aspect)
 

@@ -16,12 +16,12 @@
   // Texts are set as text, never as HTML: names of cases may be anything.
   const tell = (output, parts) => {
     output.replaceChildren(
-      ...parts.map(([word, value]) => {
+      ...parts.flatMap(([word, value], at) => {
         const part = document.createElement("span");
         const shown = document.createElement("b");
         shown.textContent = value;
         part.append(word ? `${word} ` : "", shown);
-        return part;
+        return at ? [" · ", part] : [part];
       }),
     );
   };

@@ -17,12 +17,12 @@ from segtrust.experiments.evaluation import (
     evaluated_sets,
 )
 from segtrust.io.tables import Table, read_table
-from segtrust.report.html.standing import Drift, decided_by, drift_of, policies_for
+from segtrust.report.html.standing import Drift, decided_by, drift_of, loss_of_row, policies_for
 from segtrust.report.styles import STYLES
 from segtrust.saved import read_json
 from segtrust.selective.resample import Bootstrap
 
-__all__ = ["TABLES", "ReportedRun", "loss_of_row", "open_run_folder", "table_in"]
+__all__ = ["TABLES", "ReportedRun", "open_run_folder", "table_in"]
 
 Row = dict[str, Any]
 TABLES = ("sets", "areas", "coverages", "comparisons", "bounds", "tuning")
@@ -177,19 +177,6 @@ def _named(row: Row) -> Row:
     return {**row, "set": row.get("set") or _UNNAMED}
 
 
-def loss_of_row(row: Mapping[str, Any]) -> float | None:
-    """Give the loss of a row, or one minus its Dice; ``None`` where it has neither.
-
-    Examples
-    --------
-    >>> loss_of_row({"dice": 0.75}), loss_of_row({"case": "without a truth"})
-    (0.25, None)
-    """
-    if row.get("loss") is not None:
-        return float(row["loss"])
-    return None if row.get("dice") is None else 1.0 - float(row["dice"])
-
-
 def _estimators(table: Table, saved: Mapping[str, Sequence[Row]]) -> tuple[str, ...]:
     """Give the confidences that were judged, or all that the table has in each row."""
     judged = dict.fromkeys(str(row["estimator"]) for row in saved.get("areas", ()))
@@ -242,7 +229,9 @@ def _tables(sets: Sequence[EvaluatedSet], how: Evaluation) -> Mapping[str, Seque
 def _saved_tables(folder: Path) -> dict[str, Sequence[Row]]:
     """Read the tables of an evaluation, which are not computed again."""
     paths = {name: folder / "tables" / f"{name}.csv" for name in TABLES}
-    found = {name: read_table(path).rows for name, path in paths.items() if path.is_file()}
+    found: dict[str, Sequence[Row]] = {
+        name: read_table(path).rows for name, path in paths.items() if path.is_file()
+    }
     return found if "areas" in found else {}
 
 
@@ -262,4 +251,3 @@ def _failures(source: Path) -> tuple[Row, ...]:
     except SegtrustError:
         return ()
     return tuple(row for row in rows if (row.get("table") or source.name) == source.name)
-

@@ -56,7 +56,7 @@ def scatter_chart(found: EvaluatedSet, run: ReportedRun) -> Chart:
     confidence, quality = found.confidences[run.main], 1.0 - found.losses
     at = shown_dots(confidence, quality, min(_MOST_OF_SET, _MOST_DOTS // max(len(run.sets), 1)))
     threshold = run.threshold_of(found.structure)
-    frame = Frame(_across(confidence, threshold), (min(0.0, float(quality.min())), 1.02))
+    frame = Frame(_across(confidence, threshold), _up(quality))
     deferred = confidence[at] < threshold if threshold is not None else np.zeros(at.size, bool)
     axis, word = quality_of(run)
     label = style_of(run.main).label
@@ -67,7 +67,7 @@ def scatter_chart(found: EvaluatedSet, run: ReportedRun) -> Chart:
         threshold_line(frame, threshold),
     )
     shown = "" if at.size == confidence.size else f" {at.size} of {confidence.size} cases are shown."
-    below = "" if threshold is None else " Hollow dots are below the threshold, and deferred."
+    below = "" if threshold is None else " Orange ones, left of the threshold, are deferred."
     data = {
         "kind": "scatter",
         "axis": axis,
@@ -88,6 +88,12 @@ def _told(found: EvaluatedSet, at: Any) -> dict[str, Any]:
 
 def _across(confidence: Any, threshold: float | None) -> tuple[float, float]:
     return span_of([*confidence, *([] if threshold is None else [threshold])])
+
+
+def _up(quality: Any) -> tuple[float, float]:
+    """Give the span from the worst case to a perfect one, with some room."""
+    low, high = span_of([float(quality.min()), 1.0])
+    return (max(low, 0.0) if quality.min() >= 0.0 else low), high
 
 
 def _dots(frame: Frame, x: Any, y: Any, chosen: Any, kind: str) -> Html | None:

@@ -16,6 +16,7 @@ Row = Mapping[str, Any]
 _MOST_ROWS = 400
 """Of a table on a page; the file beside it has all."""
 _TEXT = frozenset(["set", "structure", "estimator", "against", "shape"])
+_COUNTS = frozenset(["cases", "left_out_empty_truth", "empty_masks", "size"])
 _HEADS = {"left_out_empty_truth": "left out", "aurc": "AURC", "augrc": "AUGRC"}
 _HEADS |= {"normalised_aurc": "normalised AURC", "p_value": "p", "max_epsilon": "max ε"}
 _HEADS |= {"mean_epsilon": "mean ε", "tuning cases": "tuning cases"}
@@ -24,26 +25,27 @@ _HEADS |= {"mean_epsilon": "mean ε", "tuning cases": "tuning cases"}
 def tables_of(tables: Mapping[str, Sequence[Row]]) -> list[Html]:
     """Give each table that there is, rounded, with its caption."""
     titles = {**TITLES, "tuning": "Estimators that learn from a part of each set"}
-    return [_table(titles[name], name, _rounded(name, tables[name])) for name in TABLES if tables.get(name)]
+    rounded = {name: _rounded(name, tables[name]) for name in TABLES if tables.get(name)}
+    return [_table(titles[name], name, rows) for name, rows in rounded.items() if rows]
 
 
 def _rounded(name: str, rows: Sequence[Row]) -> list[dict[str, str]]:
     """Round; counts of a table that was read are whole numbers again."""
-    whole = [{key: _whole(value) for key, value in row.items()} for row in rows]
+    whole = [{key: _whole(key, value) for key, value in row.items()} for row in rows]
     if name != "tuning":
         return [rounded_row(row) for row in whole]
     shown = tuning_for_people(whole)
     return [{key: str(value).replace(r"\*", "*") for key, value in row.items()} for row in shown]
 
 
-def _whole(value: Any) -> Any:
-    return int(value) if isinstance(value, float) and value.is_integer() and value > 1 else value
+def _whole(column: str, value: Any) -> Any:
+    return int(value) if column in _COUNTS and value is not None else value
 
 
-def _table(title: str, name: str, rows: Sequence[Mapping[str, str]]) -> Html | None:
-    if not rows:
-        return None
-    heads = [tag("th", _HEADS.get(key, key.replace("_", " ")), scope="col", class_=_kind(key)) for key in rows[0]]
+def _table(title: str, name: str, rows: Sequence[Mapping[str, str]]) -> Html:
+    heads = [
+        tag("th", _HEADS.get(key, key.replace("_", " ")), scope="col", class_=_kind(key)) for key in rows[0]
+    ]
     body = [
         tag("tr", *(tag("td", value, class_=_kind(key)) for key, value in row.items()))
         for row in rows[:_MOST_ROWS]

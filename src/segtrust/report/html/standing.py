@@ -6,14 +6,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from segtrust.engine.calibration import check_reading, other_masks, read_reference, reference_beside
 from segtrust.engine.decisions import Policies, decide_rows, load_policies
 from segtrust.engine.triage import check_drift
 from segtrust.errors import ParameterError
 from segtrust.io.tables import Table
+from segtrust.selective.policy import Policy
+from segtrust.selective.targets import Target
 from segtrust.selective.two_sample import DriftTest
 
-__all__ = ["Drift", "decided_by", "drift_of", "policies_for"]
+__all__ = ["Drift", "decided_by", "drift_of", "loss_of_row", "observed_risks", "policies_for"]
 
 Row = dict[str, Any]
 Drift = Mapping[str, Mapping[str, DriftTest]]
@@ -50,6 +54,25 @@ def policies_for(path: Path | None, predictor: str, table: Table) -> Policies:
 def decided_by(policies: Policies, rows: Sequence[Row]) -> Sequence[Row]:
     """Give rows with the decisions of policies; as they are where there is none."""
     return decide_rows(policies)(rows) if policies else rows
+
+
+def loss_of_row(row: Mapping[str, Any]) -> float | None:
+    """Give the loss of a row, or one minus its Dice; ``None`` where it has neither.
+
+    Examples
+    --------
+    >>> loss_of_row({"dice": 0.75}), loss_of_row({"case": "without a truth"})
+    (0.25, None)
+    """
+    if row.get("loss") is not None:
+        return float(row["loss"])
+    return None if row.get("dice") is None else 1.0 - float(row["dice"])
+
+
+def observed_risks(accepted: Sequence[Row], policy: Policy) -> list[tuple[Target, float]]:
+    """Give what accepted cases have of each quantity that a policy limits; nothing without truths."""
+    losses = np.array([loss for row in accepted if (loss := loss_of_row(row)) is not None])
+    return [(each, float(np.mean(each.losses(losses)))) for each in policy.targets] if losses.size else []
 
 
 def drift_of(path: Path | None, policies: Policies, rows: Sequence[Row]) -> Drift:

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from segtrust.errors import PolicyError, SeenCasesError
-from segtrust.experiments.evaluation import EvaluatedSet
+from segtrust.experiments.evaluation import ALL_STRUCTURES, EvaluatedSet
 from segtrust.report.html.choosing import kept_and_deferred
 from segtrust.report.html.markup import Html, joined, tag
-from segtrust.report.html.run import ReportedRun, loss_of_row
+from segtrust.report.html.run import ReportedRun
 from segtrust.report.html.scatter import quality_of
+from segtrust.report.html.standing import observed_risks
 from segtrust.report.html.words import counted, percent
 from segtrust.report.styles import style_of
 from segtrust.selective.policy import Policy, Standing
@@ -41,7 +42,8 @@ def _tiles(run: ReportedRun) -> Html:
     decided = [row for row in run.rows if row.get("decision")]
     if decided:
         kept, deferred = kept_and_deferred(run.rows, run)
-        share = f"{percent(len(kept) / len(run.rows))} of {counted(len(run.rows), 'row')}"
+        what = "row" if run.several_structures else "case"
+        share = f"{percent(len(kept) / len(run.rows))} of {counted(len(run.rows), what)}"
         tiles.append(("accepted", f"{len(kept):,}", share))
         tiles.append(("deferred", f"{len(deferred):,}", "to be looked at"))
     if run.failures:
@@ -67,8 +69,8 @@ def _judged_tiles(found: EvaluatedSet, run: ReportedRun) -> list[tuple[str, str,
     return [
         (f"mean {quality_of(run)[1]}", f"{1.0 - found.full_risk:.3f}", f"of {found.name}"),
         (f"AURC of {label}", f"{area['aurc']:.3f}", interval or "lower is better"),
-        ("gap to the oracle closed", percent(closed), "0 % is random order, 100 % perfect"),
-        ("risk of the surer half", f"{half:.3f}", f"{found.full_risk:.3f} for all cases"),
+        ("ranking", percent(closed), "0 % is a random order, 100 % a perfect one"),
+        ("risk, surer half", f"{half:.3f}", f"{found.full_risk:.3f} for all cases"),
     ]
 
 
@@ -103,11 +105,11 @@ def _cases(run: ReportedRun) -> Iterator[str]:
     for name in dict.fromkeys(row["set"] for row in run.rows):
         rows = [row for row in run.rows if row["set"] == name]
         found = [each for each in run.sets if each.name == name]
-        left_out = sum(each.left_out for each in found)
+        left_out = sum(each.left_out for each in found if each.structure != ALL_STRUCTURES)
         cases = counted(len({row["case"] for row in rows}), "case")
         structures = len({row["structure"] for row in rows})
         of_each = f" with {counted(structures, 'structure')} each" if structures > 1 else ""
-        without = f"; {left_out} with an empty truth are left out" if left_out else ""
+        without = f", without {counted(left_out, 'empty truth')}" if left_out else ""
         yield f"{name} has {cases}{of_each}{without}."
 
 
@@ -133,7 +135,8 @@ def _verdict(normalised: float) -> str:
     if closed <= 0.0:
         return "It ranks no better than chance."
     kinds = ((0.8, "very well"), (0.6, "well"), (0.3, "moderately"), (0.0, "poorly"))
-    return f"It ranks {next(word for least, word in kinds if closed >= least)}: {percent(closed)} of that gap is closed."
+    word = next(word for least, word in kinds if closed >= least)
+    return f"It ranks {word}: {percent(closed)} of that gap is closed."
 
 
 def _unjudged(run: ReportedRun) -> str:
@@ -164,14 +167,14 @@ def _promise(structure: str, policy: Policy, run: ReportedRun) -> Html:
     is_certified = policy.standing is Standing.CERTIFIED
     return tag(
         "div",
-        tag("h3", f"Policy {f'for {structure}, ' if structure else ''}{policy.standing}"),
+        tag("h3", f"What the threshold promises: {policy.standing}"),
         tag("p", str(policy)),
-        tag("ul", *(tag("li", each) for each in _kept(structure, policy, run))),
+        tag("ul", *_kept(structure, policy, run)),
         class_=f"promise {'certified' if is_certified else 'estimated'}",
     )
 
 
-def _kept(structure: str, policy: Policy, run: ReportedRun) -> Iterator[str]:
+def _kept(structure: str, policy: Policy, run: ReportedRun) -> Iterator[Html]:
     """Say for each set what is accepted, and whether it is as good as was promised."""
     for name in dict.fromkeys(row["set"] for row in run.rows):
         rows = [row for row in run.rows if row["set"] == name and structure in ("", row["structure"])]
@@ -179,20 +182,15 @@ def _kept(structure: str, policy: Policy, run: ReportedRun) -> Iterator[str]:
         if not rows:
             continue
         text = f"{name}: {len(accepted)} of {len(rows)} are accepted ({percent(len(accepted) / len(rows))})"
-        yield f"{text}{_observed(accepted, policy)}.{_seen(rows, policy)}"
+        yield tag("li", text, *_observed(accepted, policy), ".", _seen(rows, policy))
 
 
-def _observed(accepted: Sequence[Row], policy: Policy) -> str:
-    losses = np.array([loss for row in accepted if (loss := loss_of_row(row)) is not None])
-    if not losses.size:
-        return ""
-    found = [float(np.mean(target.losses(losses))) for target in policy.targets]
-    told = [
-        f"{'mean loss' if target.below_dice is None else f'share below Dice {target.below_dice:g}'} "
-        f"{risk:.3f}, {'within' if risk <= target.risk else 'above'} the limit of {target.risk:g}"
-        for target, risk in zip(policy.targets, found, strict=True)
-    ]
-    return f"; their {' and '.join(told)}"
+def _observed(accepted: Sequence[dict[str, Any]], policy: Policy) -> Iterator[Html]:
+    """Say of each limit whether the accepted cases keep it; nothing where no truth is known."""
+    for target, risk in observed_risks(accepted, policy):
+        what = "mean loss" if target.below_dice is None else f"share below Dice {target.below_dice:g}"
+        told = tag("span", "above", class_="above") if risk > target.risk else "within"
+        yield joined(f"; their {what} is {risk:.3f}, ", told, f" the limit of {target.risk:g}")
 
 
 def _seen(rows: Sequence[Row], policy: Policy) -> str:
@@ -222,4 +220,3 @@ def _alarms(run: ReportedRun) -> Iterator[Html]:
     if run.policies and not run.drift:
         text = "No drift check: the calibration confidences are not beside the policy, or cases are too few."
         yield tag("p", text, class_="calm")
-
