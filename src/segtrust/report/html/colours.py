@@ -10,6 +10,7 @@ from segtrust.report.styles import style_of
 __all__ = ["class_of", "colour_rules", "dashes_of", "lightened"]
 
 _DARK_GROUND = (0x17, 0x1C, 0x22)
+_BLACK, _DARK_INK = "#000000", "#e7edf2"
 _CONTRAST = 4.5
 _STEP = 0.05
 _SCALE = 1.8
@@ -43,13 +44,15 @@ def dashes_of(estimator: str) -> str | None:
 
 
 def lightened(colour: str) -> str:
-    """Mix a colour with white until it can be read on dark ground.
+    """Mix a colour with white until it can be read on dark ground; black becomes the colour of text there.
 
     Examples
     --------
     >>> lightened("#e69f00"), lightened("#000000")
-    ('#e69f00', '#808080')
+    ('#e69f00', '#e7edf2')
     """
+    if colour == _BLACK:
+        return _DARK_INK
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     white = 0.0
     mixed = (red, green, blue)
