@@ -198,6 +198,8 @@ def test_triage_without_truths(evaluated, tmp_path):
     assert 'id="curves"' not in bare
     told = write_report(tmp_path / "triage", policy=policy).read_text()
     assert "What the threshold promises: estimated" in told
+    assert "There are 12 cases." in told
+    assert 'class="truth"' not in told, "triage looks at no truth, and so does its report"
     assert tags_of(told)
 
 

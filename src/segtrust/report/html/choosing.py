@@ -12,10 +12,10 @@ from segtrust.report.html.run import ReportedRun
 from segtrust.report.html.standing import loss_of_row
 from segtrust.selective.policy import Decision
 
-__all__ = ["Choice", "choices_of", "kept_and_deferred"]
+__all__ = ["MOST_CASES", "Choice", "choices_of", "kept_and_deferred"]
 
 Row = dict[str, Any]
-_MOST_CASES = 48
+MOST_CASES = 48
 """That are opened again for one page."""
 _MOST_OF_KIND = 2
 
@@ -59,7 +59,7 @@ def choices_of(rows: Sequence[Row], run: ReportedRun) -> list[Choice]:
         rows = [row for row in rows if row.get("truth_ratio") != 0.0]
     if not rows:
         return []
-    most = max(1, min(_MOST_OF_KIND, _MOST_CASES // (4 * len(run.groups))))
+    most = max(1, min(_MOST_OF_KIND, MOST_CASES // (4 * len(run.groups))))
     kept, deferred = kept_and_deferred(rows, run)
     is_decided = any(row.get("decision") for row in rows)
     names = ("accepted", "deferred") if is_decided else ("the surer half", "the less sure half")

@@ -14,6 +14,7 @@ from segtrust.report.html.charts import Chart, indexed, numbers, places, short_n
 from segtrust.report.html.colours import class_of, dashes_of
 from segtrust.report.html.markup import Html, joined, tag
 from segtrust.report.html.run import ReportedRun
+from segtrust.report.html.words import set_title
 from segtrust.report.styles import style_of
 from segtrust.selective.bands import RiskBand, risk_band
 from segtrust.selective.curve import RiskCoverageCurve
@@ -107,7 +108,7 @@ def curve_chart(found: EvaluatedSet, run: ReportedRun, target: float) -> Chart:
         _operating_point(found, run, frame),
     )
     return Chart(
-        f"{found.name}, {len(found.rows)} cases",
+        set_title(found.name, len(found.rows)),
         _described(found, run),
         frame,
         drawing,

@@ -31,11 +31,11 @@ def in_words(value: Any) -> str:
 
     Examples
     --------
-    >>> in_words({"pla": {"size": 10}, "sdc": {}, "key": None}), in_words([1, 2])
+    >>> in_words({"pla": {"size": 10}, "sdc": {}, "key": None, "regions": []}), in_words([1, 2])
     ('pla (size 10), sdc', '1, 2')
     """
     if isinstance(value, Mapping):
-        given = {name: each for name, each in value.items() if each is not None and each is not False}
+        given = {name: each for name, each in value.items() if each not in (None, False, [])}
         return ", ".join(_named(str(name), each) for name, each in given.items())
     if isinstance(value, list):
         return (

@@ -146,7 +146,8 @@ def _sections(run: ReportedRun) -> Iterator[_Section]:
     listed = tag("ul", *(tag("li", each) for each in warnings), class_="warnings") if warnings else Html("")
     yield _Section("warnings", f"Warnings ({len(warnings)})", listed)
     yield _Section("curves", "Risk-coverage curves", _curves(run, numbers))
-    yield _Section("confidence", "Confidence against quality", _confidences(run, numbers))
+    title = "Confidence against quality" if run.sets else "Confidences"
+    yield _Section("confidence", title, _confidences(run, numbers))
     yield _Section("cases", "Best and worst cases", _cases(run))
     yield _Section("tables", "Tables", joined(*tables_of(run.tables)))
     yield _Section("settings", "Data and settings", data_and_settings(run))
@@ -220,7 +221,7 @@ def _cases(run: ReportedRun) -> Html:
     key = tag(
         "p",
         tag("span", "mask", class_="swatch mask"),
-        tag("span", "truth", class_="swatch truth"),
+        tag("span", "truth", class_="swatch truth") if run.about.get("with_truth", True) else None,
         "outlines; maps from dark (0) to bright (1)",
         class_="outlines",
     )

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from segtrust.errors import SegtrustError
+from segtrust.io.losses import is_dice
 from segtrust.report.html.charts import short_name
-from segtrust.report.html.choosing import Choice, choices_of
+from segtrust.report.html.choosing import MOST_CASES, Choice, choices_of
 from segtrust.report.html.contours import outline
 from segtrust.report.html.markup import Html, joined, tag
 from segtrust.report.html.planes import Plane, planes_of
 from segtrust.report.html.png import png_url
 from segtrust.report.html.run import ReportedRun
+from segtrust.report.html.words import listed
 from segtrust.report.styles import style_of
 
 __all__ = ["pictures_of"]
@@ -39,7 +41,7 @@ def pictures_of(run: ReportedRun) -> list[Html]:
     """
     room = _MOST_BYTES
     blocks = []
-    for (name, structure), rows in run.groups.items():
+    for (name, structure), rows in list(run.groups.items())[:_MOST_GROUPS]:
         title = f"{name}, {structure}" if run.several_structures else name
         kinds = []
         for choice in choices_of(rows, run):
@@ -47,7 +49,12 @@ def pictures_of(run: ReportedRun) -> list[Html]:
             room -= sum(map(len, cards))
             kinds.append(_kind(choice, cards))
         blocks.append(tag("section", tag("h3", title), tag("div", *kinds, class_="kinds"), class_="group"))
-    return blocks
+    left = [f"{name}, {structure}" for name, structure in list(run.groups)[_MOST_GROUPS:]]
+    return [*blocks, *([_note(f"Without pictures: {listed(left)}.")] if left else [])]
+
+
+_MOST_GROUPS = MOST_CASES // 4
+"""Sets and structures that have pictures."""
 
 
 def _kind(choice: Choice, cards: Sequence[Html]) -> Html:
@@ -65,7 +72,7 @@ def _facts(row: Row, run: ReportedRun) -> Html:
     found = [tag("span", f"{style_of(run.main).label} {row[run.main]:.3f}")]
     if row.get("dice") is not None:
         found.append(tag("span", f"Dice {row['dice']:.3f}"))
-    if row.get("loss") is not None and run.loss_name != "dice":
+    if row.get("loss") is not None and not is_dice(run.loss_name):
         found.append(tag("span", f"loss {row['loss']:.3f}"))
     decision = row.get("decision")
     if decision:

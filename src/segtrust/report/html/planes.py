@@ -60,6 +60,8 @@ def planes_of(row: Mapping[str, Any], about: Mapping[str, Any]) -> list[Plane]:
     pixels = _pixels(row)
     if pixels > _MOST_PIXELS:
         raise WrongContentError(f"{row['case']}: {pixels:,} pixels are too many for a picture in a report.")
+    if about.get("with_truth") is False:  # the run did not look at truths, so its report does not
+        row = {**row, "truth_file": ""}
     loaded = reopen_case(dict(row), about)
     p = np.asarray(loaded.prediction.probabilities)
     if p.ndim not in (2, 3):

@@ -18,6 +18,7 @@ from segtrust.experiments.evaluation import (
 )
 from segtrust.io.tables import Table, read_table
 from segtrust.report.html.standing import Drift, decided_by, drift_of, loss_of_row, policies_for
+from segtrust.report.html.words import UNNAMED
 from segtrust.report.styles import STYLES
 from segtrust.saved import read_json
 from segtrust.selective.resample import Bootstrap
@@ -28,8 +29,6 @@ Row = dict[str, Any]
 TABLES = ("sets", "areas", "coverages", "comparisons", "bounds", "tuning")
 """Tables of an evaluation, in the order in which they are shown."""
 _NAMES = ("scores.parquet", "scores.csv", "scores.json")
-_UNNAMED = "cases"
-"""Name of a set that has none."""
 _FIRST = "ID"
 
 
@@ -96,10 +95,10 @@ class ReportedRun:
         return str(self.about.get("loss") or "dice")
 
     def threshold_of(self, structure: str) -> float | None:
-        """Give the confidence from which on cases are accepted; ``None`` where nobody decides."""
+        """Give the main confidence from which on cases are accepted; ``None`` where it does not decide."""
         policy = self.policies.get(structure, self.policies.get(""))
         if policy is not None:
-            return policy.threshold
+            return policy.threshold if policy.scoring.estimator == self.main else None
         found = {
             round(row[self.main] - row["margin"], 12)
             for row in self.rows
@@ -174,7 +173,7 @@ def _checked(table: Table) -> Table:
 
 
 def _named(row: Row) -> Row:
-    return {**row, "set": row.get("set") or _UNNAMED}
+    return {**row, "set": row.get("set") or UNNAMED}
 
 
 def _estimators(table: Table, saved: Mapping[str, Sequence[Row]]) -> tuple[str, ...]:

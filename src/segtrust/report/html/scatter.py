@@ -11,7 +11,9 @@ from segtrust.experiments.evaluation import EvaluatedSet
 from segtrust.report.html.axes import Frame, axes_of, span_of
 from segtrust.report.html.charts import Chart, numbers, short_name
 from segtrust.report.html.markup import Html, joined, tag
+from segtrust.report.html.quality import Quality, quality_of
 from segtrust.report.html.run import ReportedRun
+from segtrust.report.html.words import set_title
 from segtrust.report.styles import style_of
 
 __all__ = ["confidence_chart", "scatter_chart", "shown_dots"]
@@ -43,25 +45,17 @@ def shown_dots(confidence: Any, quality: Any, most: int) -> Any:
 _ENDS = (slice(None, _EXTREMES), slice(-_EXTREMES, None))
 
 
-def quality_of(run: ReportedRun) -> tuple[str, str]:
-    """Give what cases are judged by: the name of the axis, and in a sentence."""
-    if run.loss_name in ("dice", "iou"):
-        name = {"dice": "Dice", "iou": "IoU"}[run.loss_name]
-        return name, name
-    return f"1 − loss ({run.loss_name})", "one minus the loss"
-
-
 def scatter_chart(found: EvaluatedSet, run: ReportedRun) -> Chart:
     """Draw a dot for each case of a set: the confidence that decides against how good the case is."""
-    confidence, quality = found.confidences[run.main], 1.0 - found.losses
+    judged = quality_of(run)
+    confidence, quality = found.confidences[run.main], judged.of(found.losses)
     at = shown_dots(confidence, quality, min(_MOST_OF_SET, _MOST_DOTS // max(len(run.sets), 1)))
     threshold = run.threshold_of(found.structure)
-    frame = Frame(_across(confidence, threshold), _up(quality))
+    frame = Frame(_across(confidence, threshold), _up(quality, judged))
     deferred = confidence[at] < threshold if threshold is not None else np.zeros(at.size, bool)
-    axis, word = quality_of(run)
     label = style_of(run.main).label
     drawing = joined(
-        axes_of(frame, f"confidence ({label})", axis),
+        axes_of(frame, f"confidence ({label})", judged.axis),
         _dots(frame, confidence[at], quality[at], ~deferred, "dots"),
         _dots(frame, confidence[at], quality[at], deferred, "dots deferred"),
         threshold_line(frame, threshold),
@@ -70,14 +64,16 @@ def scatter_chart(found: EvaluatedSet, run: ReportedRun) -> Chart:
     below = "" if threshold is None else " Orange ones, left of the threshold, are deferred."
     data = {
         "kind": "scatter",
-        "axis": axis,
+        "axis": judged.axis,
         "cases": [short_name(found.rows[each]["case"]) for each in at],
         "series": [
             {"label": label, "x": numbers(confidence[at]), "y": numbers(quality[at]), **_told(found, at)}
         ],
     }
-    described = f"Confidence ({label}) against {word} of {at.size} cases of {found.name}, {found.structure}."
-    title = f"{found.name}, {confidence.size} cases"
+    described = (
+        f"Confidence ({label}) against {judged.word} of {at.size} cases of {found.name}, {found.structure}."
+    )
+    title = set_title(found.name, confidence.size)
     return Chart(title, described, frame, drawing, f"A dot is a case.{below}{shown}", data)
 
 
@@ -90,10 +86,11 @@ def _across(confidence: Any, threshold: float | None) -> tuple[float, float]:
     return span_of([*confidence, *([] if threshold is None else [threshold])])
 
 
-def _up(quality: Any) -> tuple[float, float]:
-    """Give the span from the worst case to a perfect one, with some room."""
-    low, high = span_of([float(quality.min()), 1.0])
-    return (max(low, 0.0) if quality.min() >= 0.0 else low), high
+def _up(values: Any, judged: Quality) -> tuple[float, float]:
+    """Give the span from the worst case to a perfect one, with some room; never below 0."""
+    perfect = 1.0 if judged.is_share else 0.0
+    low, high = span_of([float(values.min()), float(values.max()), perfect])
+    return max(low, 0.0), high
 
 
 def _dots(frame: Frame, x: Any, y: Any, chosen: Any, kind: str) -> Html | None:
@@ -139,7 +136,7 @@ def confidence_chart(name: str, rows: Sequence[Row], run: ReportedRun) -> Chart:
     )
     described = f"Confidences ({label}) of {values.size} cases, {values.min():.3f} to {values.max():.3f}."
     caption = "How many cases have which confidence."
-    return Chart(f"{name}, {values.size} cases", described, frame, drawing, caption)
+    return Chart(set_title(name, values.size), described, frame, drawing, caption)
 
 
 def _bar(frame: Frame, left: float, right: float, number: int) -> str:

@@ -11,10 +11,10 @@ from segtrust.errors import PolicyError, SeenCasesError
 from segtrust.experiments.evaluation import ALL_STRUCTURES, EvaluatedSet
 from segtrust.report.html.choosing import kept_and_deferred
 from segtrust.report.html.markup import Html, joined, tag
+from segtrust.report.html.quality import quality_of
 from segtrust.report.html.run import ReportedRun
-from segtrust.report.html.scatter import quality_of
 from segtrust.report.html.standing import observed_risks
-from segtrust.report.html.words import counted, percent
+from segtrust.report.html.words import UNNAMED, counted, percent
 from segtrust.report.styles import style_of
 from segtrust.selective.policy import Policy, Standing
 
@@ -64,10 +64,10 @@ def _judged_tiles(found: EvaluatedSet, run: ReportedRun) -> list[tuple[str, str,
     curve, label = found.curves[run.main], style_of(run.main).label
     area = _area(found, run.main, run)
     interval = _interval(area)
-    closed = 1.0 - curve.normalised_aurc
+    judged, closed = quality_of(run), 1.0 - curve.normalised_aurc
     half = curve.risk_at_coverage(_HALF)
     return [
-        (f"mean {quality_of(run)[1]}", f"{1.0 - found.full_risk:.3f}", f"of {found.name}"),
+        (f"mean {judged.word}", f"{judged.of(found.full_risk):.3f}", f"of {found.name}"),
         (f"AURC of {label}", f"{area['aurc']:.3f}", interval or "lower is better"),
         ("ranking", percent(closed), "0 % is a random order, 100 % a perfect one"),
         ("risk, surer half", f"{half:.3f}", f"{found.full_risk:.3f} for all cases"),
@@ -110,7 +110,8 @@ def _cases(run: ReportedRun) -> Iterator[str]:
         structures = len({row["structure"] for row in rows})
         of_each = f" with {counted(structures, 'structure')} each" if structures > 1 else ""
         without = f", without {counted(left_out, 'empty truth')}" if left_out else ""
-        yield f"{name} has {cases}{of_each}{without}."
+        begin = "There are" if name == UNNAMED else f"{name} has"
+        yield f"{begin} {cases}{of_each}{without}."
 
 
 def _ranking(found: EvaluatedSet, run: ReportedRun) -> Html:
@@ -119,10 +120,10 @@ def _ranking(found: EvaluatedSet, run: ReportedRun) -> Html:
     area = _area(found, run.main, run)
     interval = f" ({run.how.bootstrap.level:.0%} interval {_interval(area)})" if _interval(area) else ""
     what = f"{found.name}, {found.structure}" if run.several_structures else found.name
-    half = curve.risk_at_coverage(_HALF)
+    half, judged = curve.risk_at_coverage(_HALF), quality_of(run)
     return joined(
         tag("strong", f"{what}: "),
-        f"the mean {quality_of(run)[1]} is {1.0 - found.full_risk:.3f}. Ranking by {label} gives an AURC of "
+        f"the mean {judged.word} is {judged.of(found.full_risk):.3f}. Ranking by {label} gives an AURC of "
         f"{area['aurc']:.3f}{interval}, between {curve.oracle.aurc:.3f} of the best possible order and "
         f"{curve.full_risk:.3f} of a random one. {_verdict(curve.normalised_aurc)} Accepting only the surer "
         f"half would change the mean loss from {curve.full_risk:.3f} to {half:.3f}.",
@@ -164,10 +165,13 @@ def _best(run: ReportedRun) -> str:
 
 def _promise(structure: str, policy: Policy, run: ReportedRun) -> Html:
     """Say what a policy promises, and what it does to these cases."""
-    is_certified = policy.standing is Standing.CERTIFIED
+    tests = [each for of_set in run.drift.values() for name, each in of_set.items() if name == structure]
+    is_doubted = bool(tests) and all(test.alarm for test in tests)
+    is_certified = policy.standing is Standing.CERTIFIED and not is_doubted
+    but = ", but not for cases like these" if is_doubted else ""
     return tag(
         "div",
-        tag("h3", f"What the threshold promises: {policy.standing}"),
+        tag("h3", f"What the threshold promises: {policy.standing}{but}"),
         tag("p", str(policy)),
         tag("ul", *_kept(structure, policy, run)),
         class_=f"promise {'certified' if is_certified else 'estimated'}",

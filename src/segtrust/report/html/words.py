@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["counted", "listed", "percent"]
+__all__ = ["UNNAMED", "counted", "listed", "percent", "set_title"]
+
+UNNAMED = "cases"
+"""Name of a set that has none."""
 
 
 def counted(number: int, what: str) -> str:
@@ -16,6 +19,17 @@ def counted(number: int, what: str) -> str:
     ('1 case', '20,000 cases')
     """
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def set_title(name: str, cases: int) -> str:
+    """Give the title of a set.
+
+    Examples
+    --------
+    >>> set_title("ID", 81), set_title(UNNAMED, 81)
+    ('ID, 81 cases', '81 cases')
+    """
+    return counted(cases, "case") if name == UNNAMED else f"{name}, {counted(cases, 'case')}"
 
 
 def percent(share: float) -> str:
