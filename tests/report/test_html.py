@@ -174,7 +174,8 @@ def test_several_structures_have_charts_each(tmp_path):
     truths = ("--truth", nnunet / "labels", "--region", "each")
     run("evaluate", nnunet / "predictions", *truths, "-o", folder, *QUICK)
     page = (folder / "report.html").read_text()
-    assert "all structures" in section(page, "curves")
+    titles = re.findall(r"<h4>(.*?)</h4>", section(page, "curves"))
+    assert [title.partition(":")[0] for title in titles] == ["organ", "lesion", "all structures"]
     assert len([chart for chart in charts_of(page) if chart["kind"] == "curve"]) == 3
 
 

@@ -56,9 +56,13 @@ def _of_run(run: ReportedRun) -> Iterator[str]:
 
 
 def _of_rankings(run: ReportedRun) -> Iterator[str]:
-    """Tell of sets in which surer cases are no better than others."""
+    """Tell of sets in which surer cases are no better than others; of few cases that is chance."""
     for found in run.sets:
-        if np.ptp(found.losses) > 0.0 and found.curves[run.main].normalised_aurc >= 1.0:
+        if (
+            len(found.rows) >= _FEW
+            and np.ptp(found.losses) > 0.0
+            and found.curves[run.main].normalised_aurc >= 1.0
+        ):
             yield (
                 f"{found.name}, {found.structure}: {style_of(run.main).label} ranks no better than chance. A "
                 "threshold on it protects nobody here."

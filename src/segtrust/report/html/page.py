@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.resources import files
@@ -154,17 +154,23 @@ def _sections(run: ReportedRun) -> Iterator[_Section]:
     yield _Section("reproduce", "To reproduce", how_to_reproduce(run))
 
 
-def _by_structure(run: ReportedRun) -> dict[str, list[EvaluatedSet]]:
-    found: dict[str, list[EvaluatedSet]] = {}
+def _charts(charts: Sequence[Chart], numbers: Iterator[str]) -> Html:
+    return tag("div", *(chart_figure(chart, next(numbers)) for chart in charts), class_="charts")
+
+
+def _of_sets(run: ReportedRun, draw: Callable[[EvaluatedSet], Chart], numbers: Iterator[str]) -> Html:
+    """Draw a chart for each set, below the name of its structure where there are several of both."""
+    by_structure: dict[str, list[Chart]] = {}
     for each in run.sets:
-        found.setdefault(each.structure, []).append(each)
-    return found
-
-
-def _charts(title: str | None, charts: Sequence[Chart], numbers: Iterator[str]) -> Html:
-    figures = [chart_figure(chart, next(numbers)) for chart in charts]
-    heading = tag("h3", title) if title else None
-    return joined(heading, tag("div", *figures, class_="charts"))
+        by_structure.setdefault(each.structure, []).append(draw(each))
+    if len(by_structure) == 1:
+        return _charts(next(iter(by_structure.values())), numbers)
+    if all(len(charts) == 1 for charts in by_structure.values()):
+        titled = [replace(chart, title=f"{name}: {chart.title}") for name, (chart,) in by_structure.items()]
+        return _charts(titled, numbers)
+    return joined(
+        *(joined(tag("h3", name), _charts(charts, numbers)) for name, charts in by_structure.items())
+    )
 
 
 _READING = (
@@ -181,30 +187,19 @@ _POINTING = (
 def _curves(run: ReportedRun, numbers: Iterator[str]) -> Html:
     if not run.sets:
         return Html("")
-    blocks = []
-    for structure, found in _by_structure(run).items():
-        target = found[0].full_risk
-        charts = [curve_chart(each, run, target) for each in found]
-        blocks.append(_charts(structure if run.several_structures else None, charts, numbers))
-    return joined(tag("p", _READING, tag("span", _POINTING, class_="live")), *blocks)
+    targets = {each.structure: each.full_risk for each in reversed(run.sets)}  # of the first set
+    charts = _of_sets(run, lambda each: curve_chart(each, run, targets[each.structure]), numbers)
+    return joined(tag("p", _READING, tag("span", _POINTING, class_="live")), charts)
 
 
 def _confidences(run: ReportedRun, numbers: Iterator[str]) -> Html:
     if run.sets:
-        blocks = [
-            _charts(
-                structure if run.several_structures else None,
-                [scatter_chart(each, run) for each in found],
-                numbers,
-            )
-            for structure, found in _by_structure(run).items()
-        ]
-        return joined(*blocks)
+        return _of_sets(run, lambda each: scatter_chart(each, run), numbers)
     charts = [
         confidence_chart(f"{name}, {structure}" if run.several_structures else name, rows, run)
         for (name, structure), rows in run.groups.items()
     ]
-    return _charts(None, charts, numbers)
+    return _charts(charts, numbers)
 
 
 _DECIDED = (

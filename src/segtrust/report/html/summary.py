@@ -69,9 +69,15 @@ def _judged_tiles(found: EvaluatedSet, run: ReportedRun) -> list[tuple[str, str,
     return [
         (f"mean {judged.word}", f"{judged.of(found.full_risk):.3f}", f"of {found.name}"),
         (f"AURC of {label}", f"{area['aurc']:.3f}", interval or "lower is better"),
-        ("ranking", percent(closed), "0 % is a random order, 100 % a perfect one"),
+        _ranking_tile(closed),
         ("risk, surer half", f"{half:.3f}", f"{found.full_risk:.3f} for all cases"),
     ]
+
+
+def _ranking_tile(closed: float) -> tuple[str, str, str]:
+    if closed <= 0.0:
+        return "ranking", "none", "no better than a random order"
+    return "ranking", percent(closed), "0 % is a random order, 100 % a perfect one"
 
 
 def _area(found: EvaluatedSet, name: str, run: ReportedRun) -> Row:
