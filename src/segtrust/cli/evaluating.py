@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,6 +72,7 @@ def evaluate(
     from segtrust.io.tables import write_table
     from segtrust.report.evaluation import tables_for_people, write_evaluation
     from segtrust.report.examples import save_examples
+    from segtrust.report.html.page import write_report
     from segtrust.report.runs import fresh_results, mark_running, open_run, write_run
 
     refuse_unknown_loss(how)
@@ -98,9 +100,10 @@ def evaluate(
         if files_of is not None:
             save_examples(judged_sets, files_of, output / "figures" / "examples")
             summary = how.draw_tuning(judged_sets, files_of, output, run)
-    counts = {name: len(rows) for name, rows in sets.items()}
-    parameters = {"sets": counts, "failed": len(judged.scored.failures)}
-    write_run(output, command="evaluate", parameters=parameters, seconds=judged.scored.seconds)
+        counts = {name: len(rows) for name, rows in sets.items()}
+        parameters = {"sets": counts, "failed": len(judged.scored.failures), **_parameters(how, evaluation)}
+        write_run(output, command="evaluate", parameters=parameters, seconds=judged.scored.seconds)
+        write_report(output, policy=how.policy, predictor=how.predictor)
     if run.as_json:
         typer.echo(json.dumps(_values(judged, {**tables, "tuning": summary}, output)))
     else:
@@ -134,6 +137,18 @@ def _evaluation(how: JudgeFlags, rows: Sequence[Row]) -> Evaluation:
     )
 
 
+def _parameters(how: JudgeFlags, evaluation: Evaluation) -> dict[str, Any]:
+    """Give how cases were judged, so that a report of the folder can judge them likewise."""
+    return {
+        "estimators": list(evaluation.estimators),
+        "drop_empty_truth": how.drop_empty_truth,
+        "patients": how.patients,
+        "resamples": how.resamples,
+        "seed": evaluation.bootstrap.seed,
+        "arguments": sys.argv[1:],
+    }
+
+
 def _values(judged: Judged, tables: Mapping[str, Any], output: Path) -> dict[str, Any]:
     standing = {} if judged.plan is None else as_values(judged.plan.policies)
     failed = [each.row() for each in judged.scored.failures]
@@ -149,3 +164,4 @@ def _tell(judged: Judged, shown: Mapping[str, str], output: Path) -> None:
             typer.echo(f"{shown[name]}\n")
     tell_warnings(judged.scored.rows)
     typer.echo(f"Tables, figures and report are in {output.resolve()}.")
+    typer.echo(f"To be read in a browser: {output.resolve() / 'report.html'}")

@@ -19,8 +19,11 @@ from segtrust.report.styles import style_of
 from segtrust.report.tables import markdown_table, rows_as_latex, write_csv, write_text
 
 __all__ = [
+    "TITLES",
     "draw_curves",
     "draw_panel",
+    "rounded_row",
+    "suffix_of",
     "tables_for_people",
     "write_evaluated",
     "write_evaluation",
@@ -50,11 +53,9 @@ def write_evaluated(out: Path, found: Sequence[EvaluatedSet], tables: Tables, ho
         write_text(out / "tables" / f"{name}.tex", rows_as_latex(rows))
     for structure in dict.fromkeys(each.structure for each in found):
         chosen = [each for each in found if each.structure == structure]
-        save_figure(draw_curves(chosen), out / "figures" / f"risk_coverage{_suffix(structure, found)}")
+        save_figure(draw_curves(chosen), out / "figures" / f"risk_coverage{suffix_of(structure, found)}")
     write_text(out / "report.md", _report(tables_for_people(tables), how))
 
-
-def _suffix(structure: str, found: Sequence[EvaluatedSet]) -> str:
     """Tell figures apart by structure, where there are several; names may hold anything."""
     structures = list(dict.fromkeys(each.structure for each in found))
     if len(structures) == 1:
@@ -70,7 +71,7 @@ def tables_for_people(tables: Tables) -> dict[str, str]:
 def _rounded_tables(tables: Tables) -> dict[str, list[dict[str, str]]]:
     shown = {"sets": tables["sets"], "areas": tables["areas"]}
     shown |= {name: tables[name] for name in ("coverages", "comparisons", "bounds") if tables[name]}
-    return {name: [_rounded(row) for row in rows] for name, rows in shown.items()}
+    return {name: [rounded_row(row) for row in rows] for name, rows in shown.items()}
 
 
 _PERCENT = ("coverage",)
@@ -79,7 +80,14 @@ _DECIMALS |= {"low": 3, "high": 3, "foreground_ratio": 3}
 _SHORT = {"p_value": ".2g", "max_epsilon": ".1e", "mean_epsilon": ".1e"}
 
 
-def _rounded(row: Mapping[str, Any]) -> dict[str, str]:
+def rounded_row(row: Mapping[str, Any]) -> dict[str, str]:
+    """Give a row of a table as people read it.
+
+    Examples
+    --------
+    >>> rounded_row({"set": "ID", "estimator": "sdc", "aurc": 0.12345})
+    {'set': 'ID', 'estimator': 'SDC', 'aurc': '0.123'}
+    """
     return {name: _cell(name, value, row) for name, value in row.items()}
 
 
@@ -99,13 +107,14 @@ _LOWEST = 0.01
 """Height of a panel at least, where nothing is ever wrong."""
 _HIGHEST = 2.0
 """Times the risk of all cases, up to which curves are drawn: the surest few may all be wrong."""
-_TITLES = {
+TITLES = {
     "sets": "The sets",
     "areas": "Area under the risk-coverage curve",
     "coverages": "Largest coverage at the risk of the first set",
     "comparisons": "Paired comparisons of the AURC; below 0 the first is better",
     "bounds": "How far SDC and IDC can be apart",
 }
+"""What the tables show, by name."""
 
 
 def _report(shown: Mapping[str, str], how: Evaluation) -> str:
@@ -116,7 +125,7 @@ def _report(shown: Mapping[str, str], how: Evaluation) -> str:
         f"({how.bootstrap.resamples} resamples, seed {how.bootstrap.seed}). Cases with an empty truth are "
         f"{dropped}. Full precision is in `tables/*.csv`."
     )
-    parts = [f"## {_TITLES[name]}\n\n{text}" for name, text in shown.items()]
+    parts = [f"## {TITLES[name]}\n\n{text}" for name, text in shown.items()]
     return "\n\n".join(["# Evaluation", notes, *parts])
 
 

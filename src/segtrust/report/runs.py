@@ -16,7 +16,7 @@ from typing import Any
 from segtrust.errors import ParameterError
 from segtrust.saved import remove_old_drafts, write_json
 
-__all__ = ["RESULTS", "fresh_results", "mark_running", "open_run", "write_run"]
+__all__ = ["RESULTS", "fresh_results", "mark_running", "more_results", "open_run", "write_run"]
 
 RESULTS = ("tables", "figures")
 """Folders that every run has."""
@@ -65,6 +65,19 @@ def fresh_results(folder: Path) -> Iterator[None]:
         yield
     finally:
         write_json(listed, sorted(_files_in(folder) - foreign))
+
+
+@contextmanager
+def more_results(folder: Path) -> Iterator[None]:
+    """Note tables and figures that are added to those of a run, so that its next one removes them too."""
+    (folder / "figures").mkdir(parents=True, exist_ok=True)
+    (folder / "tables").mkdir(parents=True, exist_ok=True)
+    before = _files_in(folder)
+    try:
+        yield
+    finally:
+        known = {*_listed(folder / _LIST), *(_files_in(folder) - before)}
+        write_json(folder / _LIST, sorted(known & _files_in(folder)))
 
 
 def _files_in(folder: Path) -> set[str]:

@@ -14,7 +14,7 @@ from segtrust.report.styles import style_of
 from segtrust.report.tables import markdown_table, rows_as_latex, write_csv, write_markdown, write_text
 from segtrust.report.tuning import draw_tuning_panel
 
-__all__ = ["tuning_table", "write_tuning"]
+__all__ = ["tuning_for_people", "tuning_table", "write_tuning"]
 
 Row = dict[str, Any]
 _LABELS = {"aurc": "AURC", "coverage": "coverage at the risk in distribution (%)"}

@@ -1,0 +1,74 @@
+"""Figures of one confidence as files: its curve with a band, and confidence against quality."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from segtrust.experiments.evaluation import EvaluatedSet
+from segtrust.report.evaluation import suffix_of
+from segtrust.report.figures import new_axes, save_figure
+from segtrust.report.styles import style_of
+from segtrust.selective.bands import risk_band
+from segtrust.selective.resample import Bootstrap
+
+__all__ = ["draw_bands", "draw_confidences", "save_confidence_figures"]
+
+Threshold = Callable[[str], float | None]
+"""Gives that of a structure, if there is one."""
+_GRID = np.linspace(0.005, 1.0, 200)
+_RESAMPLES = 400
+
+
+def save_confidence_figures(
+    sets: Sequence[EvaluatedSet], estimator: str, threshold_of: Threshold, folder: Path
+) -> list[Path]:
+    """Write ``confidence_dice`` and ``risk_band`` for each structure; nothing where Matplotlib is missing."""
+    if find_spec("matplotlib") is None:
+        return []
+    folder.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    for structure in dict.fromkeys(each.structure for each in sets):
+        chosen = [each for each in sets if each.structure == structure]
+        suffix, threshold = suffix_of(structure, sets), threshold_of(structure)
+        drawn = {"confidence_dice": draw_confidences(chosen, estimator, threshold)}
+        drawn["risk_band"] = draw_bands(chosen, estimator)
+        for name, figure in drawn.items():
+            written += save_figure(figure, folder / f"{name}{suffix}")
+    return written
+
+
+def draw_confidences(sets: Sequence[EvaluatedSet], estimator: str, threshold: float | None = None) -> Any:
+    """Draw one minus the loss, the Dice, against the confidence; a dot a case and a panel a set."""
+    figure, axes = new_axes(1, len(sets), width=2.9 * len(sets) + 0.4, height=2.7)
+    style = style_of(estimator)
+    for ax, found in zip(axes[0], sets, strict=True):
+        dots = {"s": 9, "color": style.colour, "alpha": 0.6, "linewidths": 0, "rasterized": True}
+        ax.scatter(found.confidences[estimator], 1.0 - found.losses, **dots)
+        if threshold is not None:
+            ax.axvline(threshold, color="black", linewidth=0.8, linestyle="--")
+        ax.set(xlabel=f"confidence ({style.label})", ylim=(min(0.0, float(1.0 - found.losses.max())), 1.02))
+        ax.set_title(f"{found.name} (n = {len(found.rows)})", fontsize=9)
+    axes[0, 0].set_ylabel("1 − loss")
+    return figure
+
+
+def draw_bands(sets: Sequence[EvaluatedSet], estimator: str, bootstrap: Bootstrap | None = None) -> Any:
+    """Draw the risk-coverage curve of one confidence with the interval of the risk at each coverage."""
+    figure, axes = new_axes(1, len(sets), width=2.9 * len(sets) + 0.4, height=2.7)
+    how = replace(bootstrap or Bootstrap(), resamples=_RESAMPLES)
+    style = style_of(estimator)
+    for ax, found in zip(axes[0], sets, strict=True):
+        confidence, curve = found.confidences[estimator], found.curves[estimator]
+        band = risk_band(confidence, found.losses, _GRID, patients=found.patients, bootstrap=how)
+        ax.fill_between(_GRID, band.low, band.high, color=style.colour, alpha=0.2, linewidth=0.0)
+        ax.plot(curve.coverages, curve.risks, **style.line())
+        ax.set(xlabel="coverage", xlim=(0.0, 1.0), ylim=(0.0, max(0.01, 1.05 * float(band.high.max()))))
+        ax.set_title(f"{found.name} (n = {len(found.rows)})", fontsize=9)
+    axes[0, 0].set_ylabel("selective risk")
+    return figure
