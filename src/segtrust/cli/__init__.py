@@ -14,6 +14,7 @@ from segtrust.cli.deciding import CALIBRATE_EPILOG, TRIAGE_EPILOG, calibrate, tr
 from segtrust.cli.demo import EPILOG, demo
 from segtrust.cli.evaluating import EVALUATE_EPILOG, evaluate
 from segtrust.cli.reproduce import reproduce_app
+from segtrust.cli.reviewing import REVIEW_EPILOG, review
 from segtrust.cli.scoring import MERGE_EPILOG, SCORE_EPILOG, merge, score
 from segtrust.cli.tasks import tasks_app
 from segtrust.errors import SegtrustError
@@ -32,6 +33,7 @@ app.command(epilog=EVALUATE_EPILOG)(evaluate)
 app.command(epilog=CALIBRATE_EPILOG)(calibrate)
 app.command(epilog=TRIAGE_EPILOG)(triage)
 app.command(epilog=MERGE_EPILOG)(merge)
+app.command(epilog=REVIEW_EPILOG)(review)
 app.add_typer(reproduce_app, name="reproduce")
 app.add_typer(tasks_app, name="tasks")
 app.add_typer(bench_app, name="bench")
