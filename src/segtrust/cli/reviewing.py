@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -33,7 +35,7 @@ def _option(*names: str, panel: str, help: str, **more: object) -> object:
 
 
 @dataclass
-class RunFlags:
+class ReviewFlags:
     """What is reviewed."""
 
     policy: Annotated[
@@ -83,7 +85,7 @@ class AccessFlags:
 
 @with_options
 def review(
-    what: RunFlags,
+    what: ReviewFlags,
     access: AccessFlags,
     run: Annotated[
         Path | None, typer.Argument(help="A folder of `evaluate` or `triage`, or a table of scores.")
@@ -113,7 +115,7 @@ def review(
     serve(desk, access.serving(), static, lambda address: _announce(address, open_browser and not api_only))
 
 
-def _opening(run: Path | None, what: RunFlags) -> Opening:
+def _opening(run: Path | None, what: ReviewFlags) -> Opening:
     from segtrust.review.desk import Opening
 
     if run is None:
@@ -123,13 +125,20 @@ def _opening(run: Path | None, what: RunFlags) -> Opening:
 
 def _announce(address: str, opens: bool) -> None:
     typer.echo(f"The review desk is at {address}\nStop it with Ctrl-C.")
-    if opens:
+    if opens and _has_display():
         import webbrowser
 
         webbrowser.open(address)
 
 
-def _demo(what: RunFlags) -> Opening:
+def _has_display() -> bool:
+    """Tell whether there is a browser with pictures; one of text would take over the terminal."""
+    if sys.platform in ("darwin", "win32"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def _demo(what: ReviewFlags) -> Opening:
     """Judge the embedded cases, certify a threshold on those in distribution, and open the others beside."""
     from segtrust.demo.review import PREDICTOR, prepare_run
     from segtrust.review.desk import Opening

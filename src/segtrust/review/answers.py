@@ -76,7 +76,7 @@ def detail_of(desk: Desk, number: int) -> CaseDetail:
     view, problem = None, None
     try:
         view = _view(desk.case(number))
-    except (SegtrustError, OSError) as error:
+    except SegtrustError as error:
         problem = str(error)
     return CaseDetail(**known, scores=scores, history=history, view=view, problem=problem)
 

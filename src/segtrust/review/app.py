@@ -45,7 +45,10 @@ from segtrust.review.thresholds import Budget, Curve, ThresholdNumbers
 __all__ = ["create_app"]
 
 _REFUSALS: dict[int | str, dict[str, Any]] = {
-    400: {"model": Problem, "description": "The desk is not reached by this name."},
+    400: {
+        "model": Problem,
+        "description": "The desk is not reached by this name, or a body that cannot be read.",
+    },
     401: {"model": Problem, "description": "A token is needed."},
     403: {"model": Problem, "description": "Sent by another page, or a verdict of somebody else."},
     404: {"model": Problem, "description": "There is no such thing."},

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -13,7 +14,7 @@ import numpy as np
 from segtrust.engine.calibration import Calibration, read_reference, reference_beside, scoring_of
 from segtrust.engine.decisions import Policies, load_policies, refuse_other_structures
 from segtrust.engine.outcomes import Row
-from segtrust.errors import UnknownNameError, WrongContentError
+from segtrust.errors import SegtrustError, UnknownNameError, WrongContentError
 from segtrust.io.tables import Table
 from segtrust.review.cache import ByteCache
 from segtrust.review.deciding import decide, policy_for
@@ -160,7 +161,8 @@ class Desk:
         """
         row, about = self._row(number)
         key = (number, stamp_of_case(row, about))
-        return self._cases.get(key, lambda: open_case(row, about), lambda case: case.memory)
+        with _telling(row):
+            return self._cases.get(key, lambda: open_case(row, about), lambda case: case.memory)
 
     def _row(self, number: int) -> tuple[Row, Mapping[str, Any]]:
         rows, place = self._find(number)
@@ -173,8 +175,10 @@ class Desk:
         box = box_of(case.shape[-2:], at.level, at.row, at.column)
         if box is None or not 0 <= at.slice < slices:
             raise UnknownNameError("There is no such tile.")
-        key = (at, window, stamp_of_case(*self._row(at.number)))
-        return self._tiles.get(key, lambda: case.tile(at.layer, at.slice, box, window), len)
+        row, about = self._row(at.number)
+        key = (at, window, stamp_of_case(row, about))
+        with _telling(row):
+            return self._tiles.get(key, lambda: case.tile(at.layer, at.slice, box, window), len)
 
     def layer(self, number: int, layer: Layer) -> OpenedCase:
         """Open a case that has a layer."""
@@ -189,7 +193,8 @@ class Desk:
         case = self.layer(number, layer)
         if case.dimensions != 3:
             raise UnknownNameError("This case is no volume.")
-        return case.volume(layer)
+        with _telling(self._row(number)[0]):
+            return case.volume(layer)
 
     def numbers(self, structure: str | None) -> Numbers:
         """Give the cases of a structure as vectors."""
@@ -245,6 +250,19 @@ class Desk:
         with self._lock:
             holding = {entry.id for _, found in standings.all_holding() for entry in found}
         return [entry.id in holding for entry in entries]
+
+
+@contextmanager
+def _telling(row: Row) -> Iterator[None]:
+    """Say of which case files cannot be read, whatever a library makes of them."""
+    try:
+        yield
+    except SegtrustError:
+        raise
+    except Exception as error:  # one bad file must not stop the desk
+        raise WrongContentError(
+            f"{row['case']}: its files cannot be read ({type(error).__name__}: {error})."
+        ) from error
 
 
 def _is_number(value: Any) -> bool:
