@@ -365,7 +365,7 @@ def test_the_interface_describes_itself(pictured):
 def test_a_file_that_a_library_stumbles_over_is_told(tmp_path, monkeypatch):
     folder = desks.make_run(tmp_path / "run", names=["a"])
 
-    def stumble(*_):
+    def stumble(*_, **__):
         raise RuntimeError("bad chunk")
 
     monkeypatch.setattr("segtrust.review.pictures.reduced", stumble)

@@ -221,8 +221,9 @@ def _as_floats(p: Any) -> Any:
 
 
 def _cut(p: Any, threshold: float) -> Any:
-    full = np.iinfo(p.dtype).max if p.dtype.kind == "u" else 1
-    return (p >= threshold * full).astype(np.uint8)
+    """Cut a map; whole numbers are compared with the first that is not below, and so exactly."""
+    level = math.ceil(threshold * np.iinfo(p.dtype).max) if p.dtype.kind == "u" else threshold
+    return (p >= level).astype(np.uint8)
 
 
 def _as_labels(values: Any) -> Any:

@@ -83,19 +83,21 @@ def reduced(values: Any, box: Box, convert: Callable[[Any], Any], *, keep_any: b
     box
         What is shown of it.
     convert
-        Makes numbers to be averaged of what is read.
+        Makes what is shown of what is read; it must not turn large into small.
     keep_any
         Whether a pixel is the largest of those that it stands for, instead of their mean: no finding of a
         mask is then lost, however small.
     """
-    step = 1 if keep_any or is_chunked(values) else max(1, box.factor // _SAMPLES)
-    factor = box.factor // step
-    columns = slice(box.columns.start, box.columns.stop, step)
-    bands = [
-        _pooled(convert(np.asarray(values[rows.start : rows.stop : step, columns])), factor, keep_any)
-        for rows in _bands(values, box)
-    ]
-    return np.concatenate(bands)
+    step = 1 if keep_any else max(1, box.factor // _SAMPLES)
+    bands = (_band(values, rows, box.columns, step) for rows in _bands(values, box))
+    return np.concatenate([_pooled(each, convert, box.factor // step, keep_any) for each in bands])
+
+
+def _band(values: Any, rows: slice, columns: slice, step: int) -> Any:
+    """Read some rows, of them every so many pixels; chunks are read whole in any case."""
+    if is_chunked(values):
+        return np.asarray(values[rows, columns])[::step, ::step]
+    return np.asarray(values[rows.start : rows.stop : step, columns.start : columns.stop : step])
 
 
 def _bands(values: Any, box: Box) -> Iterator[slice]:
@@ -109,15 +111,15 @@ def _bands(values: Any, box: Box) -> Iterator[slice]:
         yield slice(first, min(first + height, box.rows.stop))
 
 
-def _pooled(values: Any, factor: int, keep_any: bool) -> Any:
+def _pooled(values: Any, convert: Callable[[Any], Any], factor: int, keep_any: bool) -> Any:
     """Put blocks of pixels together; those at the lower and right edge may be smaller."""
     if factor == 1:
-        return values
+        return convert(values)
     starts = [np.arange(0, length, factor) for length in values.shape[:2]]
-    if keep_any:
-        found = np.maximum.reduceat(np.maximum.reduceat(values, starts[0], axis=0), starts[1], axis=1)
-        return found
-    sums = np.add.reduceat(np.add.reduceat(values.astype(np.float32), starts[0], axis=0), starts[1], axis=1)
+    if keep_any:  # what the largest becomes is the largest of what all become
+        return convert(np.maximum.reduceat(np.maximum.reduceat(values, starts[0]), starts[1], axis=1))
+    numbers = convert(values).astype(np.float32)
+    sums = np.add.reduceat(np.add.reduceat(numbers, starts[0]), starts[1], axis=1)
     sizes = [
         np.diff(np.append(start, length)) for start, length in zip(starts, values.shape[:2], strict=True)
     ]
