@@ -212,6 +212,8 @@ def test_volumes(pictured):
         ("cases/-1", 422),
         ("cases/99999999999999999999", 422),
         ("cases/abc", 422),
+        ("cases/%2B0.0", 422),
+        ("cases/0/tiles/image/0/77/0/0.png", 404),
         ("cases/0/volumes/image.nii", 404),
         ("cases/6/volumes/truth.nii", 404),
         ("cases/6/volumes/scores.nii", 422),
@@ -360,6 +362,14 @@ def test_the_interface_describes_itself(pictured):
     for path, methods in described.items():
         for method in methods.values():
             assert {"200", "400", "401", "403", "404", "422", "429"} <= set(method["responses"]), path
+            assert set(method["responses"]["404"]["content"]) == {"application/json"}
+
+
+def test_methods_that_a_path_does_not_have(pictured):
+    _, client = pictured
+    for path, methods in (("/api/verdicts", "GET, POST"), ("/api/cases/0", "GET")):
+        answer = client.delete(path)
+        assert (answer.status_code, answer.headers["allow"]) == (405, methods)
 
 
 def test_a_file_that_a_library_stumbles_over_is_told(tmp_path, monkeypatch):

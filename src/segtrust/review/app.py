@@ -9,8 +9,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from fastapi.routing import APIRoute
 from fastapi.staticfiles import StaticFiles
 from sqlalchemy.exc import SQLAlchemyError
+from starlette.routing import Match
 
 from segtrust.errors import (
     OthersVerdictError,
@@ -71,24 +73,6 @@ _MOST_ENTRIES = 1000
 routes = APIRouter(prefix="/api", responses=_REFUSALS)
 
 
-class Png(Response):
-    """A picture."""
-
-    media_type = "image/png"
-
-
-class Nifti(Response):
-    """A volume."""
-
-    media_type = "application/octet-stream"
-
-
-class Csv(Response):
-    """A table."""
-
-    media_type = "text/csv"
-
-
 def _desk(request: Request) -> Desk:
     found: Desk = request.app.state.desk
     return found
@@ -124,22 +108,22 @@ def case(desk: TheDesk, number: Number) -> CaseDetail:
 
 @routes.get(
     "/cases/{number}/tiles/{layer}/{slice}/{level}/{row}/{column}.png",
-    response_class=Png,
+    response_class=Response,
     responses={200: {"content": {"image/png": {}}}},
 )
-def tile(desk: TheDesk, asked: Annotated[TileAsked, Depends()]) -> Png:
+def tile(desk: TheDesk, asked: Annotated[TileAsked, Depends()]) -> Response:
     """Draw a tile of a layer."""
-    return Png(desk.tile(asked.place, asked.window))
+    return Response(desk.tile(asked.place, asked.window), media_type="image/png")
 
 
 @routes.get(
     "/cases/{number}/volumes/{layer}.nii",
-    response_class=Nifti,
+    response_class=Response,
     responses={200: {"content": {"application/octet-stream": {}}}},
 )
-def volume(desk: TheDesk, number: Number, layer: Layer) -> Nifti:
+def volume(desk: TheDesk, number: Number, layer: Layer) -> Response:
     """Give a layer of a volume as NIfTI."""
-    return Nifti(desk.volume(number, layer))
+    return Response(desk.volume(number, layer), media_type="application/octet-stream")
 
 
 @routes.get("/threshold")
@@ -199,11 +183,12 @@ def export_json(desk: TheDesk) -> list[EntryAnswer]:
     return entries_of(desk, desk.store.entries())
 
 
-@routes.get("/export.csv", response_class=Csv, responses={200: {"content": {"text/csv": {}}}})
-def export_csv(desk: TheDesk) -> Csv:
+@routes.get("/export.csv", response_class=Response, responses={200: {"content": {"text/csv": {}}}})
+def export_csv(desk: TheDesk) -> Response:
     """Give the whole log as a table."""
     entries = [each.model_dump(mode="json") for each in entries_of(desk, desk.store.entries())]
-    return Csv(as_csv(entries), headers={"content-disposition": 'attachment; filename="verdicts.csv"'})
+    name = {"content-disposition": 'attachment; filename="verdicts.csv"'}
+    return Response(as_csv(entries), media_type="text/csv", headers=name)
 
 
 def create_app(desk: Desk, static: Path | None = None) -> FastAPI:
@@ -224,6 +209,7 @@ def create_app(desk: Desk, static: Path | None = None) -> FastAPI:
     app.state.desk = desk
     app.include_router(routes)
     app.add_exception_handler(SegtrustError, _refused)
+    app.add_exception_handler(405, _other_method)
     app.add_exception_handler(RequestValidationError, _not_expected)
     app.add_exception_handler(SQLAlchemyError, _without_database)
     if static is not None:
@@ -234,6 +220,15 @@ def create_app(desk: Desk, static: Path | None = None) -> FastAPI:
 def _refused(_: Request, error: Exception) -> JSONResponse:
     status = next(code for kind, code in _STATUS if isinstance(error, kind))
     return _problem(status, str(error))
+
+
+def _other_method(request: Request, _: Exception) -> JSONResponse:
+    """Say which methods a path has, of all routes that share it."""
+    found = [each for each in routes.routes if isinstance(each, APIRoute)]
+    sharing = [each for each in found if each.matches(request.scope)[0] is not Match.NONE]
+    answer = _problem(405, "Method Not Allowed")
+    answer.headers["allow"] = ", ".join(sorted({name for each in sharing for name in each.methods or ()}))
+    return answer
 
 
 def _not_expected(_: Request, error: Exception) -> JSONResponse:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Path, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from segtrust.review.entries import Entry, Verdict
 from segtrust.review.monitoring import Agreement, Drift, MartingaleCourse
@@ -39,7 +39,16 @@ _CONTROLS = r"\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069"
 _NAME = rf"^[^\s{_CONTROLS}]([^{_CONTROLS}]*[^\s{_CONTROLS}])?$"
 _TEXT = rf"^([^{_CONTROLS}]|[\n\t])*$"
 
-Number = Annotated[int, Path(ge=0, le=_LARGEST, description="Of a row, as `GET /api/cases` gives it.")]
+
+def _digits(value: str | int) -> str | int:
+    """Refuse what pydantic would take for a whole number: ``+0.0``, say."""
+    if isinstance(value, str) and not (value.isascii() and value.isdecimal()):
+        raise ValueError("Input should be a whole number")
+    return value
+
+
+WholePath = Annotated[int, BeforeValidator(_digits), Path(ge=0, le=_LARGEST)]
+Number = Annotated[WholePath, Path(description="Of a row, as `GET /api/cases` gives it.")]
 Reviewer = Annotated[str, Field(min_length=1, max_length=100, pattern=_NAME)]
 Text = Annotated[str, Field(max_length=1000)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -235,10 +244,10 @@ class TileAsked:
 
     number: Number
     layer: Layer
-    slice: Annotated[int, Path(ge=0, le=_LARGEST)]
-    level: Annotated[int, Path(ge=0, le=30)]
-    row: Annotated[int, Path(ge=0, le=_LARGEST)]
-    column: Annotated[int, Path(ge=0, le=_LARGEST)]
+    slice: WholePath
+    level: WholePath
+    row: WholePath
+    column: WholePath
     low: Annotated[float | None, Query(allow_inf_nan=False)] = None
     high: Annotated[float | None, Query(allow_inf_nan=False)] = None
 

@@ -18,6 +18,7 @@ from segtrust.errors import SegtrustError, UnsafeFileError, WrongContentError
 from segtrust.io.case_images import read_case_image
 from segtrust.io.grids import Grid
 from segtrust.io.readers import open_volume
+from segtrust.kernels.masks import thresholded
 from segtrust.kernels.tiles import is_chunked
 from segtrust.review.nifti_file import nifti_bytes
 from segtrust.review.tiles import Box, level_count, png_of, reduced
@@ -221,9 +222,8 @@ def _as_floats(p: Any) -> Any:
 
 
 def _cut(p: Any, threshold: float) -> Any:
-    """Cut a map; whole numbers are compared with the first that is not below, and so exactly."""
-    level = math.ceil(threshold * np.iinfo(p.dtype).max) if p.dtype.kind == "u" else threshold
-    return (p >= level).astype(np.uint8)
+    """Cut a map exactly as it was scored."""
+    return thresholded(np.ascontiguousarray(p), threshold=threshold).astype(np.uint8)
 
 
 def _as_labels(values: Any) -> Any:
