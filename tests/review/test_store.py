@@ -169,6 +169,22 @@ def test_a_database_that_is_not_there_keeps_its_password(tmp_path):
     assert "secret" not in str(found.value)
 
 
+@pytest.mark.parametrize("text", ["postgresql://ann:secret@host:port/x", "postgresql://ann:secret@[::1/x"])
+def test_an_address_that_cannot_be_read_keeps_its_password(tmp_path, text):
+    with pytest.raises(ParameterError, match="expected an address such as") as found:
+        Store.open(database_url(text, tmp_path))
+    assert "secret" not in str(found.value)
+
+
+@pytest.mark.parametrize("name", ["a?b=c", "50%", "#1", "<run>", "a b\u00fc"])
+def test_folders_of_any_name(tmp_path, name):
+    (tmp_path / name).mkdir()
+    store = Store.open(database_url("", tmp_path / name))
+    add(store)
+    store.close()
+    assert [each.name for each in (tmp_path / name).iterdir()] == ["verdicts.sqlite"]
+
+
 @pytest.mark.parametrize("text", ["mysql://x", "verdicts", "postgresql:x"])
 def test_other_addresses_are_refused(tmp_path, text):
     with pytest.raises(ParameterError, match="database: expected postgresql://"):

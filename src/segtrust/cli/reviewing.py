@@ -45,7 +45,12 @@ class ReviewFlags:
         str, typer.Option(help="Which model made the maps; the promise holds for the policy's own.")
     ] = ""
     database: Annotated[
-        str, typer.Option(help="Where verdicts go: postgresql://…; RUN/verdicts.sqlite unless given.")
+        str,
+        typer.Option(
+            envvar="SEGTRUST_DATABASE",
+            show_envvar=True,
+            help="Where verdicts go: postgresql://…; RUN/verdicts.sqlite unless given.",
+        ),
     ] = ""
     name: Annotated[
         str, typer.Option(help="Of the run, in a database that several share; that of its folder else.")

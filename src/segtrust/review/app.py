@@ -4,6 +4,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from threading import Thread
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
@@ -196,6 +197,7 @@ def create_app(desk: Desk, static: Path | None = None) -> FastAPI:
 
     @asynccontextmanager
     async def closing(_: FastAPI) -> AsyncIterator[None]:
+        Thread(target=desk.warm_up, daemon=True).start()
         yield
         desk.store.close()
 

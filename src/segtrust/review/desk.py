@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -77,6 +77,13 @@ class Desk:
     def __post_init__(self) -> None:
         """Begin to watch."""
         self._monitor = Monitor(self.policies, self.reference)
+
+    def warm_up(self) -> None:
+        """Import and compile what the first look at a threshold needs, while somebody opens the page."""
+        with suppress(SegtrustError):
+            numbers = self.numbers(None)
+            numbers.at_threshold(0.5, self.minutes)
+            numbers.drawn()
 
     def standings(self) -> Standings:
         """Give what holds, with all that others have said meanwhile."""

@@ -258,6 +258,8 @@ def open_case(row: Row, about: Mapping[str, Any]) -> OpenedCase:
 
 def stamp_of_case(row: Row, about: Mapping[str, Any]) -> tuple[Any, ...]:
     """Give what changes when a case is scored again, or one of its files is written again."""
+    if not row.get("file"):
+        raise WrongContentError(f"{row['case']}: the table does not say where its map is. Score it anew.")
     files = files_of_row(row, about)
     places = (files.probabilities, files.mask, files.truth, files.image)
     return (row.get("digest"), *(None if each is None else _changed(each.path) for each in places))

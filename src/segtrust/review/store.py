@@ -30,18 +30,18 @@ _BUSY_MS = 30_000
 """How long a writer waits for others before it gives up."""
 
 
-def database_url(database: str, folder: Path) -> str:
-    """Give the address of the log: a file beside the run where none is given.
+def database_url(database: str, folder: Path) -> str | Path:
+    """Give the address of the log, or a file beside the run where none is given.
 
     Examples
     --------
     >>> database_url("postgresql://desk@db/verdicts", Path("run"))
     'postgresql+psycopg://desk@db/verdicts'
-    >>> database_url("", Path("/data/run"))
-    'sqlite:////data/run/verdicts.sqlite'
+    >>> database_url("", Path("/data/run")).as_posix()
+    '/data/run/verdicts.sqlite'
     """
     if not database:
-        return f"sqlite:///{(folder / 'verdicts.sqlite').absolute()}"
+        return folder / "verdicts.sqlite"
     kind, separator, rest = database.partition("://")
     if kind in ("postgresql", "postgres"):
         return f"postgresql+psycopg://{rest}"
@@ -68,8 +68,8 @@ class Store:
     run: str = ""
 
     @classmethod
-    def open(cls, url: str, run: str = "") -> Self:
-        """Open a log, or begin one.
+    def open(cls, place: str | Path, run: str = "") -> Self:
+        """Open a log, or begin one, at an address or in a file of SQLite.
 
         Raises
         ------
@@ -77,13 +77,14 @@ class Store:
             If the database cannot be reached, is something else, or of another release.
         """
         sqlalchemy = require("sqlalchemy", extra="review")
-        if url.startswith("postgresql"):
+        if isinstance(place, str) and place.startswith("postgresql"):
             require("psycopg", extra="review")
         try:
+            url = place if isinstance(place, str) else sqlalchemy.URL.create("sqlite", database=str(place))
             engine = sqlalchemy.create_engine(url, pool_pre_ping=True)
-        except sqlalchemy.exc.ArgumentError as error:
+        except (sqlalchemy.exc.ArgumentError, ValueError):  # what it says may hold the password
             raise ParameterError(
-                f"database: expected an address, got one that cannot be read: {error}"
+                "database: expected an address such as postgresql://name@host/verdicts."
             ) from None
         found = cls(engine, run)
         with found._reaching():
@@ -167,7 +168,9 @@ class Store:
         except SQLAlchemyError as error:
             shown = self.engine.url.render_as_string(hide_password=True)
             said = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
-            raise SavedStateError(f"{shown}: expected a database of verdicts, got: {said}") from error
+            raise SavedStateError(
+                f"{shown}: expected a database of verdicts, got: {said}. Choose one: --database."
+            ) from error
 
     def _prepare(self) -> None:
         """Make the tables where they are not there, and what refuses changes; several may do so at once."""
