@@ -5,6 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from segtrust.engine.calibration import read_reference, reference_beside
+from segtrust.engine.decisions import load_policies
 from segtrust.engine.journal import Journal
 from segtrust.engine.outcomes import Outcome
 from segtrust.io.tables import Table, write_table
@@ -67,19 +69,20 @@ def test_every_route_answers(tmp_path, rows):
 def test_a_table_grows_under_the_page(tmp_path, monkeypatch):
     monkeypatch.setattr(run_module, "_BREATH_S", 0.0)
     monkeypatch.setattr(run_module, "_PATIENCE", 0.0)
-    with Journal(journal_of(tmp_path / "scores.csv"), {"estimators": {"sdc": {}}}) as journal:
-        with desks.desk_on(tmp_path) as (_, client):
-            run = client.get("/api/run").json()
-            assert (run["rows"], run["finished"]) == (0, False)
-            for number, name in enumerate(("b", "a")):
-                journal.add(Outcome(name, (row(name, 0.5 - 0.1 * number),)), "stamp")
-                assert client.get("/api/run").json()["rows"] == number + 1
-            desks.said(client, 0)
-            assert [each["case"] for each in client.get("/api/cases").json()["rows"]] == ["a", "b"]
-            write_table(tmp_path / "scores.csv", Table.of([row("a", 0.4), row("b", 0.5)]))
-            assert client.get("/api/run").json()["finished"]
-            assert client.get("/api/cases/0").json()["verdict"] == "accept"
-            assert client.get("/api/cases/0").json()["case"] == "b"
+    table = tmp_path / "scores.csv"
+    begun = Journal(journal_of(table), {"estimators": {"sdc": {}}})
+    with begun as journal, desks.desk_on(tmp_path) as (_, client):
+        run = client.get("/api/run").json()
+        assert (run["rows"], run["finished"]) == (0, False)
+        for number, name in enumerate(("b", "a")):
+            journal.add(Outcome(name, (row(name, 0.5 - 0.1 * number),)), "stamp")
+            assert client.get("/api/run").json()["rows"] == number + 1
+        desks.said(client, 0)
+        assert [each["case"] for each in client.get("/api/cases").json()["rows"]] == ["a", "b"]
+        write_table(table, Table.of([row("a", 0.4), row("b", 0.5)]))
+        assert client.get("/api/run").json()["finished"]
+        found = client.get("/api/cases/0").json()
+        assert (found["case"], found["verdict"]) == ("b", "accept")
 
 
 def test_empty_masks_that_agree_are_no_findings():
@@ -110,9 +113,6 @@ def test_all_right_means_nothing_to_catch():
 def test_a_watch_goes_on_and_begins_anew(tmp_path):
     table = desks.write_scores(tmp_path / "scores.csv", 500)
     policy = desks.write_policy(tmp_path / "policy.json", table)
-    from segtrust.engine.calibration import read_reference, reference_beside
-    from segtrust.engine.decisions import load_policies
-
     policies = load_policies(policy)
     monitor = Monitor(policies, read_reference(reference_beside(policy), policies))
 
