@@ -3,7 +3,7 @@ VENV ?= .venv
 # PyRadiomics, the yardstick of the features, has no wheels: it is compiled where there is a compiler (about half
 # a minute; pip keeps the result), and elsewhere the tests that need it are skipped and listed.
 HAS_COMPILER := $(shell command -v c++ || command -v g++ || command -v clang++)
-TEST_EXTRAS ?= demo,io,dask,learn,models,docs,dev$(if $(HAS_COMPILER),$(COMMA)radiomics)
+TEST_EXTRAS ?= demo,io,review,dask,learn,models,docs,dev$(if $(HAS_COMPILER),$(COMMA)radiomics)
 COMMA := ,
 PYTEST_ARGS ?= -n 2 --dist worksteal
 SEGTRUST_TEST_DATA ?= $(abspath $(wildcard ../shared/data))

@@ -29,6 +29,10 @@ Each class also inherits the standard exception it specialises, so ``except Valu
     · UnsafeFileError                   - would run code when read, or take too much memory
     · WrongContentError                 - read, but holds something else than was asked for
   x PairingError            ValueError  - files of a data set that do not find together
+  x VerdictError            ValueError  - a verdict of the review desk that cannot be taken back
+    · UnknownVerdictError               - there is none of this number
+    · OthersVerdictError                - somebody else gave it
+    · UndoneVerdictError                - it has been taken back already, or is an undo itself
   x UnknownNameError        KeyError    - an estimator, structure or policy that does not exist
   x NotFittedError          RuntimeError - asked for a score before fit()
   x MissingExtraError       ImportError - an optional package that is not installed; names the extra
@@ -52,6 +56,7 @@ __all__ = [
     "NotFittedError",
     "NotNormalisedError",
     "OtherSettingsError",
+    "OthersVerdictError",
     "PairingError",
     "ParameterError",
     "PolicyError",
@@ -63,9 +68,12 @@ __all__ = [
     "SeenCasesError",
     "SegtrustError",
     "TooFewCasesError",
+    "UndoneVerdictError",
     "UnknownFormatError",
     "UnknownNameError",
+    "UnknownVerdictError",
     "UnsafeFileError",
+    "VerdictError",
     "WorkerError",
     "WrongContentError",
 ]
@@ -173,6 +181,22 @@ class WrongContentError(ReadError):
 
 class PairingError(SegtrustError, ValueError):
     """Files of a data set do not find together."""
+
+
+class VerdictError(SegtrustError, ValueError):
+    """A verdict of the review desk cannot be taken back."""
+
+
+class UnknownVerdictError(VerdictError):
+    """There is no verdict of this number."""
+
+
+class OthersVerdictError(VerdictError):
+    """Only who gave a verdict may take it back."""
+
+
+class UndoneVerdictError(VerdictError):
+    """A verdict can be taken back once, and an undo never."""
 
 
 class UnknownNameError(SegtrustError, KeyError):

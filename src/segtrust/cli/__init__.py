@@ -15,6 +15,7 @@ from segtrust.cli.demo import EPILOG, demo
 from segtrust.cli.evaluating import EVALUATE_EPILOG, evaluate
 from segtrust.cli.reporting import REPORT_EPILOG, report
 from segtrust.cli.reproduce import reproduce_app
+from segtrust.cli.reviewing import REVIEW_EPILOG, review
 from segtrust.cli.scoring import MERGE_EPILOG, SCORE_EPILOG, merge, score
 from segtrust.cli.tasks import tasks_app
 from segtrust.errors import SegtrustError
@@ -34,6 +35,7 @@ app.command(epilog=CALIBRATE_EPILOG)(calibrate)
 app.command(epilog=TRIAGE_EPILOG)(triage)
 app.command(epilog=MERGE_EPILOG)(merge)
 app.command(epilog=REPORT_EPILOG)(report)
+app.command(epilog=REVIEW_EPILOG)(review)
 app.add_typer(reproduce_app, name="reproduce")
 app.add_typer(tasks_app, name="tasks")
 app.add_typer(bench_app, name="bench")

@@ -1,7 +1,7 @@
 """A run's diary: each outcome is written down when it is there, so that a killed run goes on where it was.
 
-One JSON object a line. The first says what the run was made with, each start adds one with its process; a
-line that was being written when the run was killed does not count.
+One JSON object a line. The first says what the run was made with, each start adds one with its process and
+the folder that names of files are from; a line that was being written when the run was killed does not count.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from segtrust.engine.outcomes import Outcome
 from segtrust.errors import OtherSettingsError, ParameterError, SavedStateError
 from segtrust.saved import check_format, plain
 
-__all__ = ["Journal"]
+__all__ = ["Diary", "Journal", "read_journal"]
 
 _FORMAT = "segtrust-journal-1"
 _BEGINNING = b'{"format": "segtrust-journal-'
@@ -95,7 +95,7 @@ class Journal:
         file.truncate(whole)
         if not whole:
             self._write({"format": _FORMAT, "made_with": plain(dict(self.made_with), "made_with")})
-        self._write({"pid": os.getpid()})
+        self._write({"pid": os.getpid(), "folder": str(Path.cwd())})
 
     def _write(self, values: Mapping[str, Any]) -> None:
         """Write a line in one piece; no name of a file is too strange for the escapes of JSON."""
@@ -136,6 +136,51 @@ class Journal:
                 f"{self.path}: this run was begun with {'; '.join(changes)}. Go on with the same settings, "
                 "choose another output, or begin anew: --no-resume."
             )
+
+
+@dataclass(frozen=True)
+class Diary:
+    """What the diary of a run, which may still be going on, says.
+
+    Attributes
+    ----------
+    made_with
+        What the run was begun with.
+    folder
+        From which on the names of its files are; empty where an older release wrote the diary.
+    outcomes
+        Of each case the last one.
+    """
+
+    made_with: Mapping[str, Any]
+    folder: str
+    outcomes: tuple[Outcome, ...]
+
+
+def read_journal(path: Path) -> Diary:
+    """Read the diary of a run without disturbing it; a line that is being written does not count yet.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "diary.jsonl"
+    >>> with Journal(path, {"threshold": 0.5}) as journal:
+    ...     journal.add(Outcome("a", ({"sdc": 0.9},)), stamp=["a.npy", 12])
+    >>> read_journal(path).outcomes[0].rows
+    ({'sdc': 0.9},)
+    """
+    made_with: Mapping[str, Any] = {}
+    folder, outcomes = "", {}
+    with path.open("rb") as file:
+        for _, values in _lines(file):
+            if "made_with" in values:
+                check_format(values, _FORMAT, str(path), error=SavedStateError)
+                made_with = values["made_with"]
+            elif "case" in values:
+                outcomes[values["case"]] = Outcome.from_dict(values)
+            else:
+                folder = values.get("folder", folder)
+    return Diary(made_with, folder, tuple(outcomes.values()))
 
 
 def _lines(file: IO[bytes]) -> Iterator[tuple[bytes, dict[str, Any]]]:

@@ -56,6 +56,8 @@ def write_evaluated(out: Path, found: Sequence[EvaluatedSet], tables: Tables, ho
         save_figure(draw_curves(chosen), out / "figures" / f"risk_coverage{suffix_of(structure, found)}")
     write_text(out / "report.md", _report(tables_for_people(tables), how))
 
+
+def suffix_of(structure: str, found: Sequence[EvaluatedSet]) -> str:
     """Tell figures apart by structure, where there are several; names may hold anything."""
     structures = list(dict.fromkeys(each.structure for each in found))
     if len(structures) == 1:

@@ -1,0 +1,1 @@
+"""The review desk: deferred cases are seen and decided on, and whether the threshold still holds."""

@@ -1,0 +1,185 @@
+"""The table that the desk shows, finished or growing, read again when its file has changed."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+
+from segtrust.engine.decisions import Policies
+from segtrust.engine.journal import read_journal
+from segtrust.engine.judging import refuse_doubles
+from segtrust.engine.outcomes import Failure
+from segtrust.engine.score_table import FOLDER, failures_beside
+from segtrust.errors import ParameterError, SegtrustError
+from segtrust.io.tables import ENDINGS, Table, read_table
+from segtrust.review.rows import Key, Rows, estimator_for, key_of
+
+__all__ = ["Run", "Snapshot", "find_table"]
+
+_LOG = logging.getLogger(__name__)
+_NAMES = ("scores.parquet", "scores.csv", "scores.json")
+"""Of the tables of a folder, as `evaluate` and `triage` call them."""
+_PATIENCE = 10.0
+"""How many times as long as a table takes to be read it is not read again."""
+_BREATH_S = 0.5
+
+
+def find_table(path: Path) -> Path:
+    """Give the score table of a run: of a folder, or the table itself; a run that goes on may have none yet.
+
+    Raises
+    ------
+    ParameterError
+        If there is neither a table nor the diary of one.
+    """
+    places = [path / name for name in _NAMES] if path.is_dir() else [path]
+    if not path.is_dir() and path.suffix.lower() not in ENDINGS:
+        raise ParameterError(f"{path}: expected a folder of `evaluate` or `triage`, or a table of scores.")
+    found = [each for each in places if each.is_file() or journal_of(each).is_file()]
+    if not found:
+        listed = ", ".join(each.name for each in places)
+        raise ParameterError(f"{path}: expected a table of scores ({listed}), got none. Score cases first.")
+    return found[0]
+
+
+def journal_of(table: Path) -> Path:
+    """Where the diary of a run is that writes a table."""
+    return table.with_name(f".{table.name}.journal")
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A run at one moment.
+
+    Attributes
+    ----------
+    rows
+        What is scored so far.
+    failures
+        What gave no result.
+    finished
+        Whether the table is written; otherwise the rows are those of the diary.
+    version
+        Grows whenever the run has changed.
+    """
+
+    rows: Rows
+    failures: tuple[Failure, ...] = ()
+    finished: bool = True
+    version: int = 0
+
+
+@dataclass
+class Run:
+    """A score table and how it changes.
+
+    Attributes
+    ----------
+    path
+        Of the table, which need not be there yet.
+    policies
+        That decide, by structure; they choose the confidence.
+    """
+
+    path: Path
+    policies: Policies = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock, init=False)
+    _known: dict[Key, int] = field(default_factory=dict, init=False)
+    _stamp: Sequence[object] = field(default=(), init=False)
+    _not_before: float = field(default=0.0, init=False)
+    _snapshot: Snapshot | None = field(default=None, init=False)
+
+    def now(self) -> Snapshot:
+        """Give the run as it is, or as it was a moment ago: a table is not read all the time.
+
+        Raises
+        ------
+        SegtrustError
+            If it cannot be read, and never could.
+        """
+        with self._lock:
+            if self._snapshot is None or time.monotonic() >= self._not_before:
+                self._look()
+            if self._snapshot is None:
+                raise ParameterError(f"{self.path}: expected a table of scores, got none that can be read.")
+            return self._snapshot
+
+    def _look(self) -> None:
+        begin = time.monotonic()
+        stamp = _stamp_of(self.path)
+        if stamp != self._stamp:
+            self._read(stamp)
+        taken = time.monotonic() - begin
+        self._not_before = begin + max(_BREATH_S, _PATIENCE * taken)
+
+    def _read(self, stamp: Sequence[object]) -> None:
+        """Take in what has changed; where it is damaged for a moment, what was there before stays."""
+        try:
+            found = self._read_diary() if _goes_on(self.path) else self._read_table()
+        except (SegtrustError, OSError) as error:
+            if self._snapshot is None:
+                raise
+            _LOG.warning("the table cannot be read now: %s", error)
+            return
+        version = 0 if self._snapshot is None else self._snapshot.version + 1
+        self._snapshot = replace(found, version=version)
+        self._stamp = stamp
+
+    def _read_table(self) -> Snapshot:
+        table = read_table(self.path)
+        table.column("case")  # or say that there is none
+        return Snapshot(self._rows(table), _failures_of(self.path))
+
+    def _read_diary(self) -> Snapshot:
+        path = journal_of(self.path)
+        diary = read_journal(path)
+        rows = [row for outcome in diary.outcomes for row in outcome.rows]
+        about = {**diary.made_with, FOLDER: diary.folder}
+        table = replace(Table.of(rows, about), source=str(path))
+        if not rows:
+            table = replace(table, columns=("case", "structure", *about.get("estimators", ())))
+        failures = tuple(each.failure for each in diary.outcomes if each.failure is not None)
+        return Snapshot(self._rows(table), failures, finished=False)
+
+    def _rows(self, table: Table) -> Rows:
+        refuse_doubles(table)
+        numbers = [self._known.setdefault(key_of(row), len(self._known)) for row in table.rows]
+        return Rows(table, estimator_for(table, self.policies), np.array(numbers, np.int64))
+
+
+def _goes_on(path: Path) -> bool:
+    """Tell whether the diary is newer than the table, which is written at the end."""
+    table, diary = _stamp_of(path)[:2]
+    return diary is not None and (table is None or diary[0] > table[0])
+
+
+def _stamp_of(path: Path) -> list[tuple[int, int] | None]:
+    """Give time and size of the files of a run, ``None`` for one that is not there."""
+    return [_changed(each) for each in (path, journal_of(path), failures_beside(path, None))]
+
+
+def _changed(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def _failures_of(path: Path) -> tuple[Failure, ...]:
+    """Read what failed in the making of a table; a list that cannot be read tells nothing."""
+    listed = failures_beside(path, None)
+    try:
+        rows = read_table(listed).rows if listed.is_file() else ()
+    except SegtrustError:
+        return ()
+    own = [row for row in rows if (row.get("table") or path.name) == path.name]
+    return tuple(
+        Failure(*(str(row.get(name) or "") for name in ("case", "file", "kind", "reason"))) for row in own
+    )

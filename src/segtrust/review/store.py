@@ -1,0 +1,209 @@
+"""The log of verdicts, in a database: rows are added, and none is ever changed or removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from segtrust.errors import (
+    OthersVerdictError,
+    ParameterError,
+    SavedStateError,
+    UndoneVerdictError,
+    UnknownVerdictError,
+)
+from segtrust.optional import require
+from segtrust.review.entries import Entry, Verdict
+from segtrust.review.rows import Key
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+__all__ = ["Store", "database_url"]
+
+FORMAT = "segtrust-verdicts-1"
+_BUSY_MS = 30_000
+"""How long a writer waits for others before it gives up."""
+
+
+def database_url(database: str, folder: Path) -> str | Path:
+    """Give the address of the log, or a file beside the run where none is given.
+
+    Examples
+    --------
+    >>> database_url("postgresql://desk@db/verdicts", Path("run"))
+    'postgresql+psycopg://desk@db/verdicts'
+    >>> database_url("", Path("/data/run")).as_posix()
+    '/data/run/verdicts.sqlite'
+    """
+    if not database:
+        return folder / "verdicts.sqlite"
+    kind, separator, rest = database.partition("://")
+    if kind in ("postgresql", "postgres"):
+        return f"postgresql+psycopg://{rest}"
+    if not separator or kind not in ("postgresql+psycopg", "sqlite"):
+        raise ParameterError(
+            f"database: expected postgresql://… or sqlite:///…, got {kind if separator else database!r}."
+        )
+    return database
+
+
+@dataclass(frozen=True)
+class Store:
+    """The verdicts of one run.
+
+    Attributes
+    ----------
+    engine
+        Of the database.
+    run
+        Tells runs apart that share a database; empty where the database is the run's own.
+    """
+
+    engine: Engine
+    run: str = ""
+
+    @classmethod
+    def open(cls, place: str | Path, run: str = "") -> Self:
+        """Open a log, or begin one, at an address or in a file of SQLite.
+
+        Raises
+        ------
+        SavedStateError
+            If the database cannot be reached, is something else, or of another release.
+        """
+        sqlalchemy = require("sqlalchemy", extra="review")
+        if isinstance(place, str) and place.startswith("postgresql"):
+            require("psycopg", extra="review")
+        try:
+            url = place if isinstance(place, str) else sqlalchemy.URL.create("sqlite", database=str(place))
+            engine = sqlalchemy.create_engine(url, pool_pre_ping=True)
+        except (sqlalchemy.exc.ArgumentError, ValueError):  # what it says may hold the password
+            raise ParameterError(
+                "database: expected an address such as postgresql://name@host/verdicts."
+            ) from None
+        found = cls(engine, run)
+        with found._reaching():
+            found._prepare()
+        return found
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+    def add(self, key: Key, verdict: Verdict, *, comment: str, reviewer: str, policy: str) -> Entry:
+        """Add a verdict on a row; ``policy`` is the digest of what decided."""
+        return self._insert(key, verdict=str(verdict), comment=comment, reviewer=reviewer, policy=policy)
+
+    def undo(self, entry_id: int, reviewer: str) -> Entry:
+        """Add that a verdict is taken back.
+
+        Raises
+        ------
+        UnknownVerdictError, OthersVerdictError, UndoneVerdictError
+            If there is nothing that this reviewer can take back. Of two who try at once one is refused: an
+            entry can be named by one undo only.
+        """
+        from sqlalchemy.exc import IntegrityError
+
+        entry = self._find(entry_id)
+        if entry is None:
+            raise UnknownVerdictError(f"There is no verdict of the number {entry_id}.")
+        if entry.reviewer != reviewer:
+            raise OthersVerdictError(f"This verdict is of {entry.reviewer}: only they can take it back.")
+        if entry.undoes is not None:
+            raise UndoneVerdictError("This takes back a verdict, and cannot be taken back. Decide anew.")
+        try:
+            return self._insert(
+                entry.key, verdict="", comment="", reviewer=reviewer, policy=entry.policy, undoes=entry_id
+            )
+        except IntegrityError:
+            raise UndoneVerdictError("This verdict has been taken back already.") from None
+
+    def entries(self, after: int = 0, limit: int | None = None) -> list[Entry]:
+        """Give the entries of this run later than a number, oldest first."""
+        table = verdicts_table()
+        wanted = table.select().where(table.c.run == self.run, table.c.id > after).order_by(table.c.id)
+        with self.engine.connect() as connection:
+            return [_entry(row) for row in connection.execute(wanted.limit(limit)).mappings()]
+
+    def _find(self, entry_id: int) -> Entry | None:
+        table = verdicts_table()
+        wanted = table.select().where(table.c.run == self.run, table.c.id == entry_id)
+        with self.engine.connect() as connection:
+            found = connection.execute(wanted).mappings().first()
+        return None if found is None else _entry(found)
+
+    def _insert(self, key: Key, **values: Any) -> Entry:
+        table = verdicts_table()
+        named = dict(zip(("set_name", "case_name", "structure"), key, strict=True))
+        time = datetime.now(UTC).isoformat(timespec="milliseconds")
+        statement = table.insert().values(run=self.run, **named, time=time, **values).returning(table)
+        with self.engine.begin() as connection:
+            self._queue(connection)
+            return _entry(connection.execute(statement).mappings().one())
+
+    def _queue(self, connection: Connection) -> None:
+        """Let writers come one after the other, so that numbers appear in their order.
+
+        Who has asked for all entries up to a number must not find a lower one later. SQLite has one writer.
+        """
+        if self._is_postgres:
+            connection.exec_driver_sql("LOCK TABLE segtrust_verdicts IN SHARE ROW EXCLUSIVE MODE")
+
+    @property
+    def _is_postgres(self) -> bool:
+        return self.engine.dialect.name == "postgresql"
+
+    @contextmanager
+    def _reaching(self) -> Iterator[None]:
+        from sqlalchemy.exc import SQLAlchemyError
+
+        try:
+            yield
+        except SQLAlchemyError as error:
+            shown = self.engine.url.render_as_string(hide_password=True)
+            said = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+            raise SavedStateError(
+                f"{shown}: expected a database of verdicts, got: {said}. Choose one: --database."
+            ) from error
+
+    def _prepare(self) -> None:
+        """Make the tables where they are not there, and what refuses changes; several may do so at once."""
+        from segtrust.review import schema
+
+        schema.set_up_connections(self.engine, busy_ms=_BUSY_MS)
+        with self.engine.begin() as connection:
+            schema.create(connection, FORMAT)
+            found = schema.format_of(connection)
+        if found != FORMAT:
+            raise SavedStateError(
+                f"{self.engine.url.render_as_string(hide_password=True)}: expected format {FORMAT!r}, got "
+                f"{found!r}, of another version of segtrust. Use that version, or another database."
+            )
+
+
+def verdicts_table() -> Any:
+    """Give the table of the log."""
+    from segtrust.review.schema import VERDICTS
+
+    return VERDICTS
+
+
+def _entry(row: Any) -> Entry:
+    return Entry(
+        id=row["id"],
+        time=row["time"],
+        reviewer=row["reviewer"],
+        set=row["set_name"],
+        case=row["case_name"],
+        structure=row["structure"],
+        verdict=row["verdict"],
+        comment=row["comment"],
+        policy=row["policy"],
+        undoes=row["undoes"],
+    )

@@ -1,0 +1,258 @@
+"""What a threshold or a budget of reviews does to the cases: counts here, risks from `segtrust.selective`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from segtrust.engine.decisions import Policies
+from segtrust.review.deciding import empty_masks_agree, policy_for
+from segtrust.review.rows import Rows
+from segtrust.selective.curve import RiskCoverageCurve, risk_coverage_curve
+from segtrust.selective.intervals import chernoff_interval
+from segtrust.selective.policy import Policy, Standing
+
+__all__ = ["Budget", "Certified", "Curve", "Numbers", "ThresholdNumbers"]
+
+MOST_POINTS = 1000
+"""Of a curve that is drawn."""
+_LEVEL = 0.95
+_FEWEST = 2
+"""Cases of which there is a curve."""
+
+
+@dataclass(frozen=True)
+class Certified:
+    """What a policy promises, and whether it does so for a threshold.
+
+    Attributes
+    ----------
+    risk, below_dice
+        The limit, on the mean loss or on the share of cases with a lower Dice.
+    probability
+        With which it is kept.
+    standing
+        Whether the policy is certified.
+    holds
+        Whether it is, and the threshold is at least the policy's.
+    tested
+        Whether the threshold is the policy's own. Of a higher one the promise holds if the risk does not rise
+        with the confidence, which nobody has tested.
+    """
+
+    risk: float
+    below_dice: float | None
+    probability: float
+    standing: str
+    holds: bool
+    tested: bool
+
+
+@dataclass(frozen=True)
+class ThresholdNumbers:
+    """What a threshold does.
+
+    Attributes
+    ----------
+    value
+        The threshold.
+    accepted, deferred, no_finding
+        Cases.
+    coverage
+        Share of the cases that are not deferred; ``None`` where there are none.
+    risk, low, high
+        Mean loss of those that are not deferred, and its 95 % interval as if the threshold had been chosen
+        before they were seen; ``None`` where nothing is known.
+    certified
+        What is promised; ``None`` where nothing is calibrated.
+    hours
+        That the deferred ones take.
+    """
+
+    value: float
+    accepted: int
+    deferred: int
+    no_finding: int
+    coverage: float | None
+    risk: float | None
+    low: float | None
+    high: float | None
+    certified: Certified | None
+    hours: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What the slider draws: coverage and risk at each threshold, from the highest threshold down."""
+
+    thresholds: list[float]
+    coverages: list[float]
+    risks: list[float | None] | None
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What so many reviews catch.
+
+    Attributes
+    ----------
+    reviewed, hours
+        Cases that are reviewed, the least confident ones, and the time that they take.
+    threshold
+        Below which they are; ``None`` where all are reviewed.
+    coverage
+        Share of the others; ``None`` where there are no cases.
+    caught
+        Share of all loss that is in what is reviewed; ``None`` where no loss is known.
+    risk
+        Mean loss of the others; ``None`` where that is not known.
+    """
+
+    reviewed: int
+    hours: float
+    threshold: float | None
+    coverage: float | None
+    caught: float | None
+    risk: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """The cases of a structure, or of all of them, as vectors.
+
+    Attributes
+    ----------
+    confidence, loss, is_empty
+        Of each case; NaN where there is none.
+    agrees
+        Whether an empty mask may be right.
+    policy
+        Of the structure; ``None`` where there is none.
+    """
+
+    confidence: Any
+    loss: Any
+    is_empty: Any
+    agrees: bool
+    policy: Policy | None
+
+    @classmethod
+    def of(cls, rows: Rows, policies: Policies, structure: str | None) -> Numbers:
+        """Take the rows of a structure; of all where none is given, and then the policy of all."""
+        known = rows.known("structure")
+        named = known[0] if structure is None and len(known) == 1 else structure
+        policy = policy_for(policies, named or "")
+        chosen = slice(None) if named is None else rows.texts("structure") == named
+        return cls(
+            rows.confidence[chosen],
+            rows.loss[chosen],
+            rows.is_empty[chosen],
+            empty_masks_agree(rows, policy),
+            policy,
+        )
+
+    @cached_property
+    def curve(self) -> RiskCoverageCurve | None:
+        """Of the cases whose loss is known; ``None`` where they are too few."""
+        judged = np.isfinite(self.confidence) & np.isfinite(self.loss)
+        if np.count_nonzero(judged) < _FEWEST:
+            return None
+        return risk_coverage_curve(self.confidence[judged], self.loss[judged])
+
+    @cached_property
+    def coverages(self) -> RiskCoverageCurve | None:
+        """Coverage at each threshold, of all cases that have a confidence; its risks mean nothing."""
+        known = self.confidence[np.isfinite(self.confidence)]
+        return risk_coverage_curve(known, np.zeros(known.size)) if known.size >= _FEWEST else None
+
+    def at_threshold(self, value: float, minutes: float) -> ThresholdNumbers:
+        """Say what a threshold does."""
+        trusted = self.confidence >= value
+        no_finding = int(np.count_nonzero(trusted & self.is_empty)) if self.agrees else 0
+        passed, total = int(np.count_nonzero(trusted)), int(self.confidence.size)
+        return ThresholdNumbers(
+            value,
+            passed - no_finding,
+            total - passed,
+            no_finding,
+            passed / total if total else None,
+            *self._risk(value),
+            self._certified(value),
+            (total - passed) * minutes / 60.0,
+        )
+
+    def _risk(self, value: float) -> tuple[float | None, float | None, float | None]:
+        """Give the risk of the accepted cases, with an interval where losses are at most 1."""
+        if self.curve is None:
+            return None, None, None
+        point = self.curve.at_threshold(value)
+        if math.isnan(point.risk):
+            return None, None, None
+        if self.curve.loss.max() > 1.0:
+            return point.risk, None, None
+        n = round(point.coverage * self.curve.loss.size)
+        low, high = chernoff_interval(min(point.risk, 1.0), n, _LEVEL)
+        return point.risk, low, high
+
+    def _certified(self, value: float) -> Certified | None:
+        if self.policy is None:
+            return None
+        target, standing = self.policy.targets[0], self.policy.standing
+        holds = standing is Standing.CERTIFIED and value >= self.policy.threshold
+        return Certified(
+            target.risk,
+            target.below_dice,
+            1.0 - self.policy.delta,
+            str(standing),
+            holds,
+            value == self.policy.threshold,
+        )
+
+    def drawn(self) -> Curve:
+        """Give the curve that the slider draws; of many points every so many."""
+        if self.coverages is None:
+            return Curve([], [], None)
+        last = self.coverages.thresholds.size - 1
+        at = np.unique(np.linspace(1, last, min(MOST_POINTS, last)).round().astype(int))
+        thresholds = self.coverages.thresholds[at].tolist()
+        return Curve(thresholds, self.coverages.coverages[at].tolist(), self._risks(thresholds))
+
+    def _risks(self, thresholds: list[float]) -> list[float | None] | None:
+        if self.curve is None:
+            return None
+        found = [self.curve.at_threshold(each).risk for each in thresholds]
+        return [None if math.isnan(each) else each for each in found]
+
+    def with_budget(self, reviews: int, minutes: float) -> Budget:
+        """Say what so many reviews catch, if the least confident cases are reviewed.
+
+        Cases of one confidence are reviewed together or not at all, so a few reviews may be left.
+        """
+        total = int(self.confidence.size)
+        threshold = self._threshold_for(reviews)
+        passed = 0 if threshold is None else int(np.count_nonzero(self.confidence >= threshold))
+        caught, risk = self._caught(math.inf if threshold is None else threshold)
+        reviewed = total - passed
+        coverage = passed / total if total else None
+        return Budget(reviewed, reviewed * minutes / 60.0, threshold, coverage, caught, risk)
+
+    def _threshold_for(self, reviews: int) -> float | None:
+        """Give the highest threshold that defers at most so many; ``None`` where all can be reviewed."""
+        if reviews >= self.confidence.size:
+            return None
+        known = np.sort(self.confidence[np.isfinite(self.confidence)])
+        left = max(reviews - (self.confidence.size - known.size), 0)
+        return float(known[min(left, known.size - 1)]) if known.size else None
+
+    def _caught(self, threshold: float) -> tuple[float | None, float | None]:
+        """Give the share of the loss below a threshold, and the risk of what is left."""
+        if self.curve is None:
+            return None, None
+        point, everything = self.curve.at_threshold(threshold), self.curve.full_risk
+        left = 0.0 if math.isnan(point.risk) else point.risk * point.coverage
+        caught = 1.0 - left / everything if everything > 0.0 else None
+        return caught, None if math.isnan(point.risk) else point.risk
