@@ -6,11 +6,12 @@ import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 
-from segtrust.engine.journal import Journal
+from segtrust.engine.journal import Journal, read_journal
 from segtrust.engine.outcomes import Failure, Outcome
 from segtrust.errors import ParameterError, SavedStateError
 
@@ -167,3 +168,23 @@ def test_a_diary_without_results_may_be_begun_anew(tmp_path):
         journal.add(Outcome("a", ({"sdc": 0.5},)), [1])
     with pytest.raises(ParameterError, match="begun with key 'p', not None"):
         Journal(tmp_path / "diary", {"key": None}).__enter__()
+
+
+def test_a_diary_is_read_while_it_is_written(tmp_path):
+    path = tmp_path / "diary.jsonl"
+    with Journal(path, {"threshold": 0.5}) as journal:
+        journal.add(Outcome("a", ({"sdc": 0.1},)), "1")
+        journal.add(Outcome("b", failure=Failure("b", "b.npy", "ReadError", "damaged")), "1")
+        journal.add(Outcome("a", ({"sdc": 0.2},)), "2")
+        with path.open("ab") as file:
+            file.write(b'{"case": "c", "rows": [')
+        diary = read_journal(path)
+    assert (diary.made_with, diary.folder) == ({"threshold": 0.5}, str(Path.cwd()))
+    assert {each.case: each.rows for each in diary.outcomes} == {"a": ({"sdc": 0.2},), "b": ()}
+
+
+def test_a_diary_of_another_release_is_not_read(tmp_path):
+    path = tmp_path / "diary.jsonl"
+    path.write_text('{"format": "segtrust-journal-9", "made_with": {}}\n')
+    with pytest.raises(SavedStateError, match="of another version"):
+        read_journal(path)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
+from segtrust.demo.review import prepare_run
 from segtrust.review import server
 from tests.engine.files import segtrust
 from tests.review import desks
@@ -106,6 +107,7 @@ def test_help_has_examples_and_exit_codes():
 
 
 def test_demo(tmp_path):
+    prepare_run(tmp_path / "segtrust-review-demo")  # one that is there is made anew
     with started("--demo", "--api-only", cwd=tmp_path) as (address, _):
         run = httpx.get(f"{address}api/run").json()
         assert (run["rows"], run["sets"], run["title"]) == (100, ["ID", "bright"], "demo")

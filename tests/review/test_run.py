@@ -66,6 +66,8 @@ def test_a_running_table_grows_and_rows_keep_their_numbers(tmp_path):
         assert [each.case for each in grown.failures] == ["x"]
         assert grown.rows.table.about["folder"] == str(Path.cwd())
         journal.add(Outcome("a", (row("a"),)), "3")
+        journal.add(Outcome("\udcff", failure=Failure("\udcff", "", "ReadError", "\udcff")), "4")
+        assert run.now().failures[1].case == "\\xff"
         assert run.now().rows.numbers.tolist() == [0, 1]
     time.sleep(0.01)
     write_table(table, Table.of([row("a", 0.7), row("b"), row("c")]))

@@ -29,19 +29,18 @@ _ESTIMATORS = ("sdc", "idc", "amsp", "ane", "mmmc", "pla")
 
 
 def prepare_run(folder: Path) -> Path:
-    """Make a folder to be reviewed, or take the one that is there, and give its policy.
+    """Make a folder to be reviewed, and give its policy; of one that is there only the verdicts stay.
 
     The policy is certified on the cases in distribution, of which not all have maps here; those of the other
     set, which no promise is about, are what is new.
     """
     policy, judge = folder / "policy.json", Judge()
     job = ScoreJob(tuple(get_estimators(_ESTIMATORS)))
-    run = ScoreRun(folder / "scores.csv", Engine())
+    run = ScoreRun(folder / "scores.csv", Engine(), resume=False)  # another release may have begun it
     score_cases(_both_sets(), job, run, finish=judge.judged, more=judge.about)
-    if not policy.exists():
-        known = _known_scores(read_table(run.out))
-        how = Calibration("sdc", (_TARGET,), predictor=PREDICTOR)
-        save_policies(policy, calibrate_table(known, how), known)
+    known = _known_scores(read_table(run.out))
+    how = Calibration("sdc", (_TARGET,), predictor=PREDICTOR)
+    save_policies(policy, calibrate_table(known, how), known)
     return policy
 
 

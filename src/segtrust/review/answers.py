@@ -77,7 +77,7 @@ def detail_of(desk: Desk, number: int) -> CaseDetail:
     try:
         view = _view(desk.case(number))
     except SegtrustError as error:
-        problem = str(error)
+        problem = str(error).encode("utf-8", "backslashreplace").decode()  # names of files are bytes
     return CaseDetail(**known, scores=scores, history=history, view=view, problem=problem)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from segtrust.engine.decisions import Policies
 from segtrust.engine.journal import read_journal
 from segtrust.engine.judging import refuse_doubles
-from segtrust.engine.outcomes import Failure
+from segtrust.engine.outcomes import Failure, Row
 from segtrust.engine.score_table import FOLDER, failures_beside
 from segtrust.errors import ParameterError, SegtrustError
 from segtrust.io.tables import ENDINGS, Table, read_table
@@ -144,8 +144,8 @@ class Run:
         table = replace(Table.of(rows, about), source=str(path))
         if not rows:
             table = replace(table, columns=("case", "structure", *about.get("estimators", ())))
-        failures = tuple(each.failure for each in diary.outcomes if each.failure is not None)
-        return Snapshot(self._rows(table), failures, finished=False)
+        failed = [each.failure.row() for each in diary.outcomes if each.failure is not None]
+        return Snapshot(self._rows(table), _failures(Table.of(failed).rows), finished=False)
 
     def _rows(self, table: Table) -> Rows:
         refuse_doubles(table)
@@ -179,7 +179,9 @@ def _failures_of(path: Path) -> tuple[Failure, ...]:
         rows = read_table(listed).rows if listed.is_file() else ()
     except SegtrustError:
         return ()
-    own = [row for row in rows if (row.get("table") or path.name) == path.name]
-    return tuple(
-        Failure(*(str(row.get(name) or "") for name in ("case", "file", "kind", "reason"))) for row in own
-    )
+    return _failures([row for row in rows if (row.get("table") or path.name) == path.name])
+
+
+def _failures(rows: Sequence[Row]) -> tuple[Failure, ...]:
+    names = ("case", "file", "kind", "reason")
+    return tuple(Failure(*(str(row.get(name) or "") for name in names)) for row in rows)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+import time
 from typing import Any
 
 from sqlalchemy import (
@@ -44,6 +46,7 @@ VERDICTS = Table(
 )
 _BY_RUN = Index("segtrust_verdicts_by_run", VERDICTS.c.run, VERDICTS.c.id)
 _NAME = "verdicts"
+_PAUSE_S = 0.02
 _REFUSAL = "the log of verdicts is append-only"
 _LOCK = 7_305_110_947
 """Number of the lock under which PostgreSQL makes the tables; any will do that nobody else takes."""
@@ -69,14 +72,23 @@ def set_up_connections(engine: Engine, *, busy_ms: int) -> None:
     @event.listens_for(engine, "connect")
     def set_up(connection: Any, _: Any) -> None:
         cursor = connection.cursor()
-        for setting in (
-            f"busy_timeout = {busy_ms}",
-            "journal_mode = WAL",
-            "synchronous = FULL",
-            "foreign_keys = ON",
-        ):
+        for setting in (f"busy_timeout = {busy_ms}", "synchronous = FULL", "foreign_keys = ON"):
             cursor.execute(f"PRAGMA {setting}")
+        _write_ahead(cursor, time.monotonic() + busy_ms / 1000.0)
         cursor.close()
+
+
+def _write_ahead(cursor: Any, until: float) -> None:
+    """Let readers and a writer work side by side; of several who ask for it first SQLite refuses some."""
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(_PAUSE_S)
+        else:
+            return
 
 
 def create(connection: Connection, wanted: str) -> None:

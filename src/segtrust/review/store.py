@@ -169,7 +169,7 @@ class Store:
             shown = self.engine.url.render_as_string(hide_password=True)
             said = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
             raise SavedStateError(
-                f"{shown}: expected a database of verdicts, got: {said}. Choose one: --database."
+                f"{shown}: expected a database of verdicts, got: {said}. Choose another: --database."
             ) from error
 
     def _prepare(self) -> None:
