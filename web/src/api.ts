@@ -23,10 +23,16 @@ export interface Run {
   rows: number;
   finished: boolean;
   failures: number;
+  failed: { case: string; kind: string; reason: string }[];
   has_truth: boolean;
   has_loss: boolean;
   policies: Record<string, Policy>;
   reviewers: string[];
+  /** Name to begin with, and minutes that a review takes. */
+  reviewer: string;
+  minutes: number;
+  /** Grows whenever the run has changed. */
+  version: number;
 }
 
 export interface Row {
@@ -170,7 +176,7 @@ export class Api {
   budget = (query: Parameters, signal?: AbortSignal) => this.get<Budget>("/api/budget", query, signal);
   monitoring = (query: Parameters, signal?: AbortSignal) => this.get<Monitoring>("/api/monitoring", query, signal);
   entriesAfter = (id: number) => this.get<Entry[]>("/api/verdicts", { after: id });
-  decide = (verdict: { number: number; verdict: Verdict; comment: string; reviewer: string }) => this.post<Entry>("/api/verdicts", verdict);
+  decide = (verdict: { number: number; case: string; verdict: Verdict; comment: string; reviewer: string }) => this.post<Entry>("/api/verdicts", verdict);
   undo = (id: number, reviewer: string) => this.post<Entry>(`/api/verdicts/${id}/undo`, { reviewer });
 
   get<T>(path: string, parameters: Parameters = {}, signal?: AbortSignal): Promise<T> {

@@ -23,7 +23,7 @@ export function App() {
   useEffect(() => listenToKeys(() => route.value.view), []);
   useRefreshes(() => again((count) => count + 1), run.value?.finished ?? true);
   useTheme();
-  useTitle(run.value);
+  useRunSettings(run.value);
   useCommands((command) => {
     if (command === "help") showsHelp.set(true);
     else if (command === "back") go({ view: "worklist", number: null });
@@ -64,10 +64,13 @@ function useTheme(): void {
   }, [theme]);
 }
 
-function useTitle(run: Run | null): void {
+/** Title, and the reviewer's name to begin with, as the server was started. */
+function useRunSettings(run: Run | null): void {
   useEffect(() => {
-    if (run) document.title = `${run.title} – review desk`;
-  }, [run?.title]);
+    if (!run) return;
+    document.title = `${run.title} – review desk`;
+    if (run.reviewer && !settings.value.reviewer) settings.update({ reviewer: run.reviewer });
+  }, [run?.title, run?.reviewer]);
 }
 
 function CurrentView({ run }: { run: Run }) {

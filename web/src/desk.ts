@@ -8,14 +8,17 @@ import { Store } from "./store";
 export interface Settings {
   reviewer: string;
   theme: "system" | "dark" | "light";
-  minutes: number;
+  /** That a review takes; as the server says unless the reviewer says otherwise. */
+  minutes: number | null;
   /** Whether a verdict opens the next case. */
   advance: boolean;
 }
 
 const SETTINGS_KEY = "segtrust.desk";
-const DEFAULTS: Settings = { reviewer: "", theme: "system", minutes: 5, advance: false };
+const DEFAULTS: Settings = { reviewer: "", theme: "system", minutes: null, advance: false };
 const POLL_MS = 3000;
+/** Of one answer of the server. */
+const MOST_ENTRIES = 1000;
 
 function readSettings(): Settings {
   try {
@@ -72,6 +75,7 @@ export async function readLog(): Promise<void> {
   const last = log.value.at(-1)?.id ?? 0;
   const fresh = await api.entriesAfter(last);
   log.set(joined(log.value, fresh));
+  if (fresh.length >= MOST_ENTRIES) await readLog();
 }
 
 /** Ask again and again for what others decide; also finds out when the server is back. */
@@ -97,7 +101,7 @@ export async function decide(row: Row, verdict: Verdict, comment: string): Promi
   const name = await reviewer();
   if (!name) return false;
   return attempt(async () => {
-    const entry = await api.decide({ number: row.number, verdict, comment, reviewer: name });
+    const entry = await api.decide({ number: row.number, case: row.case, verdict, comment, reviewer: name });
     log.set(joined(log.value, [entry]));
     message.set({ kind: "done", text: `${row.case}: ${VERDICT_LABELS[verdict]}`, undo: entry.id });
   });

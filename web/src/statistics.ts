@@ -12,3 +12,9 @@ export function rollingMedian(values: number[], width: number): (number | null)[
   const half = Math.floor(width / 2);
   return values.map((_, i) => quantiles(values.slice(Math.max(0, i - half), i + half + 1), [0.5])[0] ?? null);
 }
+
+/** The lowest and the highest of the finite values. */
+export function extentOf(values: number[]): [number, number] {
+  const [low = 0, high = 1] = quantiles(values, [0, 1]);
+  return [low, high];
+}

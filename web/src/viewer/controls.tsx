@@ -1,14 +1,12 @@
 /** Sliders and switches under the picture. */
 
 import { Key } from "../parts/basics";
-import { FULL_LEVELS, type Opened, type Shown, sliceCount } from "./layers";
+import { type Opened, type Shown, sliceCount } from "./layers";
 
 interface ControlsProps {
   opened: Opened;
   shown: Shown;
   onChange: (change: Partial<Shown>) => void;
-  onZoom: (factor: number) => void;
-  onFit: () => void;
   hasPlanes: boolean;
 }
 
@@ -29,11 +27,16 @@ export function Controls(props: ControlsProps) {
         {has("truth") && <Switch label="Truth" hint="t" testid="show-truth" swatch="truth" on={shown.truth} onChange={(truth) => onChange({ truth })} />}
       </div>
       {has("image") && <Levels {...props} />}
-      <div class="control zoom">
-        <button type="button" class="quiet" aria-label="Zoom out" data-testid="zoom-out" onClick={() => props.onZoom(0.8)}>−</button>
-        <button type="button" class="quiet" aria-label="Fit to the window" data-testid="fit" onClick={props.onFit}>fit</button>
-        <button type="button" class="quiet" aria-label="Zoom in" data-testid="zoom-in" onClick={() => props.onZoom(1.25)}>+</button>
-      </div>
+    </div>
+  );
+}
+
+export function ZoomButtons({ onZoom, onFit }: { onZoom: (factor: number) => void; onFit: () => void }) {
+  return (
+    <div class="zoom" role="group" aria-label="Zoom">
+      <button type="button" aria-label="Zoom out" data-testid="zoom-out" onClick={() => onZoom(0.8)}>−</button>
+      <button type="button" aria-label="Fit to the window" data-testid="fit" onClick={onFit}>fit</button>
+      <button type="button" aria-label="Zoom in" data-testid="zoom-in" onClick={() => onZoom(1.25)}>+</button>
     </div>
   );
 }
@@ -63,7 +66,7 @@ function Levels({ shown, onChange }: ControlsProps) {
       <Slider label="Window" testid="window" low={4} high={510} value={span} onChange={(width) => set(level, width)} />
       <span class="control-name">Level</span>
       <Slider label="Level" testid="level" low={0} high={255} value={Math.round(level)} onChange={(middle) => set(middle, span)} />
-      <button type="button" class="quiet" data-testid="reset-levels" aria-label="Reset window and level" onClick={() => onChange({ levels: FULL_LEVELS })}>↺</button>
+      <button type="button" class="quiet" data-testid="reset-levels" aria-label="Reset window and level" onClick={() => onChange({ levels: shown.usualLevels })}>↺</button>
     </div>
   );
 }

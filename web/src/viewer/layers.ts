@@ -10,6 +10,8 @@ export interface Shown {
   mask: boolean;
   truth: boolean;
   levels: Levels;
+  /** Those to begin with. */
+  usualLevels: Levels;
   slice: number;
   /** Three planes at once, of a volume. */
   multiplanar: boolean;
@@ -24,6 +26,7 @@ export function atFirst(view: View): Shown {
     mask: true,
     truth: view.layers.includes("truth"),
     levels: FULL_LEVELS,
+    usualLevels: FULL_LEVELS,
     slice: view.slices?.uncertain ?? 0,
     multiplanar: false,
   };

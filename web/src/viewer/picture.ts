@@ -2,7 +2,7 @@
 
 import type { Layer, View } from "../api";
 import { type Levels, greyTable, overlayTable } from "./colours";
-import { type Segments, outline, withSeams } from "./contours";
+import { type Line, outlines, withSeams } from "./contours";
 import { FULL_LEVELS, type Opened, type Painter, type PainterEvents, type Shown, atFirst } from "./layers";
 import { followPointer } from "./pointer";
 import { type Outlined, pathOf, sharpen, strokeOutline } from "./strokes";
@@ -22,18 +22,18 @@ export class PicturePainter implements Painter {
   private readonly size: Size;
   private readonly watcher: ResizeObserver;
   private readonly unfollow: () => void;
-  private readonly outlines = new WeakMap<LoadedTile, { complete: boolean; segments: Segments }>();
+  private readonly lines = new WeakMap<LoadedTile, { complete: boolean; lines: Line[] }>();
   private camera: Camera | null = null;
   private shown: Shown;
   private waiting = 0;
 
-  constructor(private readonly canvas: HTMLCanvasElement, private readonly opened: Opened, private readonly events: PainterEvents) {
+  constructor(private readonly canvas: HTMLCanvasElement, private readonly opened: Opened, private readonly events: PainterEvents, private readonly isStill = false) {
     this.size = pictureSize(opened.view);
     this.shown = atFirst(opened.view);
     this.cache = new TileCache(opened.number, () => this.redraw(), (text) => events.onState("failed", text));
     this.watcher = new ResizeObserver(() => this.resized());
     this.watcher.observe(canvas);
-    this.unfollow = followPointer(canvas, {
+    this.unfollow = isStill ? () => {} : followPointer(canvas, {
       onDrag: (x, y) => this.move((camera) => ({ ...camera, x: camera.x + x, y: camera.y + y })),
       onZoom: (factor, x, y) => this.move((camera) => zoomAt(camera, factor, x, y)),
       onLevels: (x, y) => events.onChange({ levels: shiftedLevels(this.shown.levels, x, y) }),
@@ -165,24 +165,24 @@ export class PicturePainter implements Painter {
     for (const tile of tiles) {
       const scale = camera.scale * 2 ** tile.level;
       const [left, top] = [camera.x + camera.scale * tile.x, camera.y + camera.scale * tile.y];
-      all.addPath(pathOf(this.segments(kind, tile), (x, y) => [left + scale * x, top + scale * y]));
+      all.addPath(pathOf(this.linesOf(kind, tile), (x, y) => [left + scale * x, top + scale * y]));
     }
-    strokeOutline(context, all, kind);
+    strokeOutline(context, all, kind, this.isStill ? 1 : undefined);
   }
 
-  private segments(kind: Outlined, tile: Tile): Segments {
+  private linesOf(kind: Outlined, tile: Tile): Line[] {
     const { slice } = this.shown;
     const { level, row, column } = tile;
     const loaded = this.cache.get(kind, { slice, level, row, column });
     if (!loaded) return [];
-    const known = this.outlines.get(loaded);
-    if (known?.complete) return known.segments;
+    const known = this.lines.get(loaded);
+    if (known?.complete) return known.lines;
     const right = this.neighbour(kind, tile, 0, 1);
     const below = this.neighbour(kind, tile, 1, 0);
     const bitmap = withSeams(asBitmap(loaded), right && asBitmap(right), below && asBitmap(below));
-    const made = { complete: this.seamsKnown(tile, right, below), segments: outline(bitmap) };
-    this.outlines.set(loaded, made);
-    return made.segments;
+    const made = { complete: this.seamsKnown(tile, right, below), lines: outlines(bitmap) };
+    this.lines.set(loaded, made);
+    return made.lines;
   }
 
   private neighbour(kind: Outlined, { level, row, column }: Tile, down: number, aside: number): LoadedTile | null {

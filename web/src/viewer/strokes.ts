@@ -1,5 +1,6 @@
 /** Outlines as they are drawn: masks in a full line, truths dashed, both with a dark rim that keeps them legible. */
 
+import type { Line } from "./contours";
 import { MASK_COLOUR, TRUTH_COLOUR } from "./colours";
 
 export type Outlined = "mask" | "truth";
@@ -10,25 +11,25 @@ const STYLES = {
 };
 
 /** Stroke a path that is already in pixels of the screen. */
-export function strokeOutline(context: CanvasRenderingContext2D, path: Path2D, kind: Outlined): void {
+export function strokeOutline(context: CanvasRenderingContext2D, path: Path2D, kind: Outlined, width = 1.6): void {
   context.save();
-  context.lineCap = "square";
-  context.lineWidth = 3.5;
-  context.strokeStyle = "rgb(0 0 0 / 55%)";
+  context.lineJoin = "round";
+  context.lineWidth = width + 1.6;
+  context.strokeStyle = "rgb(0 0 0 / 50%)";
   context.stroke(path);
-  context.lineWidth = 1.6;
+  context.lineWidth = width;
   context.setLineDash(STYLES[kind].dash);
   context.strokeStyle = STYLES[kind].colour;
   context.stroke(path);
   context.restore();
 }
 
-/** Segments as a path on the screen. */
-export function pathOf(segments: number[], toScreen: (x: number, y: number) => [number, number]): Path2D {
+/** Lines as a path on the screen. */
+export function pathOf(lines: Line[], toScreen: (x: number, y: number) => [number, number]): Path2D {
   const path = new Path2D();
-  for (let i = 0; i + 3 < segments.length; i += 4) {
-    path.moveTo(...toScreen(segments[i]!, segments[i + 1]!));
-    path.lineTo(...toScreen(segments[i + 2]!, segments[i + 3]!));
+  for (const line of lines) {
+    path.moveTo(...toScreen(line[0]!, line[1]!));
+    for (let i = 2; i + 1 < line.length; i += 2) path.lineTo(...toScreen(line[i]!, line[i + 1]!));
   }
   return path;
 }

@@ -9,7 +9,7 @@ const UNHEARD = { onChange: () => {}, onState: () => {} };
 export function Thumbnail({ opened }: { opened: Opened }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
-    const painter = new PicturePainter(canvas.current!, opened, UNHEARD);
+    const painter = new PicturePainter(canvas.current!, opened, UNHEARD, true);
     painter.show(atFirst(opened.view));
     return () => painter.stop();
   }, [opened.number]);

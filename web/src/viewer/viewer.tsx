@@ -4,7 +4,7 @@ import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useCommands } from "../commands";
 import { Loading } from "../parts/basics";
-import { Controls } from "./controls";
+import { Controls, ZoomButtons } from "./controls";
 import { type Opened, type Painter, type PainterEvents, type Shown, atFirst, changeBy, sliceCount } from "./layers";
 import { PicturePainter } from "./picture";
 
@@ -33,8 +33,9 @@ export function Viewer({ opened }: { opened: Opened }) {
         <canvas ref={over} class="over" aria-hidden="true" data-testid="outlines" />
         {state.name === "loading" && <Loading what="Loading the picture" />}
         {state.name === "failed" && <p class="stage-note" role="alert" data-testid="viewer-problem">{state.text}</p>}
+        <ZoomButtons onZoom={(factor) => painter.current?.zoom(factor)} onFit={() => painter.current?.fit()} />
       </div>
-      <Controls opened={opened} shown={shown} onChange={change} onZoom={(factor) => painter.current?.zoom(factor)} onFit={() => painter.current?.fit()} hasPlanes={kind === "volume"} />
+      <Controls opened={opened} shown={shown} onChange={change} hasPlanes={kind === "volume"} />
     </div>
   );
 }

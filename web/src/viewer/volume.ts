@@ -1,14 +1,15 @@
 /** A volume in NiiVue, with outlines drawn over it. NiiVue is large: this module is loaded only for volumes. */
 
-import { DRAG_MODE, MULTIPLANAR_TYPE, type NVImage, Niivue, SHOW_RENDER, SLICE_TYPE } from "@niivue/niivue";
+import { DRAG_MODE, MULTIPLANAR_TYPE, NVImage, Niivue, SHOW_RENDER, SLICE_TYPE } from "@niivue/niivue";
 import { type Layer, volumeAddress } from "../api";
-import { overlayTable } from "./colours";
-import { outline } from "./contours";
+import { type Levels, overlayTable } from "./colours";
+import { outlines } from "./contours";
 import { type Opened, type Painter, type PainterEvents, type Shown, atFirst } from "./layers";
 import { type Axes, PLANES, type Plane, axesOf, planeOf, sliceDirection, turned } from "./orientation";
 import { type Outlined, pathOf, sharpen, strokeOutline } from "./strokes";
 
 const OVERLAY_NAME = "segtrust";
+const CROSSHAIR_PIXELS = 0.2;
 export class VolumePainter implements Painter {
   private readonly nv: Niivue;
   private readonly masks = new Map<Outlined, NVImage>();
@@ -81,14 +82,13 @@ export class VolumePainter implements Painter {
 
   /** Masks are read by NiiVue, but not drawn by it: its outlines would also run around the probabilities. */
   private async loadMask(kind: Outlined): Promise<void> {
-    const { NVImage } = await import("@niivue/niivue");
     this.masks.set(kind, await NVImage.loadFromUrl({ url: volumeAddress(this.opened.number, kind), name: `${kind}.nii` }));
   }
 
   private begin(): void {
     this.ready = true;
     this.nv.onLocationChange = () => this.tellSlice();
-    this.nv.onIntensityChange = () => this.tellLevels();
+    this.nv.onIntensityChange = () => this.events.onChange({ levels: this.levels() });
     this.followDrawing();
     this.readRange();
     this.apply(null);
@@ -110,17 +110,23 @@ export class VolumePainter implements Painter {
     this.lowest = image?.global_min ?? 0;
     this.highest = image?.global_max ?? 1;
     if (image) this.axes = axesOf(image.permRAS ?? [], image.hdr!.dims.slice(1, 4));
-    if (this.has("image")) this.tellLevels();
+    if (this.has("image")) this.events.onChange({ levels: this.levels(), usualLevels: this.levels() });
   }
 
   private apply(before: Shown | null): void {
     const { shown, nv } = this;
-    if (before?.multiplanar !== shown.multiplanar) nv.setSliceType(shown.multiplanar ? SLICE_TYPE.MULTIPLANAR : this.slicePlane());
+    if (before?.multiplanar !== shown.multiplanar) this.setPlanes(shown.multiplanar);
     if (before?.slice !== shown.slice) this.goTo(shown.slice);
     if (before && before.levels !== shown.levels) this.setLevels();
     const overlay = nv.volumes.length - 1;
     if (overlay >= 0 && this.has("probabilities")) nv.setOpacity(overlay, this.overlayOpacity());
     nv.drawScene();
+  }
+
+  /** The crosshair says where the other planes are; over a single one it would only hide the picture. */
+  private setPlanes(isThree: boolean): void {
+    this.nv.opts.crosshairWidth = isThree ? CROSSHAIR_PIXELS : 0;
+    this.nv.setSliceType(isThree ? SLICE_TYPE.MULTIPLANAR : this.slicePlane());
   }
 
   private overlayOpacity(): number {
@@ -156,10 +162,10 @@ export class VolumePainter implements Painter {
     if (slice !== this.shown.slice) this.events.onChange({ slice });
   }
 
-  private tellLevels(): void {
+  private levels(): Levels {
     const { cal_min = this.lowest, cal_max = this.highest } = this.nv.volumes[0] ?? {};
     const asLevel = (value: number) => Math.round((255 * (value - this.lowest)) / (this.highest - this.lowest || 1));
-    this.events.onChange({ levels: { low: asLevel(cal_min), high: asLevel(cal_max) } });
+    return { low: asLevel(cal_min), high: asLevel(cal_max) };
   }
 
   private setLevels(): void {
@@ -186,7 +192,7 @@ export class VolumePainter implements Painter {
       const plane = PLANES[screen.axCorSag];
       if (!plane) continue;
       const bitmap = planeOf(mask.img!, this.axes, plane, this.index(plane[2]));
-      const path = pathOf(outline(bitmap), this.placing(screen, plane, ratio));
+      const path = pathOf(outlines(bitmap), this.placing(screen, plane, ratio));
       context.save();
       context.beginPath();
       context.rect(...clip(screen.leftTopWidthHeight, ratio));
@@ -217,7 +223,8 @@ function newNiivue(): Niivue {
   const nv = new Niivue({
     backColor: [0, 0, 0, 1],
     crosshairColor: [0.6, 0.65, 0.7, 0.5],
-    crosshairWidth: 0.5,
+    crosshairWidth: 0,
+    crosshairWidthUnit: "percent",
     isColorbar: false,
     isOrientCube: false,
     dragAndDropEnabled: false,

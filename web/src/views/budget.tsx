@@ -10,9 +10,9 @@ import { useLoaded, useStore } from "../store";
 export function BudgetPanel({ run, structure }: { run: Run; structure: string }) {
   const [perDay, setPerDay] = useState(40);
   const [days, setDays] = useState(1);
-  const { minutes } = useStore(settings);
+  const minutes = useStore(settings).minutes ?? run.minutes;
   const online = useStore(reachable);
-  const budget = useLoaded((signal) => api.budget({ per_day: perDay, days, minutes, structure }, signal), [perDay, days, minutes, structure, run.rows, online]);
+  const budget = useLoaded((signal) => api.budget({ per_day: perDay, days, minutes, structure }, signal), [perDay, days, minutes, structure, run.version, online]);
   return (
     <section class="panel" aria-labelledby="budget-title" data-testid="budget">
       <h2 id="budget-title">Reviewer budget</h2>

@@ -20,6 +20,8 @@ export interface GridHandle {
 
 interface GridProps {
   run: Run;
+  /** Lowest and highest confidence. */
+  extent: [number, number];
   pages: Pages;
   query: Query;
   selected: number;
@@ -28,7 +30,7 @@ interface GridProps {
   handle: RefObject<GridHandle | null>;
 }
 
-export function Grid({ run, pages, query, selected, onSelect, onOpen, handle }: GridProps) {
+export function Grid({ run, extent, pages, query, selected, onSelect, onOpen, handle }: GridProps) {
   const body = useRef<HTMLDivElement>(null);
   const [scrollTop, height] = useScroll(body);
   const columns = columnsOf(run);
@@ -50,7 +52,7 @@ export function Grid({ run, pages, query, selected, onSelect, onOpen, handle }: 
       <div class="body" role="rowgroup" ref={body} data-testid="rows">
         <Spacer height={window.first * ROW_HEIGHT} />
         {rows.map((index) => (
-          <Line key={index} index={index} row={pages.row(index)} columns={columns} isSelected={index === selected} onSelect={onSelect} onOpen={onOpen} />
+          <Line key={index} index={index} row={pages.row(index)} extent={extent} columns={columns} isSelected={index === selected} onSelect={onSelect} onOpen={onOpen} />
         ))}
         <Spacer height={(total - window.end) * ROW_HEIGHT} />
       </div>
@@ -81,25 +83,26 @@ function cleaned(query: Query): Query {
 interface LineProps {
   index: number;
   row: Row | null;
+  extent: [number, number];
   columns: Column[];
   isSelected: boolean;
   onSelect: (index: number) => void;
   onOpen: (index: number) => void;
 }
 
-function Line({ index, row, columns, isSelected, onSelect, onOpen }: LineProps) {
+function Line({ index, row, extent, columns, isSelected, onSelect, onOpen }: LineProps) {
   const place = { id: `row-${index}`, role: "row", "aria-rowindex": index + 2, "aria-selected": isSelected } as const;
   if (!row) return <div class="row coming" {...place}><div class="cell col-case" role="gridcell">…</div></div>;
   return (
     <div {...place} class={`row is-${(row.decision || "open").replace(" ", "-")} ${isSelected ? "selected" : ""}`} data-testid="row" data-number={row.number} onClick={() => onSelect(index)} onDblClick={() => onOpen(index)}>
-      {columns.map((column) => <div key={column.name} role="gridcell" class={`cell col-${column.name} ${column.isNumber ? "number" : ""}`}><Cell column={column} row={row} /></div>)}
+      {columns.map((column) => <div key={column.name} role="gridcell" class={`cell col-${column.name} ${column.isNumber ? "number" : ""}`}><Cell column={column} row={row} extent={extent} /></div>)}
     </div>
   );
 }
 
-function Cell({ column, row }: { column: Column; row: Row }) {
+function Cell({ column, row, extent }: { column: Column; row: Row; extent: [number, number] }) {
   switch (column.name) {
-    case "confidence": return <><Meter value={row.confidence} />{number(row.confidence)}</>;
+    case "confidence": return <><Meter value={row.confidence} extent={extent} />{number(row.confidence)}</>;
     case "margin": return <>{row.margin != null && row.margin > 0 ? "+" : ""}{number(row.margin)}</>;
     case "dice": return <>{number(row.dice)}</>;
     case "decision": return <DecisionTag decision={row.decision} />;
@@ -108,8 +111,9 @@ function Cell({ column, row }: { column: Column; row: Row }) {
   }
 }
 
-function Meter({ value }: { value: number | null }) {
-  const share = Math.min(Math.max(value ?? 0, 0), 1);
+/** Where a confidence lies among those of the run: they are often close together. */
+function Meter({ value, extent: [low, high] }: { value: number | null; extent: [number, number] }) {
+  const share = value === null ? 0 : 0.04 + 0.96 * Math.min(Math.max((value - low) / (high - low || 1), 0), 1);
   return <span class="meter" aria-hidden="true"><span style={{ width: `${100 * share}%` }} /></span>;
 }
 

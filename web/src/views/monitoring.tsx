@@ -13,7 +13,7 @@ export function MonitoringView({ run }: { run: Run }) {
   const [structure, setStructure] = useState(run.structures[0] ?? "");
   const online = useStore(reachable);
   const verdicts = useStore(log).length;
-  const monitoring = useLoaded((signal) => api.monitoring({ structure }, signal), [structure, run.rows, online, verdicts]);
+  const monitoring = useLoaded((signal) => api.monitoring({ structure }, signal), [structure, run.version, online, verdicts]);
   return (
     <div class="page" data-testid="monitoring-view">
       {run.structures.length > 1 && <Choice label="Structure" testid="monitoring-structure" value={structure} options={run.structures.map((name) => [name, name] as const)} onChange={setStructure} />}
@@ -28,11 +28,11 @@ function Panels({ reference, new: fresh, drift, martingale, agreement }: Monitor
       <section class="panel" aria-labelledby="drift-title">
         <h2 id="drift-title">Confidence over time</h2>
         {drift && <p class={`certificate ${drift.alarm ? "broken" : "holds"}`} role={drift.alarm ? "alert" : undefined} data-testid="drift"><b>{drift.alarm ? "Drift." : "No sign of drift."}</b> {drift.text}</p>}
-        {fresh.length > 0 ? <OverTime reference={reference} fresh={fresh} /> : <Nothing title="No case since calibration" />}
+        {fresh.length > 0 ? <OverTime reference={reference} fresh={fresh} /> : <Nothing title="No case beyond those of the calibration">Cases that the policy was made with are left out here.</Nothing>}
       </section>
       <section class="panel" aria-labelledby="martingale-title">
         <h2 id="martingale-title">Evidence against exchangeability</h2>
-        {martingale && martingale.values.length > 0 ? <Evidence {...martingale} /> : <Nothing title="Needs confidences of a calibration" />}
+        {martingale && martingale.values.length > 0 ? <Evidence {...martingale} /> : <Nothing title={reference.length > 0 ? "No case to watch yet" : "No calibration to compare with"}>{reference.length === 0 && "Start the desk with a policy that has its reference confidences beside it."}</Nothing>}
       </section>
       <section class="panel" aria-labelledby="agreement-title">
         <h2 id="agreement-title">Verdicts by confidence</h2>

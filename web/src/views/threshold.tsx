@@ -7,6 +7,7 @@ import { count, hours, number, percent } from "../format";
 import { Latest } from "../latest";
 import { Choice, Figure, Loading, Nothing, Problem } from "../parts/basics";
 import { Chart, linePath } from "../parts/chart";
+import { extentOf, quantiles } from "../statistics";
 import { useLoaded, useStore } from "../store";
 import { BudgetPanel } from "./budget";
 
@@ -15,13 +16,13 @@ const STEPS = 1000;
 export function ThresholdView({ run }: { run: Run }) {
   const [structure, setStructure] = useState(run.structures[0] ?? "");
   const online = useStore(reachable);
-  const curve = useLoaded((signal) => api.curve({ structure }, signal), [structure, run.rows, online]);
+  const curve = useLoaded((signal) => api.curve({ structure }, signal), [structure, run.version, online]);
   const policy = run.policies[structure] ?? run.policies[""] ?? null;
   return (
     <div class="page" data-testid="threshold-view">
       {run.structures.length > 1 && <Choice label="Structure" testid="threshold-structure" value={structure} options={run.structures.map((name) => [name, name] as const)} onChange={setStructure} />}
       {curve.value && curve.value.thresholds.length > 0
-        ? <Explorer key={structure} curve={curve.value} policy={policy} structure={structure} />
+        ? <Explorer key={structure} curve={curve.value} policy={policy} structure={structure} usualMinutes={run.minutes} />
         : curve.error ? <Problem error={curve.error} /> : curve.loading ? <Loading what="Reading the curve" /> : <Nothing title="There is no confidence to set a threshold on" />}
       <BudgetPanel run={run} structure={structure} />
     </div>
@@ -32,12 +33,13 @@ interface ExplorerProps {
   curve: Curve;
   policy: Policy | null;
   structure: string;
+  usualMinutes: number;
 }
 
-function Explorer({ curve, policy, structure }: ExplorerProps) {
-  const domain = useMemo(() => extent(curve.thresholds), [curve]);
-  const [value, setValue] = useState(() => policy?.threshold ?? median(curve.thresholds));
-  const { minutes } = useStore(settings);
+function Explorer({ curve, policy, structure, usualMinutes }: ExplorerProps) {
+  const domain = useMemo(() => extentOf(curve.thresholds), [curve]);
+  const [value, setValue] = useState(() => policy?.threshold ?? quantiles(curve.thresholds, [0.5])[0] ?? 0);
+  const minutes = useStore(settings).minutes ?? usualMinutes;
   const { answer, error } = useAnswer(value, structure, minutes);
   const step = (domain[1] - domain[0]) / STEPS || 0.001;
   return (
@@ -86,14 +88,13 @@ function Numbers({ answer, minutes, policy }: { answer: AtThreshold; minutes: nu
         <Figure label="Risk of accepted" testid="risk" value={number(answer.risk)} note={interval} />
         <Figure label="Review" testid="hours" value={hours(answer.hours)} note={`at ${minutes} min a case`} />
       </dl>
-      <Minutes />
+      <Minutes minutes={minutes} />
       <Certificate answer={answer} policy={policy} />
     </>
   );
 }
 
-function Minutes() {
-  const { minutes } = useStore(settings);
+function Minutes({ minutes }: { minutes: number }) {
   return (
     <label class="inline-field">Minutes a case <input type="number" data-testid="minutes" min={0.1} max={600} step="any" value={minutes} onChange={(event) => event.currentTarget.valueAsNumber > 0 && settings.update({ minutes: event.currentTarget.valueAsNumber })} /></label>
   );
@@ -137,11 +138,3 @@ function CurveChart({ curve, domain, value, policy, onPick }: { curve: Curve; do
   );
 }
 
-function extent(values: number[]): [number, number] {
-  const finite = values.filter(Number.isFinite);
-  return [Math.min(...finite), Math.max(...finite)];
-}
-
-function median(values: number[]): number {
-  return values.filter(Number.isFinite).toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
-}

@@ -9,7 +9,8 @@ import type { Command } from "../keys";
 import { Pages } from "../pages";
 import { Loading, Nothing, Problem } from "../parts/basics";
 import { type Query } from "../route";
-import { useStore } from "../store";
+import { extentOf } from "../statistics";
+import { useLoaded, useStore } from "../store";
 import { clamp } from "../virtual";
 import { Filters } from "./filters";
 import { Grid, type GridHandle } from "./grid";
@@ -21,7 +22,8 @@ export const VERDICT_OF: Partial<Record<Command, Verdict>> = { accept: "accept",
 export function Worklist({ run }: { run: Run }) {
   const { query, at } = useStore(route);
   const [round, again] = useState(0);
-  const pages = usePages(query, round, run.rows);
+  const pages = usePages(query, round, run.version);
+  const extent = useExtent(run);
   const grid = useRef<GridHandle>(null);
   const preview = useRef<VerdictHandle>(null);
   const total = pages.total ?? 0;
@@ -54,13 +56,19 @@ export function Worklist({ run }: { run: Run }) {
         <p class="visually-hidden" role="status" aria-live="polite" data-testid="total">{pages.total === null ? "Loading" : `${count(pages.total)} cases`}</p>
         {pages.total === null
           ? pages.error ? <Problem error={pages.error} onRetry={() => again((value) => value + 1)} /> : <Loading what="Reading the worklist" />
-          : total === 0 ? <EmptyList run={run} query={query} /> : <Grid handle={grid} run={run} pages={pages} query={query} selected={selected} onSelect={select} onOpen={open} />}
+          : total === 0 ? <EmptyList run={run} query={query} /> : <Grid handle={grid} run={run} extent={extent} pages={pages} query={query} selected={selected} onSelect={select} onOpen={open} />}
       </section>
       <aside class="side" aria-label="Selected case">
         {row && <Preview key={row.number} handle={preview} row={row} onOpen={() => open()} onDecided={() => settings.value.advance && select(selected + 1)} />}
       </aside>
     </div>
   );
+}
+
+/** The lowest and the highest confidence of the run. */
+function useExtent(run: Run): [number, number] {
+  const { value } = useLoaded((signal) => api.curve({}, signal), [run.version]);
+  return value && value.thresholds.length > 0 ? extentOf(value.thresholds) : [0, 1];
 }
 
 /** By how many rows a command moves. */
@@ -74,11 +82,11 @@ function merged(query: Query, change: Query): Query {
 }
 
 /** Pages of the list that the query gives; begun anew when it changes, or when the run has grown. */
-function usePages(query: Query, round: number, rows: number): Pages {
+function usePages(query: Query, round: number, version: number): Pages {
   const [, redraw] = useState(0);
   const online = useStore(reachable);
   const { reviewer } = useStore(settings);
-  const key = JSON.stringify([query, round, rows, online, reviewer]);
+  const key = JSON.stringify([query, round, version, online, reviewer]);
   const pages = useMemo(() => {
     const load = (offset: number, limit: number, signal: AbortSignal) => api.cases({ ...query, reviewer, offset, limit }, signal);
     return new Pages(load, () => redraw((value) => value + 1));
