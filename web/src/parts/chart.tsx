@@ -88,7 +88,7 @@ export function Chart({ label, xDomain, yDomain, xTitle, yTitle, xFormat = Strin
   );
 }
 
-function useSize(): [RefObject<HTMLDivElement | null>, { width: number; height: number }] {
+function useSize(): [RefObject<HTMLDivElement>, { width: number; height: number }] {
   const box = useRef<HTMLDivElement>(null);
   const [size, setSize] = useState({ width: 600, height: 260 });
   useEffect(() => {

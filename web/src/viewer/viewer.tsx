@@ -45,9 +45,9 @@ function within(shown: Shown, { view }: Opened): Shown {
 }
 
 interface Painting {
-  canvas: RefObject<HTMLCanvasElement | null>;
-  over: RefObject<HTMLCanvasElement | null>;
-  painter: RefObject<Painter | null>;
+  canvas: RefObject<HTMLCanvasElement>;
+  over: RefObject<HTMLCanvasElement>;
+  painter: RefObject<Painter>;
   /** Null until it is clear what draws. */
   kind: "picture" | "volume" | null;
 }

@@ -27,7 +27,7 @@ interface GridProps {
   selected: number;
   onSelect: (index: number) => void;
   onOpen: (index: number) => void;
-  handle: RefObject<GridHandle | null>;
+  handle: RefObject<GridHandle>;
 }
 
 export function Grid({ run, extent, pages, query, selected, onSelect, onOpen, handle }: GridProps) {
@@ -123,7 +123,7 @@ function Verdicts({ row }: { row: Row }) {
   return <span class="clip">{mineFirst.map((entry) => <VerdictTag key={entry.id} entry={entry} me={me} />)}</span>;
 }
 
-function useScroll(body: RefObject<HTMLDivElement | null>): [number, number] {
+function useScroll(body: RefObject<HTMLDivElement>): [number, number] {
   const [place, setPlace] = useState<[number, number]>([0, 0]);
   useLayoutEffect(() => {
     const element = body.current!;

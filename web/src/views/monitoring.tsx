@@ -53,7 +53,7 @@ function OverTime({ reference, fresh }: { reference: number[]; fresh: number[] }
         <li class="key-dots">cases, in the order of the table</li>
         <li class="key-coverage">their running median</li>
       </ul>
-      <Chart label="Confidence of each case in the order of the table" testid="over-time" xDomain={[1, Math.max(2, fresh.length)]} yDomain={[Math.floor(10 * bottom) / 10, 1]} xTitle="case" yTitle="confidence" xFormat={count}>
+      <Chart label="Confidence of each case in the order of the table" testid="over-time" xDomain={[1, Math.max(2, fresh.length)]} yDomain={[Math.floor(20 * bottom - 0.2) / 20, 1]} xTitle="case" yTitle="confidence" xFormat={count}>
         {({ x, y, left, right }) => (
           <>
             {low !== undefined && high !== undefined && <rect class="band" x={left} width={right - left} y={y(high)} height={Math.max(1, y(low) - y(high))} />}

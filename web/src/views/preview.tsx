@@ -14,7 +14,7 @@ interface PreviewProps {
   row: Row;
   onOpen: () => void;
   onDecided: () => void;
-  handle: RefObject<VerdictHandle | null>;
+  handle: RefObject<VerdictHandle>;
 }
 
 export function Preview({ row, onOpen, onDecided, handle }: PreviewProps) {

@@ -19,7 +19,7 @@ export interface VerdictHandle {
 interface VerdictProps {
   row: Row;
   onDecided: () => void;
-  handle: RefObject<VerdictHandle | null>;
+  handle: RefObject<VerdictHandle>;
 }
 
 export function VerdictForm({ row, onDecided, handle }: VerdictProps) {
