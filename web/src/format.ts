@@ -7,7 +7,7 @@ export function number(value: number | null | undefined, digits = 3): string {
 }
 
 export function percent(value: number | null | undefined, digits = 1): string {
-  return value == null || !Number.isFinite(value) ? NOTHING : `${(100 * value).toFixed(digits)} %`;
+  return value == null || !Number.isFinite(value) ? NOTHING : `${(100 * value).toFixed(digits)}\u202f%`;
 }
 
 /** Thousands are set apart by a thin space. */
