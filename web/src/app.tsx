@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Run } from "./api";
 import { listenToKeys, useCommands } from "./commands";
-import { api, asksName, followLog, go, message, reachable, readLog, route, settings, showsHelp, undo } from "./desk";
+import { api, asksName, followLog, go, message, reachable, readLog, returns, route, settings, showsHelp, undo } from "./desk";
 import type { ViewName } from "./keys";
 import { Loading, Problem } from "./parts/basics";
 import { AskName, Help } from "./parts/dialogs";
@@ -45,15 +45,15 @@ export function App() {
 
 /** A run that goes on is asked for again now and then; any run when the server is back. */
 function useRefreshes(again: () => void, finished: boolean): void {
-  const online = useStore(reachable);
+  const returned = useStore(returns);
   useEffect(() => {
     if (finished) return;
     const timer = setInterval(again, RUN_POLL_MS);
     return () => clearInterval(timer);
   }, [finished]);
   useEffect(() => {
-    if (online) again();
-  }, [online]);
+    if (returned > 0) again();
+  }, [returned]);
 }
 
 function useTheme(): void {

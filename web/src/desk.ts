@@ -44,6 +44,11 @@ export const asksName = new Store<null | ((name: string) => void)>(null);
 export const showsHelp = new Store(false);
 export const api = new Api(undefined, (reached) => reachable.set(reached));
 
+/** How often the server came back: what was missed meanwhile is asked for again. */
+export const returns = new Store(0);
+
+reachable.subscribe(() => reachable.value && returns.set(returns.value + 1));
+
 settings.subscribe(() => {
   try {
     localStorage.setItem(SETTINGS_KEY, JSON.stringify(settings.value));

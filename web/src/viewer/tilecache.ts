@@ -57,10 +57,22 @@ export class TileCache {
     try {
       this.keep(address, await decode(await this.download(address)));
     } catch (error) {
-      this.tiles.set(address, "failed");
-      if (!this.stopping.signal.aborted) this.onFailure((error as Error).message);
+      this.fail(address, error as Error);
     }
     this.coming -= 1;
+    if (!this.stopping.signal.aborted) this.onChange();
+  }
+
+  /** What the server refuses stays away; what did not arrive is asked for again after a pause. */
+  private fail(address: string, error: Error): void {
+    this.tiles.set(address, "failed");
+    if (this.stopping.signal.aborted) return;
+    if (error instanceof TypeError) setTimeout(() => this.forget(address), PAUSE_MS);
+    else this.onFailure(error.message);
+  }
+
+  private forget(address: string): void {
+    this.tiles.delete(address);
     if (!this.stopping.signal.aborted) this.onChange();
   }
 

@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import type { Budget, Run } from "../api";
-import { api, reachable, settings } from "../desk";
+import { api, returns, settings } from "../desk";
 import { count, hours, number, percent } from "../format";
 import { Figure, Loading, Problem } from "../parts/basics";
 import { useLoaded, useStore } from "../store";
@@ -11,8 +11,8 @@ export function BudgetPanel({ run, structure }: { run: Run; structure: string })
   const [perDay, setPerDay] = useState(40);
   const [days, setDays] = useState(1);
   const minutes = useStore(settings).minutes ?? run.minutes;
-  const online = useStore(reachable);
-  const budget = useLoaded((signal) => api.budget({ per_day: perDay, days, minutes, structure }, signal), [perDay, days, minutes, structure, run.version, online]);
+  const returned = useStore(returns);
+  const budget = useLoaded((signal) => api.budget({ per_day: perDay, days, minutes, structure }, signal), [perDay, days, minutes, structure, run.version, returned]);
   return (
     <section class="panel" aria-labelledby="budget-title" data-testid="budget">
       <h2 id="budget-title">Reviewer budget</h2>

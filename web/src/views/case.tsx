@@ -3,7 +3,7 @@
 import { useRef } from "preact/hooks";
 import type { Row, Run } from "../api";
 import { useCommands } from "../commands";
-import { api, go, log, reachable, route, settings, undoOn } from "../desk";
+import { api, go, log, returns, route, settings, undoOn } from "../desk";
 import { anything, number } from "../format";
 import { DecisionTag, Key, Loading, Nothing, Problem } from "../parts/basics";
 import { useLoaded, useStore } from "../store";
@@ -15,9 +15,9 @@ import { VERDICT_OF } from "./worklist";
 
 export function CaseView({ run }: { run: Run }) {
   const here = useStore(route);
-  const online = useStore(reachable);
+  const returned = useStore(returns);
   const wanted = here.number!;
-  const { value, error } = useLoaded((signal) => api.case(wanted, {}, signal), [wanted, online]);
+  const { value, error } = useLoaded((signal) => api.case(wanted, {}, signal), [wanted, returned]);
   const around = useNeighbours(wanted, here.at);
   const form = useRef<VerdictHandle>(null);
   const opened = value?.number === wanted ? value : null;

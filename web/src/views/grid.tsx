@@ -12,7 +12,8 @@ import { useStore } from "../store";
 import { scrollToShow, visibleRows } from "../virtual";
 import { type Column, ariaSort, columnsOf, sortedBy } from "./columns";
 
-export const ROW_HEIGHT = 30;
+const ROW_HEIGHT = 30;
+const HEAD_HEIGHT = 29;
 
 export interface GridHandle {
   rowsVisible: () => number;
@@ -31,8 +32,8 @@ interface GridProps {
 }
 
 export function Grid({ run, extent, pages, query, selected, onSelect, onOpen, handle }: GridProps) {
-  const body = useRef<HTMLDivElement>(null);
-  const [scrollTop, height] = useScroll(body);
+  const scroller = useRef<HTMLDivElement>(null);
+  const [scrollTop, height] = useScroll(scroller);
   const columns = columnsOf(run);
   const total = pages.total ?? 0;
   const window = visibleRows(scrollTop, height, ROW_HEIGHT, total);
@@ -40,24 +41,26 @@ export function Grid({ run, extent, pages, query, selected, onSelect, onOpen, ha
   handle.current = { rowsVisible: () => Math.max(1, Math.floor(height / ROW_HEIGHT) - 1) };
   useEffect(() => pages.want(window), [pages, window.first, window.end]);
   useLayoutEffect(() => {
-    if (body.current && height > 0) body.current.scrollTop = scrollToShow(selected, body.current.scrollTop, height, ROW_HEIGHT);
+    if (scroller.current && height > 0) scroller.current.scrollTop = scrollToShow(selected, scroller.current.scrollTop, height, ROW_HEIGHT);
   }, [selected, height > 0, total]);
 
   const rows = Array.from({ length: window.end - window.first }, (_, i) => window.first + i);
   return (
-    <div class="grid" role="grid" aria-label="Cases" aria-rowcount={total + 1} aria-colcount={columns.length} tabIndex={0} aria-activedescendant={`row-${selected}`} data-testid="grid">
-      <div role="rowgroup">
-        <div class="row head" role="row" aria-rowindex={1}>{columns.map((column) => <Head key={column.name} column={column} query={query} />)}</div>
-      </div>
-      <div class="body" role="rowgroup" ref={body} data-testid="rows">
-        <Spacer height={window.first * ROW_HEIGHT} />
-        {rows.map((index) => (
-          <Line key={index} index={index} row={pages.row(index)} extent={extent} columns={columns} isSelected={index === selected} onSelect={onSelect} onOpen={onOpen} />
-        ))}
-        <Spacer height={(total - window.end) * ROW_HEIGHT} />
+    <>
+      <div class="grid" role="grid" ref={scroller} aria-label="Cases" aria-rowcount={total + 1} aria-colcount={columns.length} tabIndex={0} aria-activedescendant={`row-${selected}`} data-testid="grid">
+        <div class="heads" role="rowgroup">
+          <div class="row head" role="row" aria-rowindex={1}>{columns.map((column) => <Head key={column.name} column={column} query={query} />)}</div>
+        </div>
+        <div role="rowgroup" data-testid="rows">
+          <Spacer height={window.first * ROW_HEIGHT} />
+          {rows.map((index) => (
+            <Line key={index} index={index} row={pages.row(index)} extent={extent} columns={columns} isSelected={index === selected} onSelect={onSelect} onOpen={onOpen} />
+          ))}
+          <Spacer height={(total - window.end) * ROW_HEIGHT} />
+        </div>
       </div>
       <p class="foot" aria-hidden="true">{count(selected + 1)} of {count(total)}<span>{count(standing().decided)} decided</span></p>
-    </div>
+    </>
   );
 }
 
@@ -123,11 +126,12 @@ function Verdicts({ row }: { row: Row }) {
   return <span class="clip">{mineFirst.map((entry) => <VerdictTag key={entry.id} entry={entry} me={me} />)}</span>;
 }
 
-function useScroll(body: RefObject<HTMLDivElement>): [number, number] {
+/** How far the list is scrolled, and the height below its head, which stays. */
+function useScroll(scroller: RefObject<HTMLDivElement>): [number, number] {
   const [place, setPlace] = useState<[number, number]>([0, 0]);
   useLayoutEffect(() => {
-    const element = body.current!;
-    const measure = () => setPlace([element.scrollTop, element.clientHeight]);
+    const element = scroller.current!;
+    const measure = () => setPlace([element.scrollTop, element.clientHeight - HEAD_HEIGHT]);
     const watcher = new ResizeObserver(measure);
     watcher.observe(element);
     element.addEventListener("scroll", measure, { passive: true });

@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import type { Agreement, Monitoring, Run } from "../api";
-import { api, log, reachable } from "../desk";
+import { api, log, returns } from "../desk";
 import { count, number } from "../format";
 import { Choice, Loading, Nothing, Problem } from "../parts/basics";
 import { Chart, linePath } from "../parts/chart";
@@ -11,11 +11,11 @@ import { quantiles, rollingMedian } from "../statistics";
 
 export function MonitoringView({ run }: { run: Run }) {
   const [structure, setStructure] = useState(run.structures[0] ?? "");
-  const online = useStore(reachable);
+  const returned = useStore(returns);
   const verdicts = useStore(log).length;
-  const monitoring = useLoaded((signal) => api.monitoring({ structure }, signal), [structure, run.version, online, verdicts]);
+  const monitoring = useLoaded((signal) => api.monitoring({ structure }, signal), [structure, run.version, returned, verdicts]);
   return (
-    <div class="page" data-testid="monitoring-view">
+    <div class="page monitoring" data-testid="monitoring-view">
       {run.structures.length > 1 && <Choice label="Structure" testid="monitoring-structure" value={structure} options={run.structures.map((name) => [name, name] as const)} onChange={setStructure} />}
       {monitoring.value ? <Panels {...monitoring.value} /> : monitoring.error ? <Problem error={monitoring.error} /> : <Loading what="Comparing with calibration" />}
     </div>

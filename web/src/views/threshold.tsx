@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { AtThreshold, Curve, Policy, Run } from "../api";
-import { api, go, reachable, settings } from "../desk";
+import { api, go, returns, settings } from "../desk";
 import { count, hours, number, percent } from "../format";
 import { Latest } from "../latest";
 import { Choice, Figure, Loading, Nothing, Problem } from "../parts/basics";
@@ -15,8 +15,8 @@ const STEPS = 1000;
 
 export function ThresholdView({ run }: { run: Run }) {
   const [structure, setStructure] = useState(run.structures[0] ?? "");
-  const online = useStore(reachable);
-  const curve = useLoaded((signal) => api.curve({ structure }, signal), [structure, run.version, online]);
+  const returned = useStore(returns);
+  const curve = useLoaded((signal) => api.curve({ structure }, signal), [structure, run.version, returned]);
   const policy = run.policies[structure] ?? run.policies[""] ?? null;
   return (
     <div class="page" data-testid="threshold-view">
@@ -49,15 +49,15 @@ function Explorer({ curve, policy, structure, usualMinutes }: ExplorerProps) {
         <div class="explorer-chart">
           <Legend hasRisk={curve.risks !== null} hasPolicy={policy?.threshold != null} />
           <CurveChart curve={curve} domain={domain} value={value} policy={policy} onPick={setValue} />
+          <input class="threshold-slider" type="range" aria-label="Threshold" data-testid="threshold-slider" min={domain[0]} max={domain[1]} step={step} value={value} onInput={(event) => setValue(Number(event.currentTarget.value))} />
           <div class="slider-line">
-            <label for="threshold-slider">Threshold</label>
-            <input id="threshold-slider" type="range" data-testid="threshold-slider" min={domain[0]} max={domain[1]} step={step} value={value} onInput={(event) => setValue(Number(event.currentTarget.value))} />
-            <input type="number" aria-label="Threshold as a number" data-testid="threshold-value" min={domain[0]} max={domain[1]} step="any" value={Number(value.toFixed(4))} onChange={(event) => Number.isFinite(event.currentTarget.valueAsNumber) && setValue(event.currentTarget.valueAsNumber)} />
-            {policy?.threshold != null && <button type="button" class="quiet" data-testid="threshold-policy" onClick={() => setValue(policy.threshold!)}>Policy’s</button>}
+            <label for="threshold-value">Threshold</label>
+            <input id="threshold-value" type="number" data-testid="threshold-value" min={domain[0]} max={domain[1]} step="any" value={Number(value.toFixed(4))} onChange={(event) => Number.isFinite(event.currentTarget.valueAsNumber) && setValue(event.currentTarget.valueAsNumber)} />
+            {policy?.threshold != null && <button type="button" class="quiet" data-testid="threshold-policy" onClick={() => setValue(policy.threshold!)}>Back to the policy’s {number(policy.threshold, 4)}</button>}
           </div>
         </div>
         <div class="explorer-numbers" aria-live="polite">
-          {answer ? <Numbers answer={answer} minutes={minutes} policy={policy} /> : error ? <Problem error={error} /> : <Loading what="Counting" />}
+          {answer ? <Numbers answer={answer} minutes={minutes} policy={policy} structure={structure} /> : error ? <Problem error={error} /> : <Loading what="Counting" />}
           <button type="button" data-testid="list-at-threshold" onClick={() => go({ view: "worklist", at: 0, query: { threshold: String(value), decision: "defer", ...(structure && { structure }) } })}>List what this defers</button>
         </div>
       </div>
@@ -76,7 +76,14 @@ function useAnswer(value: number, structure: string, minutes: number): { answer:
   return state;
 }
 
-function Numbers({ answer, minutes, policy }: { answer: AtThreshold; minutes: number; policy: Policy | null }) {
+interface NumbersProps {
+  answer: AtThreshold;
+  minutes: number;
+  policy: Policy | null;
+  structure: string;
+}
+
+function Numbers({ answer, minutes, policy, structure }: NumbersProps) {
   const interval = answer.low != null && answer.high != null ? `${number(answer.low)} to ${number(answer.high)}` : "";
   return (
     <>
@@ -90,6 +97,7 @@ function Numbers({ answer, minutes, policy }: { answer: AtThreshold; minutes: nu
       </dl>
       <Minutes minutes={minutes} />
       <Certificate answer={answer} policy={policy} />
+      <DriftNote structure={structure} />
     </>
   );
 }
@@ -101,15 +109,30 @@ function Minutes({ minutes }: { minutes: number }) {
 }
 
 /** Whether somebody may rely on it, and why. */
-function Certificate({ answer: { certified }, policy }: { answer: AtThreshold; policy: Policy | null }) {
+function Certificate({ answer, policy }: { answer: AtThreshold; policy: Policy | null }) {
+  const { certified } = answer;
   if (!certified) return <p class="certificate" data-testid="certified"><b>Not certified.</b> This run has no calibrated policy: these numbers are what its cases happen to give.</p>;
   const limit = certified.below_dice == null ? `risk at most ${number(certified.risk)}` : `at most ${percent(certified.risk)} of the accepted below a Dice of ${number(certified.below_dice, 2)}`;
   const promise = `${limit}, with probability ${percent(certified.probability, 0)}`;
+  if (certified.holds && certified.below_dice == null && answer.low != null && answer.low > certified.risk) {
+    return <p class="certificate broken" data-testid="certified"><b>Promised, but not kept here:</b> {promise}. The cases of this run have a risk of {number(answer.risk)}: they are not like those of the calibration.</p>;
+  }
   if (certified.holds) {
     return <p class="certificate holds" data-testid="certified"><b>Certified:</b> {promise}. {!certified.tested && "Above the policy’s own threshold this rests on the risk not rising with the confidence."}</p>;
   }
   const why = certified.standing === "certified" ? `The promise (${promise}) needs a threshold of at least ${number(policy?.threshold, 4)}.` : policy?.text;
   return <p class="certificate broken" data-testid="certified"><b>Not certified{certified.standing === "certified" ? " here" : ""}.</b> {why}</p>;
+}
+
+/** A promise is about cases like those of the calibration; drift says that these are others. */
+function DriftNote({ structure }: { structure: string }) {
+  const { value } = useLoaded((signal) => api.monitoring({ structure }, signal), [structure]);
+  if (!value?.drift?.alarm) return null;
+  return (
+    <p class="certificate broken" data-testid="drift-note">
+      <b>Drift:</b> confidences differ from those of the calibration. <button type="button" class="link" onClick={() => go({ view: "monitoring" })}>See Monitoring</button>
+    </p>
+  );
 }
 
 function Legend({ hasRisk, hasPolicy }: { hasRisk: boolean; hasPolicy: boolean }) {

@@ -1,9 +1,9 @@
 /** The worklist: which cases wait, the most doubtful first; a preview and the verdict beside it. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Run, Verdict } from "../api";
+import { Refused, type Run, type Verdict } from "../api";
 import { useCommands } from "../commands";
-import { api, go, reachable, route, settings, undoOn } from "../desk";
+import { api, go, returns, route, settings, undoOn } from "../desk";
 import { count } from "../format";
 import type { Command } from "../keys";
 import { Pages } from "../pages";
@@ -53,7 +53,7 @@ export function Worklist({ run }: { run: Run }) {
     <div class="worklist">
       <section class="list" aria-label="Worklist">
         <Filters run={run} query={query} onChange={(change) => go({ query: merged(query, change), at: 0 }, true)} onRefresh={() => again((value) => value + 1)} />
-        <p class="visually-hidden" role="status" aria-live="polite" data-testid="total">{pages.total === null ? "Loading" : `${count(pages.total)} cases`}</p>
+        <p class="visually-hidden" role="status" aria-live="polite" data-testid="total">{pages.total === null ? "Loading" : `${count(pages.total)} ${pages.total === 1 ? "case" : "cases"}`}</p>
         {pages.total === null
           ? pages.error ? <Problem error={pages.error} onRetry={() => again((value) => value + 1)} /> : <Loading what="Reading the worklist" />
           : total === 0 ? <EmptyList run={run} query={query} /> : <Grid handle={grid} run={run} extent={extent} pages={pages} query={query} selected={selected} onSelect={select} onOpen={open} />}
@@ -84,9 +84,9 @@ function merged(query: Query, change: Query): Query {
 /** Pages of the list that the query gives; begun anew when it changes, or when the run has grown. */
 function usePages(query: Query, round: number, version: number): Pages {
   const [, redraw] = useState(0);
-  const online = useStore(reachable);
+  const returned = useStore(returns);
   const { reviewer } = useStore(settings);
-  const key = JSON.stringify([query, round, version, online, reviewer]);
+  const key = JSON.stringify([query, round, version, returned, reviewer]);
   const pages = useMemo(() => {
     const load = (offset: number, limit: number, signal: AbortSignal) => api.cases({ ...query, reviewer, offset, limit }, signal);
     return new Pages(load, () => redraw((value) => value + 1));
@@ -97,8 +97,8 @@ function usePages(query: Query, round: number, version: number): Pages {
     pages.want({ first: at, end: at + 1 });
     return () => pages.stop();
   }, [pages]);
-  // What was shown stays until the new list has come: no flicker while typing.
-  if (pages.total !== null || pages.error || shown.current.total === null) shown.current = pages;
+  // What was shown stays until the new list has come: no flicker while typing, nothing lost while the server is gone.
+  if (pages.total !== null || pages.error instanceof Refused || shown.current.total === null) shown.current = pages;
   return shown.current;
 }
 
