@@ -1,11 +1,11 @@
 /** The frame of the page: header, banner, the view that is asked for, messages. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Run } from "./api";
 import { listenToKeys, useCommands } from "./commands";
 import { api, asksName, followLog, go, message, reachable, readLog, returns, route, settings, showsHelp, undo } from "./desk";
 import type { ViewName } from "./keys";
-import { Loading, Problem } from "./parts/basics";
+import { Loading, Menu, Problem } from "./parts/basics";
 import { AskName, Help } from "./parts/dialogs";
 import { useLoaded, useStore } from "./store";
 import { CaseView } from "./views/case";
@@ -74,7 +74,12 @@ function useRunSettings(run: Run | null): void {
 }
 
 function CurrentView({ run }: { run: Run }) {
-  const { view } = useStore(route);
+  const { view, number } = useStore(route);
+  const isFirst = useRef(true);
+  useEffect(() => {
+    if (!isFirst.current) document.getElementById("main")?.focus(); // who reads by ear begins at the new content
+    isFirst.current = false;
+  }, [view, number]);
   switch (view) {
     case "worklist": return <Worklist run={run} />;
     case "case": return <CaseView run={run} />;
@@ -99,11 +104,11 @@ function Header({ run }: { run: Run | null }) {
         ))}
       </nav>
       {run && <RunState run={run} />}
+      {run && <Failures run={run} />}
       <div class="bar-end">
-        <details class="menu">
-          <summary data-testid="export">Export</summary>
-          <div class="menu-items"><a href="/api/export.csv" download data-testid="export-csv">Log as CSV</a><a href="/api/export.json" download data-testid="export-json">Log as JSON</a></div>
-        </details>
+        <Menu label="Export" testid="export">
+          <div class="menu-items"><a href="/api/export.csv" download="verdicts.csv" data-testid="export-csv">Log as CSV</a><a href="/api/export.json" download="verdicts.json" data-testid="export-json">Log as JSON</a></div>
+        </Menu>
         <button type="button" class="quiet" data-testid="reviewer" onClick={() => asksName.set(() => {})}>{reviewer || "Who reviews?"}</button>
         <ThemeButton />
         <button type="button" class="quiet" data-testid="help-button" aria-label="Keys and help" onClick={() => showsHelp.set(true)}>?</button>
@@ -116,9 +121,21 @@ function RunState({ run }: { run: Run }) {
   return (
     <p class="run-state" data-testid="run-state">
       {!run.finished && <span class="tag decision-defer">still running</span>}
-      {run.failures > 0 && <span class="tag verdict-reject">{run.failures} without a score</span>}
       <span>confidence: {run.estimator}</span>
     </p>
+  );
+}
+
+/** What gave no result, and why: such cases are in no list, and must not be forgotten. */
+function Failures({ run }: { run: Run }) {
+  if (run.failures === 0) return null;
+  return (
+    <Menu label={<span class="verdict-reject">{run.failures} without a score</span>} testid="failures">
+      <dl class="menu-items failures">
+        {run.failed.map(({ case: name, kind, reason }) => <div key={name + kind}><dt>{name}</dt><dd>{reason}</dd></div>)}
+        {run.failures > run.failed.length && <div><dt>…</dt><dd>and {run.failures - run.failed.length} more</dd></div>}
+      </dl>
+    </Menu>
   );
 }
 

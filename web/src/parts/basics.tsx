@@ -59,6 +59,25 @@ export function Figure({ label, value, note, testid, tone }: { label: string; va
   );
 }
 
+/** What a press shows, and what goes away when it is left. */
+export function Menu({ label, children, testid }: { label: ComponentChildren; children: ComponentChildren; testid: string }) {
+  const left = (event: FocusEvent & { currentTarget: HTMLDetailsElement }) => {
+    if (!event.currentTarget.contains(event.relatedTarget as Node | null)) event.currentTarget.open = false;
+  };
+  const pressed = (event: KeyboardEvent & { currentTarget: HTMLDetailsElement }) => {
+    if (event.key !== "Escape" || !event.currentTarget.open) return;
+    event.stopPropagation();
+    event.currentTarget.open = false;
+    event.currentTarget.querySelector("summary")?.focus();
+  };
+  return (
+    <details class="menu" onFocusOut={left} onKeyDown={pressed}>
+      <summary data-testid={testid}>{label}</summary>
+      {children}
+    </details>
+  );
+}
+
 /** A choice between values; "all" is none of them. */
 export function Choice({ label, value, options, all, onChange, testid }: {
   label: string; value: string; options: readonly (readonly [string, string])[]; all?: string; onChange: (value: string) => void; testid: string;

@@ -58,10 +58,12 @@ interface ChartProps {
   xFormat?: (value: number) => string;
   onPick?: (x: number) => void;
   testid?: string;
+  /** Whether the horizontal axis counts: it then has no ticks between whole numbers. */
+  counts?: boolean;
   children: (frame: Frame) => ComponentChildren;
 }
 
-export function Chart({ label, xDomain, yDomain, xTitle, yTitle, xFormat = String, yFormat = String, onPick, testid, children }: ChartProps) {
+export function Chart({ label, xDomain, yDomain, xTitle, yTitle, xFormat = String, yFormat = String, onPick, testid, counts = false, children }: ChartProps) {
   const [box, size] = useSize();
   const [left, right, top, bottom] = [MARGIN.left, size.width - MARGIN.right, MARGIN.top, size.height - MARGIN.bottom];
   const x = scale(xDomain, [left, right]);
@@ -77,7 +79,7 @@ export function Chart({ label, xDomain, yDomain, xTitle, yTitle, xFormat = Strin
         {ticks(yDomain).map((tick) => (
           <g key={tick}><line class="rule" x1={left} x2={right} y1={y(tick)} y2={y(tick)} /><text class="tick" x={left - 6} y={y(tick) + 4} text-anchor="end">{yFormat(tick)}</text></g>
         ))}
-        {ticks(xDomain, 8).map((tick) => (
+        {ticks(xDomain, 8).filter((tick) => !counts || Number.isInteger(tick)).map((tick) => (
           <g key={tick}><line class="mark" x1={x(tick)} x2={x(tick)} y1={bottom} y2={bottom + 4} /><text class="tick" x={x(tick)} y={bottom + 16} text-anchor="middle">{xFormat(tick)}</text></g>
         ))}
         <text class="axis" x={(left + right) / 2} y={size.height - 3} text-anchor="middle">{xTitle}</text>

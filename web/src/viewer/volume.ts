@@ -227,6 +227,8 @@ function newNiivue(): Niivue {
     crosshairWidthUnit: "percent",
     isColorbar: false,
     isOrientCube: false,
+    // Maps without a header lie in no known room; letters for left and right would claim one.
+    isOrientationTextVisible: false,
     dragAndDropEnabled: false,
     show3Dcrosshair: false,
     multiplanarShowRender: SHOW_RENDER.NEVER,

@@ -63,7 +63,7 @@ function useNeighbours(wanted: number, at: number): Neighbours<Row> {
   const entries = useStore(log).length;
   const offset = Math.max(0, at - 1);
   const { value } = useLoaded(async (signal) => {
-    const { rows } = await api.cases({ ...query, reviewer: settings.value.reviewer, offset, limit: at - offset + 2 }, signal);
+    const { rows } = await api.cases({ ...query, reviewer: settings.value.reviewer, offset, limit: at - offset + 3 }, signal);
     return { wanted, rows };
   }, [wanted, at, entries, JSON.stringify(query)]);
   return value?.wanted === wanted ? neighbours(value.rows, offset, at, wanted) : { previous: null, next: null };

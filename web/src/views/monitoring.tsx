@@ -53,7 +53,7 @@ function OverTime({ reference, fresh }: { reference: number[]; fresh: number[] }
         <li class="key-dots">cases, in the order of the table</li>
         <li class="key-coverage">their running median</li>
       </ul>
-      <Chart label="Confidence of each case in the order of the table" testid="over-time" xDomain={[1, Math.max(2, fresh.length)]} yDomain={[Math.floor(20 * bottom - 0.2) / 20, 1]} xTitle="case" yTitle="confidence" xFormat={count}>
+      <Chart label="Confidence of each case in the order of the table" testid="over-time" xDomain={[1, Math.max(2, fresh.length)]} yDomain={[Math.floor(20 * bottom - 0.2) / 20, 1]} xTitle="case" yTitle="confidence" xFormat={count} counts>
         {({ x, y, left, right }) => (
           <>
             {low !== undefined && high !== undefined && <rect class="band" x={left} width={right - left} y={y(high)} height={Math.max(1, y(low) - y(high))} />}
@@ -74,7 +74,7 @@ function Evidence({ values, alarm_at }: { values: number[]; alarm_at: number }) 
   return (
     <>
       <p class={`certificate ${hasAlarm ? "broken" : "holds"}`} data-testid="martingale-text"><b>{hasAlarm ? "Alarm." : "Below the alarm."}</b> The wealth of a bet against “these cases are like those of the calibration”, as a power of ten; now {number(values.at(-1), 2)}, alarm at {number(alarm_at, 2)}.</p>
-      <Chart label="Test martingale over cases, as a power of ten" testid="martingale" xDomain={[1, Math.max(2, values.length)]} yDomain={[Math.floor(lowest), Math.ceil(highest + 0.1)]} xTitle="case" yTitle="log₁₀ wealth" xFormat={count}>
+      <Chart label="Test martingale over cases, as a power of ten" testid="martingale" xDomain={[1, Math.max(2, values.length)]} yDomain={[Math.floor(lowest), Math.ceil(highest + 0.1)]} xTitle="case" yTitle="log₁₀ wealth" xFormat={count} counts>
         {({ x, y, left, right }) => (
           <>
             <line class="alarm" x1={left} x2={right} y1={y(alarm_at)} y2={y(alarm_at)} />
@@ -90,7 +90,7 @@ function AgreementChart({ bins, auroc }: Agreement) {
   const highest = Math.max(1, ...bins.map((bin) => bin.accepted + bin.not_accepted));
   return (
     <>
-      <p class="certificate" data-testid="auroc">A case that was accepted has a higher confidence than one that was not {auroc == null ? "– too few verdicts to say how often." : <>with probability <b>{number(auroc, 2)}</b> (AUROC).</>}</p>
+      <p class="certificate" data-testid="auroc">{auroc == null ? "Both kinds of verdicts are needed to say how well the confidence tells them apart." : <>Of an accepted case and another one, the accepted case has the higher confidence with probability <b>{number(auroc, 2)}</b> (AUROC; 0.5 is chance).</>}</p>
       <ul class="legend"><li class="key-accept">accepted</li><li class="key-reject">rejected or to correct</li></ul>
       <Chart label="Verdicts by confidence" testid="agreement" xDomain={[bins[0]!.low, bins.at(-1)!.high]} yDomain={[0, highest]} xTitle="confidence" yTitle="verdicts">
         {({ x, y }) => bins.map((bin) => (
