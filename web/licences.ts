@@ -31,12 +31,16 @@ function packagesBelow(manifest: Manifest, found = new Map<string, Manifest>()):
 
 function textsOf(name: string): string[] {
   const folder = join("node_modules", name);
-  return readdirSync(folder).filter((file) => LICENCE_FILE.test(file)).map((file) => readFileSync(join(folder, file), "utf8").trim());
+  return readdirSync(folder)
+    .filter((file) => LICENCE_FILE.test(file))
+    .map((file) => readFileSync(join(folder, file), "utf8").trim());
 }
 
 function describe({ name, version, license }: Manifest): string {
   const texts = textsOf(name);
-  const known = existsSync(join("licences", `${name.replace("/", "__")}.txt`)) ? [readFileSync(join("licences", `${name.replace("/", "__")}.txt`), "utf8").trim()] : [];
+  const known = existsSync(join("licences", `${name.replace("/", "__")}.txt`))
+    ? [readFileSync(join("licences", `${name.replace("/", "__")}.txt`), "utf8").trim()]
+    : [];
   return [`${name} ${version}: ${license ?? "see below"}`, "", ...(texts.length > 0 ? texts : known)].join("\n");
 }
 

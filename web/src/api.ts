@@ -138,7 +138,10 @@ export type Parameters = Record<string, string | number | boolean | null | undef
 
 /** The server answered, and said no. */
 export class Refused extends Error {
-  constructor(readonly status: number, detail: string) {
+  constructor(
+    readonly status: number,
+    detail: string,
+  ) {
     super(detail);
   }
 }
@@ -166,17 +169,22 @@ async function detailOf(response: Response): Promise<string> {
 type Listener = (reachable: boolean) => void;
 
 export class Api {
-  constructor(private readonly send: typeof fetch = (...request) => fetch(...request), private readonly onReach: Listener = () => {}) {}
+  constructor(
+    private readonly send: typeof fetch = (...request) => fetch(...request),
+    private readonly onReach: Listener = () => {},
+  ) {}
 
   run = (signal?: AbortSignal) => this.get<Run>("/api/run", {}, signal);
   cases = (query: Parameters, signal?: AbortSignal) => this.get<Cases>("/api/cases", query, signal);
-  case = (number: number, query: Parameters = {}, signal?: AbortSignal) => this.get<Case>(`/api/cases/${number}`, query, signal);
+  case = (number: number, query: Parameters = {}, signal?: AbortSignal) =>
+    this.get<Case>(`/api/cases/${number}`, query, signal);
   threshold = (query: Parameters, signal?: AbortSignal) => this.get<AtThreshold>("/api/threshold", query, signal);
   curve = (query: Parameters, signal?: AbortSignal) => this.get<Curve>("/api/curve", query, signal);
   budget = (query: Parameters, signal?: AbortSignal) => this.get<Budget>("/api/budget", query, signal);
   monitoring = (query: Parameters, signal?: AbortSignal) => this.get<Monitoring>("/api/monitoring", query, signal);
   entriesAfter = (id: number) => this.get<Entry[]>("/api/verdicts", { after: id });
-  decide = (verdict: { number: number; case: string; verdict: Verdict; comment: string; reviewer: string }) => this.post<Entry>("/api/verdicts", verdict);
+  decide = (verdict: { number: number; case: string; verdict: Verdict; comment: string; reviewer: string }) =>
+    this.post<Entry>("/api/verdicts", verdict);
   undo = (id: number, reviewer: string) => this.post<Entry>(`/api/verdicts/${id}/undo`, { reviewer });
 
   get<T>(path: string, parameters: Parameters = {}, signal?: AbortSignal): Promise<T> {
@@ -207,7 +215,11 @@ export class Api {
   }
 }
 
-export function tileAddress(number: number, layer: Layer, place: { slice: number; level: number; row: number; column: number }): string {
+export function tileAddress(
+  number: number,
+  layer: Layer,
+  place: { slice: number; level: number; row: number; column: number },
+): string {
   return `/api/cases/${number}/tiles/${layer}/${place.slice}/${place.level}/${place.row}/${place.column}.png`;
 }
 

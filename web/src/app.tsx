@@ -3,7 +3,20 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Run } from "./api";
 import { listenToKeys, useCommands } from "./commands";
-import { api, asksName, followLog, go, message, reachable, readLog, returns, route, settings, showsHelp, undo } from "./desk";
+import {
+  api,
+  asksName,
+  followLog,
+  go,
+  message,
+  reachable,
+  readLog,
+  returns,
+  route,
+  settings,
+  showsHelp,
+  undo,
+} from "./desk";
 import type { ViewName } from "./keys";
 import { Loading, Menu, Problem } from "./parts/basics";
 import { AskName, Help } from "./parts/dialogs";
@@ -32,9 +45,20 @@ export function App() {
   return (
     <>
       <Header run={run.value} />
-      <Banner onRetry={() => { again((count) => count + 1); void readLog().catch(() => {}); }} />
+      <Banner
+        onRetry={() => {
+          again((count) => count + 1);
+          void readLog().catch(() => {});
+        }}
+      />
       <main id="main" tabIndex={-1}>
-        {run.value ? <CurrentView run={run.value} /> : run.error ? <Problem error={run.error} onRetry={() => again((count) => count + 1)} /> : <Loading what="Reading the run" />}
+        {run.value ? (
+          <CurrentView run={run.value} />
+        ) : run.error ? (
+          <Problem error={run.error} onRetry={() => again((count) => count + 1)} />
+        ) : (
+          <Loading what="Reading the run" />
+        )}
       </main>
       <Toast />
       <Help />
@@ -81,14 +105,22 @@ function CurrentView({ run }: { run: Run }) {
     isFirst.current = false;
   }, [view, number]);
   switch (view) {
-    case "worklist": return <Worklist run={run} />;
-    case "case": return <CaseView run={run} />;
-    case "threshold": return <ThresholdView run={run} />;
-    case "monitoring": return <MonitoringView run={run} />;
+    case "worklist":
+      return <Worklist run={run} />;
+    case "case":
+      return <CaseView run={run} />;
+    case "threshold":
+      return <ThresholdView run={run} />;
+    case "monitoring":
+      return <MonitoringView run={run} />;
   }
 }
 
-const TABS: [ViewName, string][] = [["worklist", "Worklist"], ["threshold", "Threshold"], ["monitoring", "Monitoring"]];
+const TABS: [ViewName, string][] = [
+  ["worklist", "Worklist"],
+  ["threshold", "Threshold"],
+  ["monitoring", "Monitoring"],
+];
 
 function Header({ run }: { run: Run | null }) {
   const { view } = useStore(route);
@@ -96,22 +128,57 @@ function Header({ run }: { run: Run | null }) {
   const isCurrent = (name: ViewName) => name === view || (name === "worklist" && view === "case");
   return (
     <header class="bar">
-      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>Skip to the content</a>
+      <a
+        class="skip"
+        href="#main"
+        onClick={(event) => {
+          event.preventDefault();
+          document.getElementById("main")?.focus();
+        }}
+      >
+        Skip to the content
+      </a>
       <h1 data-testid="title">{run?.title ?? "Review desk"}</h1>
       <nav aria-label="Views">
         {TABS.map(([name, label]) => (
-          <button key={name} type="button" class="tab" data-testid={`tab-${name}`} aria-current={isCurrent(name) ? "page" : undefined} onClick={() => go({ view: name, number: null })}>{label}</button>
+          <button
+            key={name}
+            type="button"
+            class="tab"
+            data-testid={`tab-${name}`}
+            aria-current={isCurrent(name) ? "page" : undefined}
+            onClick={() => go({ view: name, number: null })}
+          >
+            {label}
+          </button>
         ))}
       </nav>
       {run && <RunState run={run} />}
       {run && <Failures run={run} />}
       <div class="bar-end">
         <Menu label="Export" testid="export">
-          <div class="menu-items"><a href="/api/export.csv" download="verdicts.csv" data-testid="export-csv">Log as CSV</a><a href="/api/export.json" download="verdicts.json" data-testid="export-json">Log as JSON</a></div>
+          <div class="menu-items">
+            <a href="/api/export.csv" download="verdicts.csv" data-testid="export-csv">
+              Log as CSV
+            </a>
+            <a href="/api/export.json" download="verdicts.json" data-testid="export-json">
+              Log as JSON
+            </a>
+          </div>
         </Menu>
-        <button type="button" class="quiet" data-testid="reviewer" onClick={() => asksName.set(() => {})}>{reviewer || "Who reviews?"}</button>
+        <button type="button" class="quiet" data-testid="reviewer" onClick={() => asksName.set(() => {})}>
+          {reviewer || "Who reviews?"}
+        </button>
         <ThemeButton />
-        <button type="button" class="quiet" data-testid="help-button" aria-label="Keys and help" onClick={() => showsHelp.set(true)}>?</button>
+        <button
+          type="button"
+          class="quiet"
+          data-testid="help-button"
+          aria-label="Keys and help"
+          onClick={() => showsHelp.set(true)}
+        >
+          ?
+        </button>
       </div>
     </header>
   );
@@ -132,8 +199,18 @@ function Failures({ run }: { run: Run }) {
   return (
     <Menu label={<span class="verdict-reject">{run.failures} without a score</span>} testid="failures">
       <dl class="menu-items failures">
-        {run.failed.map(({ case: name, kind, reason }) => <div key={name + kind}><dt>{name}</dt><dd>{reason}</dd></div>)}
-        {run.failures > run.failed.length && <div><dt>…</dt><dd>and {run.failures - run.failed.length} more</dd></div>}
+        {run.failed.map(({ case: name, kind, reason }) => (
+          <div key={name + kind}>
+            <dt>{name}</dt>
+            <dd>{reason}</dd>
+          </div>
+        ))}
+        {run.failures > run.failed.length && (
+          <div>
+            <dt>…</dt>
+            <dd>and {run.failures - run.failed.length} more</dd>
+          </div>
+        )}
       </dl>
     </Menu>
   );
@@ -144,7 +221,18 @@ const THEME_SIGNS = { system: "◐", dark: "●", light: "○" } as const;
 
 function ThemeButton() {
   const { theme } = useStore(settings);
-  return <button type="button" class="quiet" data-testid="theme" aria-label={`Theme: ${theme}`} title={`Theme: ${theme}`} onClick={() => settings.update({ theme: THEMES[theme] })}>{THEME_SIGNS[theme]}</button>;
+  return (
+    <button
+      type="button"
+      class="quiet"
+      data-testid="theme"
+      aria-label={`Theme: ${theme}`}
+      title={`Theme: ${theme}`}
+      onClick={() => settings.update({ theme: THEMES[theme] })}
+    >
+      {THEME_SIGNS[theme]}
+    </button>
+  );
 }
 
 function Banner({ onRetry }: { onRetry: () => void }) {
@@ -152,7 +240,9 @@ function Banner({ onRetry }: { onRetry: () => void }) {
   return (
     <div class="banner" role="alert" data-testid="banner">
       The server does not answer. What you see is what was last known; nothing you typed is lost.
-      <button type="button" onClick={onRetry}>Try again</button>
+      <button type="button" onClick={onRetry}>
+        Try again
+      </button>
     </div>
   );
 }
@@ -169,8 +259,14 @@ function Toast() {
       {current && (
         <div class={`toast ${current.kind}`}>
           <span>{current.text}</span>
-          {current.undo !== undefined && <button type="button" class="quiet" onClick={() => void undo(current.undo!)}>Undo <kbd aria-hidden="true">u</kbd></button>}
-          <button type="button" class="quiet" aria-label="Close the message" onClick={() => message.set(null)}>✕</button>
+          {current.undo !== undefined && (
+            <button type="button" class="quiet" onClick={() => void undo(current.undo!)}>
+              Undo <kbd aria-hidden="true">u</kbd>
+            </button>
+          )}
+          <button type="button" class="quiet" aria-label="Close the message" onClick={() => message.set(null)}>
+            ✕
+          </button>
         </div>
       )}
     </div>

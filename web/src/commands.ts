@@ -25,7 +25,11 @@ export function give(command: Command): boolean {
 export function listenToKeys(view: () => ViewName): () => void {
   const pressed = (event: KeyboardEvent) => {
     const target = event.target as HTMLElement;
-    if (document.querySelector("dialog[open]") || belongsToField(target.tagName, (target as HTMLInputElement).type, event.key)) return;
+    if (
+      document.querySelector("dialog[open]") ||
+      belongsToField(target.tagName, (target as HTMLInputElement).type, event.key)
+    )
+      return;
     const command = commandOf(event, view());
     if (command === "back" && leavesField(target)) return;
     if (command && give(command)) event.preventDefault();

@@ -26,7 +26,9 @@ export function time(iso: string, now = new Date()): string {
   const when = new Date(iso);
   if (Number.isNaN(when.getTime())) return iso;
   const clock = `${pad(when.getHours())}:${pad(when.getMinutes())}`;
-  return when.toDateString() === now.toDateString() ? clock : `${when.getFullYear()}-${pad(when.getMonth() + 1)}-${pad(when.getDate())} ${clock}`;
+  return when.toDateString() === now.toDateString()
+    ? clock
+    : `${when.getFullYear()}-${pad(when.getMonth() + 1)}-${pad(when.getDate())} ${clock}`;
 }
 
 function pad(value: number): string {
@@ -36,6 +38,11 @@ function pad(value: number): string {
 /** A value of the score table, whatever it is. */
 export function anything(value: unknown): string {
   if (value == null) return NOTHING;
-  if (typeof value === "number") return Number.isInteger(value) ? count(value) : Math.abs(value) >= 1e4 || Math.abs(value) < 1e-4 ? value.toExponential(2) : number(value, 4);
+  if (typeof value === "number")
+    return Number.isInteger(value)
+      ? count(value)
+      : Math.abs(value) >= 1e4 || Math.abs(value) < 1e-4
+        ? value.toExponential(2)
+        : number(value, 4);
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }

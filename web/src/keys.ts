@@ -3,10 +3,34 @@
 export type ViewName = "worklist" | "case" | "threshold" | "monitoring";
 
 export type Command =
-  | "next" | "previous" | "first" | "last" | "page-down" | "page-up" | "open" | "back"
-  | "accept" | "reject" | "correct" | "undo" | "comment" | "search" | "help" | "refresh"
-  | "zoom-in" | "zoom-out" | "fit" | "toggle-overlay" | "toggle-mask" | "toggle-truth"
-  | "less-opacity" | "more-opacity" | "slice-up" | "slice-down" | "middle" | "uncertain";
+  | "next"
+  | "previous"
+  | "first"
+  | "last"
+  | "page-down"
+  | "page-up"
+  | "open"
+  | "back"
+  | "accept"
+  | "reject"
+  | "correct"
+  | "undo"
+  | "comment"
+  | "search"
+  | "help"
+  | "refresh"
+  | "zoom-in"
+  | "zoom-out"
+  | "fit"
+  | "toggle-overlay"
+  | "toggle-mask"
+  | "toggle-truth"
+  | "less-opacity"
+  | "more-opacity"
+  | "slice-up"
+  | "slice-down"
+  | "middle"
+  | "uncertain";
 
 export interface Binding {
   keys: string[];
@@ -68,7 +92,11 @@ export function commandOf(pressed: Pressed, view: ViewName): Command | null {
 }
 
 const NAMES: Record<string, string> = {
-  ArrowDown: "↓", ArrowUp: "↑", Escape: "Esc", PageDown: "Page ↓", PageUp: "Page ↑",
+  ArrowDown: "↓",
+  ArrowUp: "↑",
+  Escape: "Esc",
+  PageDown: "Page ↓",
+  PageUp: "Page ↑",
 };
 
 export function keyName(key: string): string {
@@ -78,7 +106,8 @@ export function keyName(key: string): string {
 /** Whether a key belongs to the field or button that has the focus, not to the page. */
 export function belongsToField(tag: string, type: string | undefined, key: string): boolean {
   if (tag === "TEXTAREA" || tag === "SELECT") return key !== "Escape";
-  if (tag === "INPUT" && type === "range") return key.startsWith("Arrow") || key.startsWith("Page") || key === "Home" || key === "End";
+  if (tag === "INPUT" && type === "range")
+    return key.startsWith("Arrow") || key.startsWith("Page") || key === "Home" || key === "End";
   if (tag === "INPUT" && type === "checkbox") return key === " ";
   if (tag === "INPUT") return key !== "Escape";
   return (tag === "BUTTON" || tag === "A") && (key === "Enter" || key === " ");

@@ -2,7 +2,11 @@
 
 import type { Entry, Row, Verdict } from "./api";
 
-export const VERDICT_LABELS: Record<Verdict, string> = { accept: "accepted", reject: "rejected", correct: "to correct" };
+export const VERDICT_LABELS: Record<Verdict, string> = {
+  accept: "accepted",
+  reject: "rejected",
+  correct: "to correct",
+};
 
 type Place = Pick<Row, "set" | "case" | "structure">;
 
@@ -51,5 +55,9 @@ export function joined(log: readonly Entry[], fresh: readonly Entry[]): readonly
 /** The last verdict of a reviewer that is not taken back. */
 export function lastOf(log: readonly Entry[], reviewer: string): Entry | null {
   const undone = new Set(log.map((entry) => entry.undoes).filter((id) => id != null));
-  return log.findLast((entry) => entry.reviewer === reviewer && entry.verdict && entry.undoes == null && !undone.has(entry.id)) ?? null;
+  return (
+    log.findLast(
+      (entry) => entry.reviewer === reviewer && entry.verdict && entry.undoes == null && !undone.has(entry.id),
+    ) ?? null
+  );
 }

@@ -42,7 +42,12 @@ export interface Neighbours<T> {
  *
  * A case may leave the list once it is decided (filter "undecided"): its place is then that of the next one.
  */
-export function neighbours<T extends { number: number }>(rows: T[], offset: number, at: number, number: number): Neighbours<T> {
+export function neighbours<T extends { number: number }>(
+  rows: T[],
+  offset: number,
+  at: number,
+  number: number,
+): Neighbours<T> {
   const found = rows.findIndex((row) => row.number === number);
   const place = (index: number) => (rows[index] ? { row: rows[index], at: offset + index } : null);
   if (found >= 0) return { previous: place(found - 1), next: place(found + 1) };

@@ -18,7 +18,10 @@ describe("Api", () => {
   it("asks for cases", async () => {
     const send = vi.fn(async () => answer({ total: 0, rows: [] }));
     await expect(new Api(send).cases({ offset: 200, sort: "dice" })).resolves.toEqual({ total: 0, rows: [] });
-    expect(send).toHaveBeenCalledWith("/api/cases?offset=200&sort=dice", expect.objectContaining({ credentials: "same-origin" }));
+    expect(send).toHaveBeenCalledWith(
+      "/api/cases?offset=200&sort=dice",
+      expect.objectContaining({ credentials: "same-origin" }),
+    );
   });
 
   it("marks what changes something", async () => {
@@ -37,12 +40,17 @@ describe("Api", () => {
   });
 
   it("survives a refusal that is no JSON", async () => {
-    await expect(new Api(async () => new Response("<h1>Bad gateway</h1>", { status: 502 })).run()).rejects.toThrow("502");
+    await expect(new Api(async () => new Response("<h1>Bad gateway</h1>", { status: 502 })).run()).rejects.toThrow(
+      "502",
+    );
   });
 
   it("tells when the server is gone, and when it is back", async () => {
     const reached: boolean[] = [];
-    const send = vi.fn<typeof fetch>().mockRejectedValueOnce(new TypeError("Failed to fetch")).mockResolvedValueOnce(answer({}));
+    const send = vi
+      .fn<typeof fetch>()
+      .mockRejectedValueOnce(new TypeError("Failed to fetch"))
+      .mockResolvedValueOnce(answer({}));
     const api = new Api(send, (is) => reached.push(is));
     await expect(api.run()).rejects.toBeInstanceOf(Unreachable);
     await api.run();
@@ -51,7 +59,10 @@ describe("Api", () => {
 
   it("does not take an aborted question for a server that is gone", async () => {
     const reached: boolean[] = [];
-    const api = new Api(() => Promise.reject(new DOMException("", "AbortError")), (is) => reached.push(is));
+    const api = new Api(
+      () => Promise.reject(new DOMException("", "AbortError")),
+      (is) => reached.push(is),
+    );
     await expect(api.run()).rejects.toMatchObject({ name: "AbortError" });
     expect(reached).toEqual([]);
   });

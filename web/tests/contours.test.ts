@@ -3,7 +3,11 @@ import { type Bitmap, type Line, outlines, withSeams } from "../src/viewer/conto
 
 /** A mask as a drawing: # is inside. */
 function drawn(...rows: string[]): Bitmap {
-  return { width: rows[0]!.length, height: rows.length, data: Uint8Array.from(rows.join(""), (sign) => (sign === "#" ? 1 : 0)) };
+  return {
+    width: rows[0]!.length,
+    height: rows.length,
+    data: Uint8Array.from(rows.join(""), (sign) => (sign === "#" ? 1 : 0)),
+  };
 }
 
 const isClosed = (line: Line) => line[0] === line.at(-2) && line[1] === line.at(-1);

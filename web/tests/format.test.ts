@@ -10,7 +10,12 @@ it("writes shares as per cent", () => {
 });
 
 it("sets thousands apart", () => {
-  expect([count(999), count(20_000), count(1_234_567), count(null)]).toEqual(["999", "20\u2009000", "1\u2009234\u2009567", "–"]);
+  expect([count(999), count(20_000), count(1_234_567), count(null)]).toEqual([
+    "999",
+    "20\u2009000",
+    "1\u2009234\u2009567",
+    "–",
+  ]);
 });
 
 it("writes time of work", () => {
@@ -25,5 +30,12 @@ it("writes the date only if it is another day", () => {
 });
 
 it("writes whatever a table holds", () => {
-  expect([anything(12), anything(0.5), anything(2.48e-6), anything("<b>"), anything(null), anything(0)]).toEqual(["12", "0.5000", "2.48e-6", "<b>", "–", "0"]);
+  expect([anything(12), anything(0.5), anything(2.48e-6), anything("<b>"), anything(null), anything(0)]).toEqual([
+    "12",
+    "0.5000",
+    "2.48e-6",
+    "<b>",
+    "–",
+    "0",
+  ]);
 });

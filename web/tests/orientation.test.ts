@@ -29,7 +29,13 @@ describe("planeOf", () => {
 });
 
 it("counts slices along the third axis of the file, wherever it runs", () => {
-  expect([[1, 2, 3], [3, 1, 2], [1, -3, 2]].map((each) => sliceDirection(axesOf(each, LENGTHS)))).toEqual([2, 0, 1]);
+  expect(
+    [
+      [1, 2, 3],
+      [3, 1, 2],
+      [1, -3, 2],
+    ].map((each) => sliceDirection(axesOf(each, LENGTHS))),
+  ).toEqual([2, 0, 1]);
 });
 
 it("turns an index there and back", () => {

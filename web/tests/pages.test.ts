@@ -18,7 +18,10 @@ it("asks for each page once, and finds its rows", async () => {
 });
 
 it("asks again for a page that failed", async () => {
-  const load = vi.fn().mockRejectedValueOnce(new Error("gone")).mockResolvedValueOnce({ total: 1, rows: rowsFrom(0) });
+  const load = vi
+    .fn()
+    .mockRejectedValueOnce(new Error("gone"))
+    .mockResolvedValueOnce({ total: 1, rows: rowsFrom(0) });
   const changed = vi.fn();
   const pages = new Pages(load, changed);
   pages.want({ first: 0, end: 1 });

@@ -39,7 +39,14 @@ describe("Latest", () => {
   it("skips what is outdated, never the newest", async () => {
     const asked: number[] = [];
     const answers: number[] = [];
-    const latest = new Latest(async (question: number) => { asked.push(question); return question; }, (answer) => answers.push(answer), () => {});
+    const latest = new Latest(
+      async (question: number) => {
+        asked.push(question);
+        return question;
+      },
+      (answer) => answers.push(answer),
+      () => {},
+    );
     for (const question of [1, 2, 3, 4]) latest.put(question);
     await vi.waitFor(() => expect(answers.at(-1)).toBe(4));
     expect(asked).toEqual([1, 4]);
@@ -48,7 +55,14 @@ describe("Latest", () => {
   it("goes on after an error", async () => {
     const errors: string[] = [];
     const answers: number[] = [];
-    const latest = new Latest(async (question: number) => { if (question === 1) throw new Error("no"); return question; }, (answer) => answers.push(answer), (error) => errors.push(error.message));
+    const latest = new Latest(
+      async (question: number) => {
+        if (question === 1) throw new Error("no");
+        return question;
+      },
+      (answer) => answers.push(answer),
+      (error) => errors.push(error.message),
+    );
     latest.put(1);
     latest.put(2);
     await vi.waitFor(() => expect(answers).toEqual([2]));
@@ -78,7 +92,10 @@ describe("charts", () => {
 
 describe("colours", () => {
   it("run from dark to bright and hide nothing where nothing is", () => {
-    expect([viridis(0), viridis(1)]).toEqual([[68, 1, 84], [253, 231, 37]]);
+    expect([viridis(0), viridis(1)]).toEqual([
+      [68, 1, 84],
+      [253, 231, 37],
+    ]);
     expect([overlayAlpha(0), overlayAlpha(1)]).toEqual([0, 1]);
     expect(overlayTable()).toHaveLength(1024);
   });
@@ -90,7 +107,15 @@ describe("colours", () => {
 });
 
 describe("layers", () => {
-  const view: View = { dimensions: 3, shape: [38, 46, 33], spacing_mm: null, layers: ["image", "mask"], levels: 1, tile: 256, slices: { middle: 19, uncertain: 16 } };
+  const view: View = {
+    dimensions: 3,
+    shape: [38, 46, 33],
+    spacing_mm: null,
+    layers: ["image", "mask"],
+    levels: 1,
+    tile: 256,
+    slices: { middle: 19, uncertain: 16 },
+  };
 
   it("begin with the most uncertain slice", () => {
     expect(atFirst(view)).toMatchObject({ slice: 16, truth: false });

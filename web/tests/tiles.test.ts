@@ -31,7 +31,12 @@ describe("tilesInView", () => {
 
   it("has those that the screen touches, and no others", () => {
     const tiles = tilesInView({ scale: 1, x: -256, y: -10 }, screen, picture, 0, 256);
-    expect(tiles.map(({ row, column }) => [row, column])).toEqual([[0, 1], [0, 2], [1, 1], [1, 2]]);
+    expect(tiles.map(({ row, column }) => [row, column])).toEqual([
+      [0, 1],
+      [0, 2],
+      [1, 1],
+      [1, 2],
+    ]);
     expect(tiles[0]).toMatchObject({ x: 256, y: 0 });
   });
 

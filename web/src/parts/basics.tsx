@@ -8,15 +8,23 @@ const DECISION_LABELS = { accept: "accepted", defer: "deferred", "no finding": "
 const VERDICT_SIGNS: Record<Verdict, string> = { accept: "✓", reject: "✕", correct: "✎" };
 
 export function DecisionTag({ decision }: { decision: Decision }) {
-  return <span class={`tag decision-${(decision || "open").replace(" ", "-")}`}>{decision ? DECISION_LABELS[decision] : "open"}</span>;
+  return (
+    <span class={`tag decision-${(decision || "open").replace(" ", "-")}`}>
+      {decision ? DECISION_LABELS[decision] : "open"}
+    </span>
+  );
 }
 
 export function VerdictTag({ entry, me }: { entry: Entry; me: string }) {
   const verdict = entry.verdict as Verdict;
   const who = entry.reviewer === me ? "" : ` · ${entry.reviewer}`;
   return (
-    <span class={`verdict verdict-${verdict}`} title={`${VERDICT_LABELS[verdict]} by ${entry.reviewer}${entry.comment ? `: ${entry.comment}` : ""}`}>
-      <span aria-hidden="true">{VERDICT_SIGNS[verdict]}</span> {VERDICT_LABELS[verdict]}{who}
+    <span
+      class={`verdict verdict-${verdict}`}
+      title={`${VERDICT_LABELS[verdict]} by ${entry.reviewer}${entry.comment ? `: ${entry.comment}` : ""}`}
+    >
+      <span aria-hidden="true">{VERDICT_SIGNS[verdict]}</span> {VERDICT_LABELS[verdict]}
+      {who}
     </span>
   );
 }
@@ -40,27 +48,58 @@ export function Problem({ error, onRetry }: { error: Error; onRetry?: () => void
     <div class="nothing problem" role="alert" data-testid="problem">
       <p class="nothing-title">This did not work</p>
       <p>{error.message}</p>
-      {onRetry && <button type="button" onClick={onRetry}>Try again</button>}
+      {onRetry && (
+        <button type="button" onClick={onRetry}>
+          Try again
+        </button>
+      )}
     </div>
   );
 }
 
 export function Loading({ what }: { what: string }) {
-  return <div class="nothing loading" role="status" data-testid="loading">{what} …</div>;
+  return (
+    <div class="nothing loading" role="status" data-testid="loading">
+      {what} …
+    </div>
+  );
 }
 
 /** A number with its name, large enough to be read at a glance. */
-export function Figure({ label, value, note, testid, tone }: { label: string; value: string; note?: string; testid?: string; tone?: string }) {
+export function Figure({
+  label,
+  value,
+  note,
+  testid,
+  tone,
+}: {
+  label: string;
+  value: string;
+  note?: string;
+  testid?: string;
+  tone?: string;
+}) {
   return (
     <div class={`figure ${tone ?? ""}`}>
       <dt>{label}</dt>
-      <dd><span data-testid={testid}>{value}</span>{note && <small>{note}</small>}</dd>
+      <dd>
+        <span data-testid={testid}>{value}</span>
+        {note && <small>{note}</small>}
+      </dd>
     </div>
   );
 }
 
 /** What a press shows, and what goes away when it is left. */
-export function Menu({ label, children, testid }: { label: ComponentChildren; children: ComponentChildren; testid: string }) {
+export function Menu({
+  label,
+  children,
+  testid,
+}: {
+  label: ComponentChildren;
+  children: ComponentChildren;
+  testid: string;
+}) {
   const left = (event: FocusEvent & { currentTarget: HTMLDetailsElement }) => {
     if (!event.currentTarget.contains(event.relatedTarget as Node | null)) event.currentTarget.open = false;
   };
@@ -79,15 +118,31 @@ export function Menu({ label, children, testid }: { label: ComponentChildren; ch
 }
 
 /** A choice between values; "all" is none of them. */
-export function Choice({ label, value, options, all, onChange, testid }: {
-  label: string; value: string; options: readonly (readonly [string, string])[]; all?: string; onChange: (value: string) => void; testid: string;
+export function Choice({
+  label,
+  value,
+  options,
+  all,
+  onChange,
+  testid,
+}: {
+  label: string;
+  value: string;
+  options: readonly (readonly [string, string])[];
+  all?: string;
+  onChange: (value: string) => void;
+  testid: string;
 }) {
   return (
     <label class="choice">
       <span>{label}</span>
       <select value={value} data-testid={testid} onChange={(event) => onChange(event.currentTarget.value)}>
         {all !== undefined && <option value="">{all}</option>}
-        {options.map(([name, shown]) => <option key={name} value={name}>{shown}</option>)}
+        {options.map(([name, shown]) => (
+          <option key={name} value={name}>
+            {shown}
+          </option>
+        ))}
       </select>
     </label>
   );

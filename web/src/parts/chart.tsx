@@ -63,7 +63,19 @@ interface ChartProps {
   children: (frame: Frame) => ComponentChildren;
 }
 
-export function Chart({ label, xDomain, yDomain, xTitle, yTitle, xFormat = String, yFormat = String, onPick, testid, counts = false, children }: ChartProps) {
+export function Chart({
+  label,
+  xDomain,
+  yDomain,
+  xTitle,
+  yTitle,
+  xFormat = String,
+  yFormat = String,
+  onPick,
+  testid,
+  counts = false,
+  children,
+}: ChartProps) {
   const [box, size] = useSize();
   const [left, right, top, bottom] = [MARGIN.left, size.width - MARGIN.right, MARGIN.top, size.height - MARGIN.bottom];
   const x = scale(xDomain, [left, right]);
@@ -71,19 +83,49 @@ export function Chart({ label, xDomain, yDomain, xTitle, yTitle, xFormat = Strin
   const pick = (event: PointerEvent) => {
     if (!onPick || event.buttons !== 1) return;
     const place = event.clientX - (event.currentTarget as Element).getBoundingClientRect().left;
-    onPick(Math.min(Math.max(xDomain[0] + ((place - left) / (right - left)) * (xDomain[1] - xDomain[0]), xDomain[0]), xDomain[1]));
+    onPick(
+      Math.min(
+        Math.max(xDomain[0] + ((place - left) / (right - left)) * (xDomain[1] - xDomain[0]), xDomain[0]),
+        xDomain[1],
+      ),
+    );
   };
   return (
     <div class="chart" ref={box}>
-      <svg role="img" aria-label={label} data-testid={testid} width={size.width} height={size.height} class={onPick ? "pickable" : ""} onPointerDown={pick} onPointerMove={pick}>
+      <svg
+        role="img"
+        aria-label={label}
+        data-testid={testid}
+        width={size.width}
+        height={size.height}
+        class={onPick ? "pickable" : ""}
+        onPointerDown={pick}
+        onPointerMove={pick}
+      >
         {ticks(yDomain).map((tick) => (
-          <g key={tick}><line class="rule" x1={left} x2={right} y1={y(tick)} y2={y(tick)} /><text class="tick" x={left - 6} y={y(tick) + 4} text-anchor="end">{yFormat(tick)}</text></g>
+          <g key={tick}>
+            <line class="rule" x1={left} x2={right} y1={y(tick)} y2={y(tick)} />
+            <text class="tick" x={left - 6} y={y(tick) + 4} text-anchor="end">
+              {yFormat(tick)}
+            </text>
+          </g>
         ))}
-        {ticks(xDomain, 8).filter((tick) => !counts || Number.isInteger(tick)).map((tick) => (
-          <g key={tick}><line class="mark" x1={x(tick)} x2={x(tick)} y1={bottom} y2={bottom + 4} /><text class="tick" x={x(tick)} y={bottom + 16} text-anchor="middle">{xFormat(tick)}</text></g>
-        ))}
-        <text class="axis" x={(left + right) / 2} y={size.height - 3} text-anchor="middle">{xTitle}</text>
-        <text class="axis" x={-(top + bottom) / 2} y={11} text-anchor="middle" transform="rotate(-90)">{yTitle}</text>
+        {ticks(xDomain, 8)
+          .filter((tick) => !counts || Number.isInteger(tick))
+          .map((tick) => (
+            <g key={tick}>
+              <line class="mark" x1={x(tick)} x2={x(tick)} y1={bottom} y2={bottom + 4} />
+              <text class="tick" x={x(tick)} y={bottom + 16} text-anchor="middle">
+                {xFormat(tick)}
+              </text>
+            </g>
+          ))}
+        <text class="axis" x={(left + right) / 2} y={size.height - 3} text-anchor="middle">
+          {xTitle}
+        </text>
+        <text class="axis" x={-(top + bottom) / 2} y={11} text-anchor="middle" transform="rotate(-90)">
+          {yTitle}
+        </text>
         {children({ x, y, left, right, top, bottom })}
       </svg>
     </div>
@@ -94,7 +136,9 @@ function useSize(): [RefObject<HTMLDivElement>, { width: number; height: number 
   const box = useRef<HTMLDivElement>(null);
   const [size, setSize] = useState({ width: 600, height: 260 });
   useEffect(() => {
-    const watcher = new ResizeObserver(([entry]) => entry && setSize({ width: entry.contentRect.width, height: entry.contentRect.height }));
+    const watcher = new ResizeObserver(
+      ([entry]) => entry && setSize({ width: entry.contentRect.width, height: entry.contentRect.height }),
+    );
     watcher.observe(box.current!);
     return () => watcher.disconnect();
   }, []);

@@ -6,7 +6,17 @@ import { asksName, route, settings, showsHelp } from "../desk";
 import { BINDINGS, keyName } from "../keys";
 import { useStore } from "../store";
 
-function Dialog({ title, onClose, children, testid }: { title: string; onClose: () => void; children: ComponentChildren; testid: string }) {
+function Dialog({
+  title,
+  onClose,
+  children,
+  testid,
+}: {
+  title: string;
+  onClose: () => void;
+  children: ComponentChildren;
+  testid: string;
+}) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => dialog.current?.showModal(), []);
   return (
@@ -25,10 +35,19 @@ export function Help() {
     <Dialog title="Keys" onClose={() => showsHelp.set(false)} testid="help">
       <dl class="keys">
         {bindings.map(({ keys, help }) => (
-          <div key={help}><dt>{keys.map((key) => <kbd key={key}>{keyName(key)}</kbd>)}</dt><dd>{help}</dd></div>
+          <div key={help}>
+            <dt>
+              {keys.map((key) => (
+                <kbd key={key}>{keyName(key)}</kbd>
+              ))}
+            </dt>
+            <dd>{help}</dd>
+          </div>
         ))}
       </dl>
-      <form method="dialog" class="dialog-buttons"><button>Close</button></form>
+      <form method="dialog" class="dialog-buttons">
+        <button>Close</button>
+      </form>
     </Dialog>
   );
 }
@@ -44,12 +63,30 @@ export function AskName() {
   };
   return (
     <Dialog title="Who reviews?" onClose={() => asksName.value && close("")} testid="ask-name">
-      <form class="stack" onSubmit={(event) => { event.preventDefault(); close(name.trim()); }}>
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          close(name.trim());
+        }}
+      >
         <label for="reviewer-name">Your name goes into the log with each verdict. This browser remembers it.</label>
-        <input id="reviewer-name" data-testid="reviewer-name" required maxLength={100} value={name} onInput={(event) => setName(event.currentTarget.value)} autoFocus />
+        <input
+          id="reviewer-name"
+          data-testid="reviewer-name"
+          required
+          maxLength={100}
+          value={name}
+          onInput={(event) => setName(event.currentTarget.value)}
+          autoFocus
+        />
         <div class="dialog-buttons">
-          <button type="button" onClick={() => close("")}>Not now</button>
-          <button class="primary" data-testid="reviewer-save">Save</button>
+          <button type="button" onClick={() => close("")}>
+            Not now
+          </button>
+          <button class="primary" data-testid="reviewer-save">
+            Save
+          </button>
         </div>
       </form>
     </Dialog>

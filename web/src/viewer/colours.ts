@@ -2,7 +2,15 @@
 
 /** Viridis at equal steps: bluish to yellow, ever brighter. */
 const STOPS = [
-  [68, 1, 84], [71, 45, 123], [59, 82, 139], [44, 114, 142], [33, 145, 140], [39, 173, 129], [93, 200, 99], [170, 220, 50], [253, 231, 37],
+  [68, 1, 84],
+  [71, 45, 123],
+  [59, 82, 139],
+  [44, 114, 142],
+  [33, 145, 140],
+  [39, 173, 129],
+  [93, 200, 99],
+  [170, 220, 50],
+  [253, 231, 37],
 ] as const;
 
 export const MASK_COLOUR = "#56b4e9";
@@ -11,7 +19,8 @@ export const TRUTH_COLOUR = "#ff9d2e";
 export function viridis(p: number): [number, number, number] {
   const place = Math.min(Math.max(p, 0), 1) * (STOPS.length - 1);
   const below = Math.min(Math.floor(place), STOPS.length - 2);
-  const mixed = (channel: 0 | 1 | 2) => Math.round(STOPS[below]![channel] + (place - below) * (STOPS[below + 1]![channel] - STOPS[below]![channel]));
+  const mixed = (channel: 0 | 1 | 2) =>
+    Math.round(STOPS[below]![channel] + (place - below) * (STOPS[below + 1]![channel] - STOPS[below]![channel]));
   return [mixed(0), mixed(1), mixed(2)];
 }
 

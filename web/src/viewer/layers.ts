@@ -41,16 +41,26 @@ export function sliceCount(view: View): number {
 export function changeBy(command: Command, shown: Shown, view: View): Partial<Shown> | null {
   const to = (slice: number) => ({ slice: Math.min(Math.max(slice, 0), sliceCount(view) - 1) });
   switch (command) {
-    case "toggle-overlay": return { overlay: !shown.overlay };
-    case "toggle-mask": return { mask: !shown.mask };
-    case "toggle-truth": return { truth: !shown.truth };
-    case "less-opacity": return { overlay: true, opacity: rounded(Math.max(0, shown.opacity - 0.1)) };
-    case "more-opacity": return { overlay: true, opacity: rounded(Math.min(1, shown.opacity + 0.1)) };
-    case "slice-up": return to(shown.slice + 1);
-    case "slice-down": return to(shown.slice - 1);
-    case "middle": return view.slices ? to(view.slices.middle) : null;
-    case "uncertain": return view.slices ? to(view.slices.uncertain) : null;
-    default: return null;
+    case "toggle-overlay":
+      return { overlay: !shown.overlay };
+    case "toggle-mask":
+      return { mask: !shown.mask };
+    case "toggle-truth":
+      return { truth: !shown.truth };
+    case "less-opacity":
+      return { overlay: true, opacity: rounded(Math.max(0, shown.opacity - 0.1)) };
+    case "more-opacity":
+      return { overlay: true, opacity: rounded(Math.min(1, shown.opacity + 0.1)) };
+    case "slice-up":
+      return to(shown.slice + 1);
+    case "slice-down":
+      return to(shown.slice - 1);
+    case "middle":
+      return view.slices ? to(view.slices.middle) : null;
+    case "uncertain":
+      return view.slices ? to(view.slices.uncertain) : null;
+    default:
+      return null;
   }
 }
 

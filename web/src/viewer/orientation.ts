@@ -17,7 +17,11 @@ export type Axes = readonly [Axis, Axis, Axis];
 export type Plane = readonly [across: number, up: number, through: number];
 
 /** By NiiVue's number of a plane: axial, coronal, sagittal. */
-export const PLANES: readonly (Plane | undefined)[] = [[0, 1, 2], [0, 2, 1], [1, 2, 0]];
+export const PLANES: readonly (Plane | undefined)[] = [
+  [0, 1, 2],
+  [0, 2, 1],
+  [1, 2, 0],
+];
 
 /** The axis of a NIfTI file along which the desk counts slices. */
 const SLICE_AXIS = 2;
@@ -45,7 +49,8 @@ export function turned({ isFlipped, length }: Axis, index: number): number {
 /** One plane of a mask, as it lies in the room; `at` counts along the third direction. The first axis of the data runs fastest. */
 export function planeOf(data: ArrayLike<number>, axes: Axes, [across, up, through]: Plane, at: number): Bitmap {
   const steps = stepsOf(axes);
-  const offset = (direction: number, index: number) => turned(axes[direction]!, index) * steps[axes[direction]!.native]!;
+  const offset = (direction: number, index: number) =>
+    turned(axes[direction]!, index) * steps[axes[direction]!.native]!;
   const [width, height] = [axes[across]!.length, axes[up]!.length];
   const bitmap = new Uint8Array(width * height);
   for (let y = 0; y < height; y++) {

@@ -27,19 +27,30 @@ export class PicturePainter implements Painter {
   private shown: Shown;
   private waiting = 0;
 
-  constructor(private readonly canvas: HTMLCanvasElement, private readonly opened: Opened, private readonly events: PainterEvents, private readonly isStill = false) {
+  constructor(
+    private readonly canvas: HTMLCanvasElement,
+    private readonly opened: Opened,
+    private readonly events: PainterEvents,
+    private readonly isStill = false,
+  ) {
     this.size = pictureSize(opened.view);
     this.shown = atFirst(opened.view);
-    this.cache = new TileCache(opened.number, () => this.redraw(), (text) => events.onState("failed", text));
+    this.cache = new TileCache(
+      opened.number,
+      () => this.redraw(),
+      (text) => events.onState("failed", text),
+    );
     this.watcher = new ResizeObserver(() => this.resized());
     this.watcher.observe(canvas);
-    this.unfollow = isStill ? () => {} : followPointer(canvas, {
-      onDrag: (x, y) => this.move((camera) => ({ ...camera, x: camera.x + x, y: camera.y + y })),
-      onZoom: (factor, x, y) => this.move((camera) => zoomAt(camera, factor, x, y)),
-      onLevels: (x, y) => events.onChange({ levels: shiftedLevels(this.shown.levels, x, y) }),
-      onScroll: (steps) => this.scroll(steps),
-      scrolls: opened.view.dimensions === 3,
-    });
+    this.unfollow = isStill
+      ? () => {}
+      : followPointer(canvas, {
+          onDrag: (x, y) => this.move((camera) => ({ ...camera, x: camera.x + x, y: camera.y + y })),
+          onZoom: (factor, x, y) => this.move((camera) => zoomAt(camera, factor, x, y)),
+          onLevels: (x, y) => events.onChange({ levels: shiftedLevels(this.shown.levels, x, y) }),
+          onScroll: (steps) => this.scroll(steps),
+          scrolls: opened.view.dimensions === 3,
+        });
     events.onState("loading");
   }
 
@@ -118,7 +129,12 @@ export class PicturePainter implements Painter {
     if (has("truth") && this.shown.truth) this.drawOutlines(context, camera, tiles, "truth");
   }
 
-  private drawTiles(context: CanvasRenderingContext2D, camera: Camera, tiles: Tile[], layer: "image" | "probabilities"): void {
+  private drawTiles(
+    context: CanvasRenderingContext2D,
+    camera: Camera,
+    tiles: Tile[],
+    layer: "image" | "probabilities",
+  ): void {
     for (const tile of tiles) {
       const drawn = this.drawing(layer, tile) ?? null;
       if (drawn) this.place(context, camera, tile, drawn);
@@ -140,11 +156,22 @@ export class PicturePainter implements Painter {
 
   private place(context: CanvasRenderingContext2D, camera: Camera, tile: Tile, drawn: HTMLCanvasElement): void {
     const scale = camera.scale * 2 ** tile.level;
-    context.drawImage(drawn, camera.x + camera.scale * tile.x, camera.y + camera.scale * tile.y, scale * drawn.width, scale * drawn.height);
+    context.drawImage(
+      drawn,
+      camera.x + camera.scale * tile.x,
+      camera.y + camera.scale * tile.y,
+      scale * drawn.width,
+      scale * drawn.height,
+    );
   }
 
   /** While a tile is on its way, a part of a coarser one stands in its place. */
-  private placeCoarser(context: CanvasRenderingContext2D, camera: Camera, tile: Tile, layer: "image" | "probabilities"): void {
+  private placeCoarser(
+    context: CanvasRenderingContext2D,
+    camera: Camera,
+    tile: Tile,
+    layer: "image" | "probabilities",
+  ): void {
     const side = this.opened.view.tile;
     for (let up = 1; tile.level + up < this.opened.view.levels; up++) {
       const [row, column, part] = [tile.row >> up, tile.column >> up, side / 2 ** up];
@@ -155,7 +182,17 @@ export class PicturePainter implements Painter {
       const [width, height] = [Math.min(part, drawn.width - left), Math.min(part, drawn.height - top)];
       const scale = camera.scale * 2 ** (tile.level + up);
       if (width <= 0 || height <= 0) return;
-      context.drawImage(drawn, left, top, width, height, camera.x + camera.scale * tile.x, camera.y + camera.scale * tile.y, scale * width, scale * height);
+      context.drawImage(
+        drawn,
+        left,
+        top,
+        width,
+        height,
+        camera.x + camera.scale * tile.x,
+        camera.y + camera.scale * tile.y,
+        scale * width,
+        scale * height,
+      );
       return;
     }
   }
@@ -191,7 +228,9 @@ export class PicturePainter implements Painter {
 
   private seamsKnown(tile: Tile, right: LoadedTile | null, below: LoadedTile | null): boolean {
     const step = this.opened.view.tile * 2 ** tile.level;
-    return (right !== null || tile.x + step >= this.size.width) && (below !== null || tile.y + step >= this.size.height);
+    return (
+      (right !== null || tile.x + step >= this.size.width) && (below !== null || tile.y + step >= this.size.height)
+    );
   }
 }
 

@@ -112,7 +112,11 @@ export function asBitmap({ pixels }: LoadedTile): Bitmap {
 }
 
 /** A drawing of a tile; made again only if `key` has changed. */
-export function drawnAs(tile: LoadedTile, key: string, recolour: (from: Uint8ClampedArray, to: Uint8ClampedArray) => void): HTMLCanvasElement {
+export function drawnAs(
+  tile: LoadedTile,
+  key: string,
+  recolour: (from: Uint8ClampedArray, to: Uint8ClampedArray) => void,
+): HTMLCanvasElement {
   if (tile.drawn?.key === key) return tile.drawn.canvas;
   const canvas = tile.drawn?.canvas ?? document.createElement("canvas");
   canvas.width = tile.pixels.width;

@@ -12,9 +12,14 @@ const ZOOM_STEP = 1.25;
 
 export function Viewer({ opened }: { opened: Opened }) {
   const [shown, setShown] = useState(() => atFirst(opened.view));
-  const [state, setState] = useState<{ name: "loading" | "ready" | "failed"; text?: string | undefined }>({ name: "loading" });
+  const [state, setState] = useState<{ name: "loading" | "ready" | "failed"; text?: string | undefined }>({
+    name: "loading",
+  });
   const change = (part: Partial<Shown>) => setShown((before) => within({ ...before, ...part }, opened));
-  const { canvas, over, painter, kind } = usePainter(opened, { onChange: change, onState: (name, text) => setState({ name, text }) });
+  const { canvas, over, painter, kind } = usePainter(opened, {
+    onChange: change,
+    onState: (name, text) => setState({ name, text }),
+  });
   useEffect(() => painter.current?.show(shown), [shown, kind]);
 
   useCommands((command) => {
@@ -32,7 +37,11 @@ export function Viewer({ opened }: { opened: Opened }) {
         <canvas ref={canvas} tabIndex={0} role="img" aria-label={`Picture of ${opened.case}`} data-testid="canvas" />
         <canvas ref={over} class="over" aria-hidden="true" data-testid="outlines" />
         {state.name === "loading" && <Loading what="Loading the picture" />}
-        {state.name === "failed" && <p class="stage-note" role="alert" data-testid="viewer-problem">{state.text}</p>}
+        {state.name === "failed" && (
+          <p class="stage-note" role="alert" data-testid="viewer-problem">
+            {state.text}
+          </p>
+        )}
         <ZoomButtons onZoom={(factor) => painter.current?.zoom(factor)} onFit={() => painter.current?.fit()} />
       </div>
       <Controls opened={opened} shown={shown} onChange={change} hasPlanes={kind === "volume"} />

@@ -66,7 +66,9 @@ export class VolumePainter implements Painter {
     try {
       await this.nv.attachToCanvas(this.canvas);
       await this.nv.loadVolumes(this.visibleVolumes());
-      await Promise.all((["mask", "truth"] as const).filter((kind) => this.has(kind)).map((kind) => this.loadMask(kind)));
+      await Promise.all(
+        (["mask", "truth"] as const).filter((kind) => this.has(kind)).map((kind) => this.loadMask(kind)),
+      );
       if (!this.stopped) this.begin();
     } catch (error) {
       if (!this.stopped) this.events.onState("failed", (error as Error).message);
@@ -76,13 +78,23 @@ export class VolumePainter implements Painter {
   private visibleVolumes() {
     const image = { url: volumeAddress(this.opened.number, "image"), name: "image.nii", colormap: "gray" };
     const { opacity } = this.shown;
-    const overlay = { url: volumeAddress(this.opened.number, "probabilities"), name: "probabilities.nii", colormap: OVERLAY_NAME, opacity, cal_min: 0, cal_max: 255 };
+    const overlay = {
+      url: volumeAddress(this.opened.number, "probabilities"),
+      name: "probabilities.nii",
+      colormap: OVERLAY_NAME,
+      opacity,
+      cal_min: 0,
+      cal_max: 255,
+    };
     return [...(this.has("image") ? [image] : []), ...(this.has("probabilities") ? [overlay] : [])];
   }
 
   /** Masks are read by NiiVue, but not drawn by it: its outlines would also run around the probabilities. */
   private async loadMask(kind: Outlined): Promise<void> {
-    this.masks.set(kind, await NVImage.loadFromUrl({ url: volumeAddress(this.opened.number, kind), name: `${kind}.nii` }));
+    this.masks.set(
+      kind,
+      await NVImage.loadFromUrl({ url: volumeAddress(this.opened.number, kind), name: `${kind}.nii` }),
+    );
   }
 
   private begin(): void {
@@ -208,8 +220,12 @@ export class VolumePainter implements Painter {
     const [firstX = 0, firstY = 0] = screen.leftTopMM;
     const [spanX = 1, spanY = 1] = screen.fovMM;
     const [begin, end] = [this.nv.frac2mm([0, 0, 0]), this.nv.frac2mm([1, 1, 1])];
-    const mm = (direction: number, index: number) => begin[direction]! + (index / this.axes[direction]!.length) * (end[direction]! - begin[direction]!);
-    return (x, y) => [left + ((mm(across, x) - firstX) / spanX) * width, top + height - ((mm(up, y) - firstY) / spanY) * height];
+    const mm = (direction: number, index: number) =>
+      begin[direction]! + (index / this.axes[direction]!.length) * (end[direction]! - begin[direction]!);
+    return (x, y) => [
+      left + ((mm(across, x) - firstX) / spanX) * width,
+      top + height - ((mm(up, y) - firstY) / spanY) * height,
+    ];
   }
 }
 

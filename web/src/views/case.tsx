@@ -38,12 +38,25 @@ export function CaseView({ run }: { run: Run }) {
     <div class="case" data-testid="case">
       <div class="case-stage">
         <CaseHead row={opened} around={around} onStep={step} />
-        {!opened ? <Loading what="Opening the case" /> : opened.view ? <Viewer key={opened.number} opened={opened as Opened} /> : <Nothing title="The files of this case cannot be opened" testid="case-problem"><p>{opened.problem}</p></Nothing>}
+        {!opened ? (
+          <Loading what="Opening the case" />
+        ) : opened.view ? (
+          <Viewer key={opened.number} opened={opened as Opened} />
+        ) : (
+          <Nothing title="The files of this case cannot be opened" testid="case-problem">
+            <p>{opened.problem}</p>
+          </Nothing>
+        )}
       </div>
       <aside class="side" aria-label="About the case">
         {opened && (
           <>
-            <VerdictForm key={opened.number} row={opened} handle={form} onDecided={() => settings.value.advance && step(around.next)} />
+            <VerdictForm
+              key={opened.number}
+              row={opened}
+              handle={form}
+              onDecided={() => settings.value.advance && step(around.next)}
+            />
             <h3>Case</h3>
             <Facts row={opened} run={run} />
             <h3>History</h3>
@@ -62,22 +75,56 @@ function useNeighbours(wanted: number, at: number): Neighbours<Row> {
   const { query } = route.value;
   const entries = useStore(log).length;
   const offset = Math.max(0, at - 1);
-  const { value } = useLoaded(async (signal) => {
-    const { rows } = await api.cases({ ...query, reviewer: settings.value.reviewer, offset, limit: at - offset + 3 }, signal);
-    return { wanted, rows };
-  }, [wanted, at, entries, JSON.stringify(query)]);
+  const { value } = useLoaded(
+    async (signal) => {
+      const { rows } = await api.cases(
+        { ...query, reviewer: settings.value.reviewer, offset, limit: at - offset + 3 },
+        signal,
+      );
+      return { wanted, rows };
+    },
+    [wanted, at, entries, JSON.stringify(query)],
+  );
   return value?.wanted === wanted ? neighbours(value.rows, offset, at, wanted) : { previous: null, next: null };
 }
 
-function CaseHead({ row, around, onStep }: { row: Row | null; around: Neighbours<Row>; onStep: (to: Neighbours<Row>["next"]) => void }) {
+function CaseHead({
+  row,
+  around,
+  onStep,
+}: {
+  row: Row | null;
+  around: Neighbours<Row>;
+  onStep: (to: Neighbours<Row>["next"]) => void;
+}) {
   return (
     <header class="case-head">
-      <button type="button" class="quiet" data-testid="back" onClick={() => go({ view: "worklist", number: null })}>← Worklist <Key>Esc</Key></button>
-      <h2 class="clip" title={row?.case} data-testid="case-name">{row?.case ?? "…"}</h2>
+      <button type="button" class="quiet" data-testid="back" onClick={() => go({ view: "worklist", number: null })}>
+        ← Worklist <Key>Esc</Key>
+      </button>
+      <h2 class="clip" title={row?.case} data-testid="case-name">
+        {row?.case ?? "…"}
+      </h2>
       {row && <DecisionTag decision={row.decision} />}
       <span class="grow" />
-      <button type="button" class="quiet" data-testid="previous" disabled={!around.previous} onClick={() => onStep(around.previous)}>Previous <Key>k</Key></button>
-      <button type="button" class="quiet" data-testid="next" disabled={!around.next} onClick={() => onStep(around.next)}>Next <Key>j</Key></button>
+      <button
+        type="button"
+        class="quiet"
+        data-testid="previous"
+        disabled={!around.previous}
+        onClick={() => onStep(around.previous)}
+      >
+        Previous <Key>k</Key>
+      </button>
+      <button
+        type="button"
+        class="quiet"
+        data-testid="next"
+        disabled={!around.next}
+        onClick={() => onStep(around.next)}
+      >
+        Next <Key>j</Key>
+      </button>
     </header>
   );
 }
@@ -91,13 +138,33 @@ function Facts({ row, run }: { row: Row; run: Run }) {
     ["Set", row.set ?? ""],
     ["Group", row.group ?? ""],
   ];
-  return <dl class="pairs">{facts.filter(([, value]) => value).map(([name, value]) => <div key={name}><dt>{name}</dt><dd class="clip" title={value}>{value}</dd></div>)}</dl>;
+  return (
+    <dl class="pairs">
+      {facts
+        .filter(([, value]) => value)
+        .map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd class="clip" title={value}>
+              {value}
+            </dd>
+          </div>
+        ))}
+    </dl>
+  );
 }
 
 function Scores({ scores }: { scores: Record<string, unknown> }) {
   return (
     <dl class="pairs scores" data-testid="scores">
-      {Object.entries(scores).map(([name, value]) => <div key={name}><dt>{name}</dt><dd class="clip" title={String(value)}>{anything(value)}</dd></div>)}
+      {Object.entries(scores).map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd class="clip" title={String(value)}>
+            {anything(value)}
+          </dd>
+        </div>
+      ))}
     </dl>
   );
 }

@@ -32,7 +32,10 @@ export function sortedBy(column: Column, query: Record<string, string>): { sort:
   return { sort: column.sort === "worklist" ? "" : (column.sort ?? ""), descending: turns ? "true" : "" };
 }
 
-export function ariaSort(column: Column, query: Record<string, string>): "ascending" | "descending" | "none" | undefined {
+export function ariaSort(
+  column: Column,
+  query: Record<string, string>,
+): "ascending" | "descending" | "none" | undefined {
   if (!column.sort) return undefined;
   if ((query.sort ?? "worklist") !== column.sort) return "none";
   return query.descending === "true" ? "descending" : "ascending";

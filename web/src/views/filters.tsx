@@ -5,8 +5,19 @@ import type { Run } from "../api";
 import { Choice, Key } from "../parts/basics";
 import type { Query } from "../route";
 
-const DECISIONS = [["defer", "deferred"], ["accept", "accepted"], ["no finding", "no finding"]] as const;
-const VERDICTS = [["undecided", "undecided"], ["decided", "decided"], ["mine", "by me"], ["accept", "accepted"], ["reject", "rejected"], ["correct", "to correct"]] as const;
+const DECISIONS = [
+  ["defer", "deferred"],
+  ["accept", "accepted"],
+  ["no finding", "no finding"],
+] as const;
+const VERDICTS = [
+  ["undecided", "undecided"],
+  ["decided", "decided"],
+  ["mine", "by me"],
+  ["accept", "accepted"],
+  ["reject", "rejected"],
+  ["correct", "to correct"],
+] as const;
 
 interface FiltersProps {
   run: Run;
@@ -21,12 +32,62 @@ export function Filters({ run, query, onChange, onRefresh }: FiltersProps) {
   return (
     <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
       <Search text={query.search ?? ""} onChange={pick("search")} />
-      <Choice label="Decision" testid="filter-decision" value={query.decision ?? ""} options={DECISIONS} all="all" onChange={pick("decision")} />
-      <Choice label="Verdict" testid="filter-verdict" value={query.verdict ?? ""} options={VERDICTS} all="all" onChange={pick("verdict")} />
-      {run.structures.length > 1 && <Choice label="Structure" testid="filter-structure" value={query.structure ?? ""} options={named(run.structures)} all="all" onChange={pick("structure")} />}
-      {run.sets.length > 1 && <Choice label="Set" testid="filter-set" value={query.set ?? ""} options={named(run.sets)} all="all" onChange={pick("set")} />}
-      {run.groups.length > 1 && <Choice label="Group" testid="filter-group" value={query.group ?? ""} options={named(run.groups)} all="all" onChange={pick("group")} />}
-      <button type="button" class="quiet" data-testid="refresh" title="Ask the server again (g)" aria-label="Refresh the list" onClick={onRefresh}>↻</button>
+      <Choice
+        label="Decision"
+        testid="filter-decision"
+        value={query.decision ?? ""}
+        options={DECISIONS}
+        all="all"
+        onChange={pick("decision")}
+      />
+      <Choice
+        label="Verdict"
+        testid="filter-verdict"
+        value={query.verdict ?? ""}
+        options={VERDICTS}
+        all="all"
+        onChange={pick("verdict")}
+      />
+      {run.structures.length > 1 && (
+        <Choice
+          label="Structure"
+          testid="filter-structure"
+          value={query.structure ?? ""}
+          options={named(run.structures)}
+          all="all"
+          onChange={pick("structure")}
+        />
+      )}
+      {run.sets.length > 1 && (
+        <Choice
+          label="Set"
+          testid="filter-set"
+          value={query.set ?? ""}
+          options={named(run.sets)}
+          all="all"
+          onChange={pick("set")}
+        />
+      )}
+      {run.groups.length > 1 && (
+        <Choice
+          label="Group"
+          testid="filter-group"
+          value={query.group ?? ""}
+          options={named(run.groups)}
+          all="all"
+          onChange={pick("group")}
+        />
+      )}
+      <button
+        type="button"
+        class="quiet"
+        data-testid="refresh"
+        title="Ask the server again (g)"
+        aria-label="Refresh the list"
+        onClick={onRefresh}
+      >
+        ↻
+      </button>
     </form>
   );
 }
@@ -44,7 +105,16 @@ function Search({ text, onChange }: { text: string; onChange: (text: string) => 
   return (
     <label class="search">
       <span class="visually-hidden">Search by case name</span>
-      <input id="search" data-testid="search" type="search" placeholder="Search cases" autocomplete="off" spellcheck={false} value={typed} onInput={(event) => setTyped(event.currentTarget.value)} />
+      <input
+        id="search"
+        data-testid="search"
+        type="search"
+        placeholder="Search cases"
+        autocomplete="off"
+        spellcheck={false}
+        value={typed}
+        onInput={(event) => setTyped(event.currentTarget.value)}
+      />
       {!typed && <Key>/</Key>}
     </label>
   );

@@ -22,18 +22,44 @@ export function Preview({ row, onOpen, onDecided, handle }: PreviewProps) {
   return (
     <>
       <header class="side-head">
-        <h2 class="clip" title={row.case} data-testid="preview-case">{row.case}</h2>
+        <h2 class="clip" title={row.case} data-testid="preview-case">
+          {row.case}
+        </h2>
         <DecisionTag decision={row.decision} />
       </header>
       <div class="thumbnail">
-        {opened.value?.view ? <Thumbnail opened={opened.value as Opened} /> : opened.loading ? <Loading what="Opening" /> : <p class="faint">{opened.value?.problem ?? opened.error?.message ?? "There is no picture of this case."}</p>}
-        <button type="button" class="open" data-testid="open" onClick={onOpen}>Open <Key>Enter</Key></button>
+        {opened.value?.view ? (
+          <Thumbnail opened={opened.value as Opened} />
+        ) : opened.loading ? (
+          <Loading what="Opening" />
+        ) : (
+          <p class="faint">{opened.value?.problem ?? opened.error?.message ?? "There is no picture of this case."}</p>
+        )}
+        <button type="button" class="open" data-testid="open" onClick={onOpen}>
+          Open <Key>Enter</Key>
+        </button>
       </div>
       <dl class="facts">
-        <div><dt>Confidence</dt><dd>{number(row.confidence)}</dd></div>
-        <div><dt>Margin</dt><dd>{number(row.margin)}</dd></div>
-        {row.dice != null && <div><dt>Dice</dt><dd>{number(row.dice)}</dd></div>}
-        {row.structure && <div><dt>Structure</dt><dd>{row.structure}</dd></div>}
+        <div>
+          <dt>Confidence</dt>
+          <dd>{number(row.confidence)}</dd>
+        </div>
+        <div>
+          <dt>Margin</dt>
+          <dd>{number(row.margin)}</dd>
+        </div>
+        {row.dice != null && (
+          <div>
+            <dt>Dice</dt>
+            <dd>{number(row.dice)}</dd>
+          </div>
+        )}
+        {row.structure && (
+          <div>
+            <dt>Structure</dt>
+            <dd>{row.structure}</dd>
+          </div>
+        )}
       </dl>
       <VerdictForm row={row} onDecided={onDecided} handle={handle} />
       <h3>History</h3>

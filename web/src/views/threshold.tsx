@@ -20,10 +20,30 @@ export function ThresholdView({ run }: { run: Run }) {
   const policy = run.policies[structure] ?? run.policies[""] ?? null;
   return (
     <div class="page" data-testid="threshold-view">
-      {run.structures.length > 1 && <Choice label="Structure" testid="threshold-structure" value={structure} options={run.structures.map((name) => [name, name] as const)} onChange={setStructure} />}
-      {curve.value && curve.value.thresholds.length > 0
-        ? <Explorer key={structure} curve={curve.value} policy={policy} structure={structure} usualMinutes={run.minutes} />
-        : curve.error ? <Problem error={curve.error} /> : curve.loading ? <Loading what="Reading the curve" /> : <Nothing title="There is no confidence to set a threshold on" />}
+      {run.structures.length > 1 && (
+        <Choice
+          label="Structure"
+          testid="threshold-structure"
+          value={structure}
+          options={run.structures.map((name) => [name, name] as const)}
+          onChange={setStructure}
+        />
+      )}
+      {curve.value && curve.value.thresholds.length > 0 ? (
+        <Explorer
+          key={structure}
+          curve={curve.value}
+          policy={policy}
+          structure={structure}
+          usualMinutes={run.minutes}
+        />
+      ) : curve.error ? (
+        <Problem error={curve.error} />
+      ) : curve.loading ? (
+        <Loading what="Reading the curve" />
+      ) : (
+        <Nothing title="There is no confidence to set a threshold on" />
+      )}
       <BudgetPanel run={run} structure={structure} />
     </div>
   );
@@ -49,29 +69,88 @@ function Explorer({ curve, policy, structure, usualMinutes }: ExplorerProps) {
         <div class="explorer-chart">
           <Legend hasRisk={curve.risks !== null} hasPolicy={policy?.threshold != null} />
           <CurveChart curve={curve} domain={domain} value={value} policy={policy} onPick={setValue} />
-          <input class="threshold-slider" type="range" aria-label="Threshold" data-testid="threshold-slider" min={domain[0]} max={domain[1]} step={step} value={value} onInput={(event) => setValue(Number(event.currentTarget.value))} />
+          <input
+            class="threshold-slider"
+            type="range"
+            aria-label="Threshold"
+            data-testid="threshold-slider"
+            min={domain[0]}
+            max={domain[1]}
+            step={step}
+            value={value}
+            onInput={(event) => setValue(Number(event.currentTarget.value))}
+          />
           <div class="slider-line">
             <label for="threshold-value">Threshold</label>
-            <input id="threshold-value" type="number" data-testid="threshold-value" min={domain[0]} max={domain[1]} step="any" value={Number(value.toFixed(4))} onChange={(event) => Number.isFinite(event.currentTarget.valueAsNumber) && setValue(event.currentTarget.valueAsNumber)} />
-            {policy?.threshold != null && <button type="button" class="quiet" data-testid="threshold-policy" onClick={() => setValue(policy.threshold!)}>Back to the policy’s {number(policy.threshold, 4)}</button>}
+            <input
+              id="threshold-value"
+              type="number"
+              data-testid="threshold-value"
+              min={domain[0]}
+              max={domain[1]}
+              step="any"
+              value={Number(value.toFixed(4))}
+              onChange={(event) =>
+                Number.isFinite(event.currentTarget.valueAsNumber) && setValue(event.currentTarget.valueAsNumber)
+              }
+            />
+            {policy?.threshold != null && (
+              <button
+                type="button"
+                class="quiet"
+                data-testid="threshold-policy"
+                onClick={() => setValue(policy.threshold!)}
+              >
+                Back to the policy’s {number(policy.threshold, 4)}
+              </button>
+            )}
           </div>
         </div>
         <div class="explorer-numbers" aria-live="polite">
-          {answer ? <Numbers answer={answer} minutes={minutes} policy={policy} structure={structure} /> : error ? <Problem error={error} /> : <Loading what="Counting" />}
-          <button type="button" data-testid="list-at-threshold" onClick={() => go({ view: "worklist", at: 0, query: { threshold: String(value), decision: "defer", ...(structure && { structure }) } })}>List what this defers</button>
+          {answer ? (
+            <Numbers answer={answer} minutes={minutes} policy={policy} structure={structure} />
+          ) : error ? (
+            <Problem error={error} />
+          ) : (
+            <Loading what="Counting" />
+          )}
+          <button
+            type="button"
+            data-testid="list-at-threshold"
+            onClick={() =>
+              go({
+                view: "worklist",
+                at: 0,
+                query: { threshold: String(value), decision: "defer", ...(structure && { structure }) },
+              })
+            }
+          >
+            List what this defers
+          </button>
         </div>
       </div>
     </section>
   );
 }
 
-function useAnswer(value: number, structure: string, minutes: number): { answer: AtThreshold | null; error: Error | null } {
-  const [state, setState] = useState<{ answer: AtThreshold | null; error: Error | null }>({ answer: null, error: null });
-  const latest = useMemo(() => new Latest(
-    (query: { value: number; structure: string; minutes: number }) => api.threshold(query),
-    (answer) => setState({ answer, error: null }),
-    (error) => setState((before) => ({ ...before, error })),
-  ), []);
+function useAnswer(
+  value: number,
+  structure: string,
+  minutes: number,
+): { answer: AtThreshold | null; error: Error | null } {
+  const [state, setState] = useState<{ answer: AtThreshold | null; error: Error | null }>({
+    answer: null,
+    error: null,
+  });
+  const latest = useMemo(
+    () =>
+      new Latest(
+        (query: { value: number; structure: string; minutes: number }) => api.threshold(query),
+        (answer) => setState({ answer, error: null }),
+        (error) => setState((before) => ({ ...before, error })),
+      ),
+    [],
+  );
   useEffect(() => latest.put({ value, structure, minutes }), [value, structure, minutes]);
   return state;
 }
@@ -104,24 +183,62 @@ function Numbers({ answer, minutes, policy, structure }: NumbersProps) {
 
 function Minutes({ minutes }: { minutes: number }) {
   return (
-    <label class="inline-field">Minutes a case <input type="number" data-testid="minutes" min={0.1} max={600} step="any" value={minutes} onChange={(event) => event.currentTarget.valueAsNumber > 0 && settings.update({ minutes: event.currentTarget.valueAsNumber })} /></label>
+    <label class="inline-field">
+      Minutes a case{" "}
+      <input
+        type="number"
+        data-testid="minutes"
+        min={0.1}
+        max={600}
+        step="any"
+        value={minutes}
+        onChange={(event) =>
+          event.currentTarget.valueAsNumber > 0 && settings.update({ minutes: event.currentTarget.valueAsNumber })
+        }
+      />
+    </label>
   );
 }
 
 /** Whether somebody may rely on it, and why. */
 function Certificate({ answer, policy }: { answer: AtThreshold; policy: Policy | null }) {
   const { certified } = answer;
-  if (!certified) return <p class="certificate" data-testid="certified"><b>Not certified.</b> This run has no calibrated policy: these numbers are what its cases happen to give.</p>;
-  const limit = certified.below_dice == null ? `risk at most ${number(certified.risk)}` : `at most ${percent(certified.risk)} of the accepted below a Dice of ${number(certified.below_dice, 2)}`;
+  if (!certified)
+    return (
+      <p class="certificate" data-testid="certified">
+        <b>Not certified.</b> This run has no calibrated policy: these numbers are what its cases happen to give.
+      </p>
+    );
+  const limit =
+    certified.below_dice == null
+      ? `risk at most ${number(certified.risk)}`
+      : `at most ${percent(certified.risk)} of the accepted below a Dice of ${number(certified.below_dice, 2)}`;
   const promise = `${limit}, with probability ${percent(certified.probability, 0)}`;
   if (certified.holds && certified.below_dice == null && answer.low != null && answer.low > certified.risk) {
-    return <p class="certificate broken" data-testid="certified"><b>Promised, but not kept here:</b> {promise}. The cases of this run have a risk of {number(answer.risk)}: they are not like those of the calibration.</p>;
+    return (
+      <p class="certificate broken" data-testid="certified">
+        <b>Promised, but not kept here:</b> {promise}. The cases of this run have a risk of {number(answer.risk)}: they
+        are not like those of the calibration.
+      </p>
+    );
   }
   if (certified.holds) {
-    return <p class="certificate holds" data-testid="certified"><b>Certified:</b> {promise}. {!certified.tested && "Above the policy’s own threshold this rests on the risk not rising with the confidence."}</p>;
+    return (
+      <p class="certificate holds" data-testid="certified">
+        <b>Certified:</b> {promise}.{" "}
+        {!certified.tested && "Above the policy’s own threshold this rests on the risk not rising with the confidence."}
+      </p>
+    );
   }
-  const why = certified.standing === "certified" ? `The promise (${promise}) needs a threshold of at least ${number(policy?.threshold, 4)}.` : policy?.text;
-  return <p class="certificate broken" data-testid="certified"><b>Not certified{certified.standing === "certified" ? " here" : ""}.</b> {why}</p>;
+  const why =
+    certified.standing === "certified"
+      ? `The promise (${promise}) needs a threshold of at least ${number(policy?.threshold, 4)}.`
+      : policy?.text;
+  return (
+    <p class="certificate broken" data-testid="certified">
+      <b>Not certified{certified.standing === "certified" ? " here" : ""}.</b> {why}
+    </p>
+  );
 }
 
 /** A promise is about cases like those of the calibration; drift says that these are others. */
@@ -130,7 +247,10 @@ function DriftNote({ structure }: { structure: string }) {
   if (!value?.drift?.alarm) return null;
   return (
     <p class="certificate broken" data-testid="drift-note">
-      <b>Drift:</b> confidences differ from those of the calibration. <button type="button" class="link" onClick={() => go({ view: "monitoring" })}>See Monitoring</button>
+      <b>Drift:</b> confidences differ from those of the calibration.{" "}
+      <button type="button" class="link" onClick={() => go({ view: "monitoring" })}>
+        See Monitoring
+      </button>
     </p>
   );
 }
@@ -145,19 +265,40 @@ function Legend({ hasRisk, hasPolicy }: { hasRisk: boolean; hasPolicy: boolean }
   );
 }
 
-function CurveChart({ curve, domain, value, policy, onPick }: { curve: Curve; domain: [number, number]; value: number; policy: Policy | null; onPick: (value: number) => void }) {
+function CurveChart({
+  curve,
+  domain,
+  value,
+  policy,
+  onPick,
+}: {
+  curve: Curve;
+  domain: [number, number];
+  value: number;
+  policy: Policy | null;
+  onPick: (value: number) => void;
+}) {
   const limit = policy?.threshold;
   return (
-    <Chart label="Coverage and risk by threshold" testid="curve" xDomain={domain} yDomain={[0, 1]} xTitle="threshold on the confidence" yTitle="share, mean loss" onPick={onPick}>
+    <Chart
+      label="Coverage and risk by threshold"
+      testid="curve"
+      xDomain={domain}
+      yDomain={[0, 1]}
+      xTitle="threshold on the confidence"
+      yTitle="share, mean loss"
+      onPick={onPick}
+    >
       {({ x, y, top, bottom }) => (
         <>
           <path class="line coverage" d={linePath(curve.thresholds, curve.coverages, x, y)} />
           {curve.risks && <path class="line risk" d={linePath(curve.thresholds, curve.risks, x, y)} />}
-          {limit != null && limit >= domain[0] && limit <= domain[1] && <line class="limit" x1={x(limit)} x2={x(limit)} y1={top} y2={bottom} />}
+          {limit != null && limit >= domain[0] && limit <= domain[1] && (
+            <line class="limit" x1={x(limit)} x2={x(limit)} y1={top} y2={bottom} />
+          )}
           <line class="here" x1={x(value)} x2={x(value)} y1={top} y2={bottom} />
         </>
       )}
     </Chart>
   );
 }
-

@@ -9,7 +9,11 @@ import { VERDICT_LABELS } from "../log";
 import { Key } from "../parts/basics";
 import { useStore } from "../store";
 
-const BUTTONS: [Verdict, string, string][] = [["accept", "Accept", "a"], ["reject", "Reject", "r"], ["correct", "Needs correction", "c"]];
+const BUTTONS: [Verdict, string, string][] = [
+  ["accept", "Accept", "a"],
+  ["reject", "Reject", "r"],
+  ["correct", "Needs correction", "c"],
+];
 
 export interface VerdictHandle {
   decide: (verdict: Verdict) => void;
@@ -49,18 +53,52 @@ export function VerdictForm({ row, onDecided, handle }: VerdictProps) {
     <section class="verdict-form" aria-label="Verdict">
       <div class="verdict-buttons">
         {BUTTONS.map(([verdict, label, key]) => (
-          <button key={verdict} type="button" class={`decide ${verdict}`} data-testid={`verdict-${verdict}`} aria-pressed={mine?.verdict === verdict} aria-keyshortcuts={key} disabled={isSaving} onClick={() => void give(verdict)}>
+          <button
+            key={verdict}
+            type="button"
+            class={`decide ${verdict}`}
+            data-testid={`verdict-${verdict}`}
+            aria-pressed={mine?.verdict === verdict}
+            aria-keyshortcuts={key}
+            disabled={isSaving}
+            onClick={() => void give(verdict)}
+          >
             {label} <Key>{key}</Key>
           </button>
         ))}
       </div>
       <label class="comment">
         <span class="visually-hidden">Comment</span>
-        <textarea ref={field} data-testid="comment" rows={2} maxLength={2000} placeholder="Comment, kept with the verdict (e)" value={comment} onInput={(event) => type(event.currentTarget.value)} />
+        <textarea
+          ref={field}
+          data-testid="comment"
+          rows={2}
+          maxLength={2000}
+          placeholder="Comment, kept with the verdict (e)"
+          value={comment}
+          onInput={(event) => type(event.currentTarget.value)}
+        />
       </label>
       <div class="verdict-foot">
-        <label class="check"><input type="checkbox" data-testid="advance" checked={advance} onChange={(event) => settings.update({ advance: event.currentTarget.checked })} /> Go on after a verdict</label>
-        <button type="button" class="quiet" data-testid="undo" aria-keyshortcuts="u" disabled={!mine} onClick={() => void undoOn(row)}>Undo <Key>u</Key></button>
+        <label class="check">
+          <input
+            type="checkbox"
+            data-testid="advance"
+            checked={advance}
+            onChange={(event) => settings.update({ advance: event.currentTarget.checked })}
+          />{" "}
+          Go on after a verdict
+        </label>
+        <button
+          type="button"
+          class="quiet"
+          data-testid="undo"
+          aria-keyshortcuts="u"
+          disabled={!mine}
+          onClick={() => void undoOn(row)}
+        >
+          Undo <Key>u</Key>
+        </button>
       </div>
     </section>
   );
@@ -70,12 +108,19 @@ export function VerdictForm({ row, onDecided, handle }: VerdictProps) {
 export function History({ row }: { row: Row }) {
   const entries = useStore(log).filter((entry) => isAbout(entry, row));
   const undone = new Set(entries.map((entry) => entry.undoes));
-  if (entries.length === 0) return <p class="faint" data-testid="history">No verdict yet.</p>;
+  if (entries.length === 0)
+    return (
+      <p class="faint" data-testid="history">
+        No verdict yet.
+      </p>
+    );
   return (
     <ol class="history" data-testid="history">
       {entries.toReversed().map((entry) => (
         <li key={entry.id} class={undone.has(entry.id) ? "undone" : ""}>
-          <span class={`verdict verdict-${entry.verdict || "undo"}`}>{entry.verdict ? VERDICT_LABELS[entry.verdict] : "taken back"}</span>
+          <span class={`verdict verdict-${entry.verdict || "undo"}`}>
+            {entry.verdict ? VERDICT_LABELS[entry.verdict] : "taken back"}
+          </span>
           <span class="who">{entry.reviewer}</span>
           <time dateTime={entry.time}>{time(entry.time)}</time>
           {entry.comment && <p>{entry.comment}</p>}

@@ -52,14 +52,46 @@ export function Worklist({ run }: { run: Run }) {
   return (
     <div class="worklist">
       <section class="list" aria-label="Worklist">
-        <Filters run={run} query={query} onChange={(change) => go({ query: merged(query, change), at: 0 }, true)} onRefresh={() => again((value) => value + 1)} />
-        <p class="visually-hidden" role="status" aria-live="polite" data-testid="total">{pages.total === null ? "Loading" : `${count(pages.total)} ${pages.total === 1 ? "case" : "cases"}`}</p>
-        {pages.total === null
-          ? pages.error ? <Problem error={pages.error} onRetry={() => again((value) => value + 1)} /> : <Loading what="Reading the worklist" />
-          : total === 0 ? <EmptyList run={run} query={query} /> : <Grid handle={grid} run={run} extent={extent} pages={pages} query={query} selected={selected} onSelect={select} onOpen={open} />}
+        <Filters
+          run={run}
+          query={query}
+          onChange={(change) => go({ query: merged(query, change), at: 0 }, true)}
+          onRefresh={() => again((value) => value + 1)}
+        />
+        <p class="visually-hidden" role="status" aria-live="polite" data-testid="total">
+          {pages.total === null ? "Loading" : `${count(pages.total)} ${pages.total === 1 ? "case" : "cases"}`}
+        </p>
+        {pages.total === null ? (
+          pages.error ? (
+            <Problem error={pages.error} onRetry={() => again((value) => value + 1)} />
+          ) : (
+            <Loading what="Reading the worklist" />
+          )
+        ) : total === 0 ? (
+          <EmptyList run={run} query={query} />
+        ) : (
+          <Grid
+            handle={grid}
+            run={run}
+            extent={extent}
+            pages={pages}
+            query={query}
+            selected={selected}
+            onSelect={select}
+            onOpen={open}
+          />
+        )}
       </section>
       <aside class="side" aria-label="Selected case">
-        {row && <Preview key={row.number} handle={preview} row={row} onOpen={() => open()} onDecided={() => settings.value.advance && select(selected + 1)} />}
+        {row && (
+          <Preview
+            key={row.number}
+            handle={preview}
+            row={row}
+            onOpen={() => open()}
+            onDecided={() => settings.value.advance && select(selected + 1)}
+          />
+        )}
       </aside>
     </div>
   );
@@ -73,7 +105,14 @@ function useExtent(run: Run): [number, number] {
 
 /** By how many rows a command moves. */
 function stepOf(command: Command, page: number, total: number): number | null {
-  const steps: Partial<Record<Command, number>> = { next: 1, previous: -1, "page-down": page, "page-up": -page, first: -total, last: total };
+  const steps: Partial<Record<Command, number>> = {
+    next: 1,
+    previous: -1,
+    "page-down": page,
+    "page-up": -page,
+    first: -total,
+    last: total,
+  };
   return steps[command] ?? null;
 }
 
@@ -88,7 +127,8 @@ function usePages(query: Query, round: number, version: number): Pages {
   const { reviewer } = useStore(settings);
   const key = JSON.stringify([query, round, version, returned, reviewer]);
   const pages = useMemo(() => {
-    const load = (offset: number, limit: number, signal: AbortSignal) => api.cases({ ...query, reviewer, offset, limit }, signal);
+    const load = (offset: number, limit: number, signal: AbortSignal) =>
+      api.cases({ ...query, reviewer, offset, limit }, signal);
     return new Pages(load, () => redraw((value) => value + 1));
   }, [key]);
   const shown = useRef(pages);
@@ -106,9 +146,15 @@ function EmptyList({ run, query }: { run: Run; query: Query }) {
   if (Object.keys(query).length > 0) {
     return (
       <Nothing title="No case is like that">
-        <button type="button" onClick={() => go({ query: {}, at: 0 })}>Show all cases</button>
+        <button type="button" onClick={() => go({ query: {}, at: 0 })}>
+          Show all cases
+        </button>
       </Nothing>
     );
   }
-  return <Nothing title={run.finished ? "This run has no cases" : "No case is scored yet"}>{!run.finished && <p>They appear here as they are scored.</p>}</Nothing>;
+  return (
+    <Nothing title={run.finished ? "This run has no cases" : "No case is scored yet"}>
+      {!run.finished && <p>They appear here as they are scored.</p>}
+    </Nothing>
+  );
 }
