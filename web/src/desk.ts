@@ -1,7 +1,7 @@
 /** What the whole page knows: the connection, the log, the settings, where it is. */
 
 import { Api, type Entry, type Row, type Verdict } from "./api";
-import { VERDICT_LABELS, Standing, joined, lastOf } from "./log";
+import { Follower, Standing, VERDICT_LABELS, joined, lastOf } from "./log";
 import { type Route, readRoute, writeRoute } from "./route";
 import { Store } from "./store";
 
@@ -17,8 +17,6 @@ export interface Settings {
 const SETTINGS_KEY = "segtrust.desk";
 const DEFAULTS: Settings = { reviewer: "", theme: "system", minutes: null, advance: false };
 const POLL_MS = 3000;
-/** Of one answer of the server. */
-const MOST_ENTRIES = 1000;
 
 function readSettings(): Settings {
   try {
@@ -76,11 +74,10 @@ export function standing(): Standing {
   return standingOf.standing;
 }
 
-export async function readLog(): Promise<void> {
-  const last = log.value.at(-1)?.id ?? 0;
-  const fresh = await api.entriesAfter(last);
-  log.set(joined(log.value, fresh));
-  if (fresh.length >= MOST_ENTRIES) await readLog();
+const follower = new Follower(api.entriesAfter, (fresh) => log.set(joined(log.value, fresh)));
+
+export function readLog(): Promise<void> {
+  return follower.catchUp();
 }
 
 /** Ask again and again for what others decide; also finds out when the server is back. */

@@ -61,3 +61,28 @@ export function lastOf(log: readonly Entry[], reviewer: string): Entry | null {
     ) ?? null
   );
 }
+
+/** Of one answer of the server. */
+const MOST_ENTRIES = 1000;
+
+/**
+ * Asks for entries that were not heard of yet.
+ *
+ * How far it has heard is not how far the log reaches: one's own verdict comes back at once, with a number higher
+ * than that of another reviewer's, which is still to be heard.
+ */
+export class Follower {
+  private heardUpTo = 0;
+
+  constructor(
+    private readonly ask: (after: number) => Promise<Entry[]>,
+    private readonly onEntries: (fresh: Entry[]) => void,
+  ) {}
+
+  async catchUp(): Promise<void> {
+    const fresh = await this.ask(this.heardUpTo);
+    this.heardUpTo = Math.max(this.heardUpTo, ...fresh.map((entry) => entry.id));
+    this.onEntries(fresh);
+    if (fresh.length >= MOST_ENTRIES) await this.catchUp();
+  }
+}

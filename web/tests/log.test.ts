@@ -1,6 +1,6 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { Entry } from "../src/api";
-import { Standing, joined, lastOf } from "../src/log";
+import { Follower, Standing, joined, lastOf } from "../src/log";
 
 const entry = (id: number, reviewer: string, verdict: Entry["verdict"], more: Partial<Entry> = {}): Entry => ({
   id,
@@ -77,4 +77,39 @@ it("finds the last verdict that can be taken back", () => {
   ];
   expect(lastOf(log, "Ann")?.id).toBe(1);
   expect(lastOf(log, "Cem")).toBeNull();
+});
+
+describe("Follower", () => {
+  it("asks from where it has heard, whatever else is in the log", async () => {
+    const ask = vi.fn(async (after: number) =>
+      [entry(1, "Ben", "accept"), entry(2, "Ann", "reject")].filter(({ id }) => id > after),
+    );
+    const heard = vi.fn();
+    const follower = new Follower(ask, heard);
+    await follower.catchUp();
+    await follower.catchUp();
+    expect(ask.mock.calls).toEqual([[0], [2]]);
+    expect(heard.mock.calls[0]![0]).toHaveLength(2);
+  });
+
+  it("goes on where an answer is full", async () => {
+    const all = Array.from({ length: 1500 }, (_, i) => entry(i + 1, "Ann", "accept"));
+    const heard: Entry[] = [];
+    await new Follower(
+      async (after) => all.slice(after, after + 1000),
+      (fresh) => heard.push(...fresh),
+    ).catchUp();
+    expect(heard).toHaveLength(1500);
+  });
+
+  it("asks again for what did not come", async () => {
+    const ask = vi
+      .fn<(after: number) => Promise<Entry[]>>()
+      .mockRejectedValueOnce(new Error("gone"))
+      .mockResolvedValue([]);
+    const follower = new Follower(ask, () => {});
+    await expect(follower.catchUp()).rejects.toThrow("gone");
+    await follower.catchUp();
+    expect(ask.mock.calls).toEqual([[0], [0]]);
+  });
 });
