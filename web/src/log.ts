@@ -64,6 +64,8 @@ export function lastOf(log: readonly Entry[], reviewer: string): Entry | null {
 
 /** Of one answer of the server. */
 const MOST_ENTRIES = 1000;
+/** Entries that are asked for once more: a database may show a higher number a moment before a lower one. */
+const OVERLAP = 20;
 
 /**
  * Asks for entries that were not heard of yet.
@@ -80,7 +82,7 @@ export class Follower {
   ) {}
 
   async catchUp(): Promise<void> {
-    const fresh = await this.ask(this.heardUpTo);
+    const fresh = await this.ask(Math.max(0, this.heardUpTo - OVERLAP));
     this.heardUpTo = Math.max(this.heardUpTo, ...fresh.map((entry) => entry.id));
     this.onEntries(fresh);
     if (fresh.length >= MOST_ENTRIES) await this.catchUp();
