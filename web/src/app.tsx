@@ -27,7 +27,7 @@ import { ThresholdView } from "./views/threshold";
 import { Worklist } from "./views/worklist";
 
 const RUN_POLL_MS = 10_000;
-const MESSAGE_MS = 8000;
+const MESSAGE_MS = 6000;
 
 export function App() {
   const [round, again] = useState(0);

@@ -10,7 +10,7 @@ const VERDICT_SIGNS: Record<Verdict, string> = { accept: "✓", reject: "✕", c
 export function DecisionTag({ decision }: { decision: Decision }) {
   return (
     <span class={`tag decision-${(decision || "open").replace(" ", "-")}`}>
-      {decision ? DECISION_LABELS[decision] : "open"}
+      {decision ? DECISION_LABELS[decision] : "no policy"}
     </span>
   );
 }
