@@ -9,6 +9,9 @@ PYTEST_ARGS ?= -n 2 --dist worksteal
 SEGTRUST_TEST_DATA ?= $(abspath $(wildcard ../shared/data))
 export SEGTRUST_TEST_DATA
 
+HAS_NODE := $(shell command -v npm)
+WEB_READY := web/node_modules/.package-lock.json
+
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 CONSTRAINTS := tools/constraints-test.txt
@@ -21,7 +24,7 @@ NNUNET_PYTHON := $(abspath $(NNUNET_VENV))/bin/python
 NNUNET_SITE := tools/nnunet_site/torchvision_operators
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-pythons lint format bench docs clean
+.PHONY: help demo test test-web test-slow test-pythons lint format bench docs web clean
 
 help:  ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -29,8 +32,18 @@ help:  ## list these commands
 demo: $(DEMO_READY)  ## score a few example maps and print a table
 	@$(BIN)/segtrust demo
 
-test: lint  ## lint, types, doctests, tests and the code of the documentation
+test: lint test-web  ## lint, types, doctests, tests and the code of the documentation
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# Without Node the page is neither tested nor built, unless everything is required.
+ifneq ($(HAS_NODE),)
+test-web: $(WEB_READY)  ## types and tests of the page of the review desk
+	@cd web && npm test --silent
+else
+test-web:
+	@echo "Not tested for lack of node: the page of the review desk"
+	@[ "$$SEGTRUST_REQUIRE_ALL" != 1 ]
+endif
 
 test-slow: $(TEST_READY) $(NNUNET_READY)  ## the tests that take long
 	@SEGTRUST_NNUNET_PYTHON=$(NNUNET_PYTHON) $(BIN)/python -m pytest -m slow || [ $$? -eq 5 ]  # 5: there are none
@@ -53,7 +66,11 @@ bench: $(DEMO_READY)  ## time the kernels
 docs: $(TEST_READY)  ## build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
+web: $(BIN)/python  ## build the page of the review desk (Node 20.19 or later)
+	@$(BIN)/python tools/hatch_web.py
+
 clean:  ## remove everything that can be made again
+	@rm -rf web/node_modules src/segtrust/review/static
 	@rm -rf $(VENV) $(VENV)-* $(NNUNET_VENV) build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find src tests tools -name __pycache__ -prune -exec rm -rf {} +
 
@@ -72,6 +89,10 @@ $(TEST_READY): pyproject.toml $(CONSTRAINTS) Makefile | $(BIN)/python
 	@$(PIP) install -c $(CONSTRAINTS) torch torchmetrics jax
 	@$(PIP) install -c $(CONSTRAINTS) -e '.[$(TEST_EXTRAS)]'
 	@touch $(DEMO_READY) $@
+
+$(WEB_READY): web/package-lock.json
+	@cd web && npm ci --silent --no-audit --no-fund
+	@touch $@
 
 $(NNUNET_READY): $(CONSTRAINTS) Makefile $(NNUNET_SITE).py $(NNUNET_SITE).pth | $(BIN)/python
 	@echo "Installing nnU-Net into $(NNUNET_VENV)"

@@ -1,0 +1,2 @@
+/** Stands for a decoder that the desk never needs. */
+export default null;

@@ -1,0 +1,56 @@
+/** Which tiles of a pyramid show a picture at a scale, and where they go. */
+
+export interface Camera {
+  /** Screen pixels for each pixel of the picture. */
+  scale: number;
+  /** Where the left upper corner of the picture is on the screen. */
+  x: number;
+  y: number;
+}
+
+export interface Size {
+  width: number;
+  height: number;
+}
+
+export interface Tile {
+  level: number;
+  row: number;
+  column: number;
+  /** Place in the picture at full size. */
+  x: number;
+  y: number;
+}
+
+/** The camera that shows all of a picture, in the middle. */
+export function fit(picture: Size, screen: Size, margin = 12): Camera {
+  const scale = Math.min((screen.width - 2 * margin) / picture.width, (screen.height - 2 * margin) / picture.height);
+  const kept = Math.max(scale, 1e-3);
+  return { scale: kept, x: (screen.width - kept * picture.width) / 2, y: (screen.height - kept * picture.height) / 2 };
+}
+
+/** Zoom so that the point under the pointer stays under it. */
+export function zoomAt(camera: Camera, factor: number, x: number, y: number): Camera {
+  const scale = Math.min(Math.max(camera.scale * factor, 0.01), 64);
+  const applied = scale / camera.scale;
+  return { scale, x: x - applied * (x - camera.x), y: y - applied * (y - camera.y) };
+}
+
+/** The coarsest level that has at least one pixel for each pixel of the screen. */
+export function levelFor(scale: number, levels: number): number {
+  const wanted = Math.floor(Math.log2(1 / scale) + 1e-9);
+  return Math.min(Math.max(wanted, 0), levels - 1);
+}
+
+/** Tiles of a level that the screen shows some of. */
+export function tilesInView(camera: Camera, screen: Size, picture: Size, level: number, side: number): Tile[] {
+  const step = side * 2 ** level; // of a tile, in pixels of the picture
+  const range = (from: number, length: number, whole: number) => {
+    const first = Math.max(0, Math.floor(from / step));
+    const last = Math.min(Math.ceil(whole / step), Math.ceil((from + length) / step));
+    return Array.from({ length: Math.max(0, last - first) }, (_, i) => first + i);
+  };
+  const rows = range(-camera.y / camera.scale, screen.height / camera.scale, picture.height);
+  const columns = range(-camera.x / camera.scale, screen.width / camera.scale, picture.width);
+  return rows.flatMap((row) => columns.map((column) => ({ level, row, column, x: column * step, y: row * step })));
+}

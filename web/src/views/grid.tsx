@@ -1,0 +1,228 @@
+/** The rows of the worklist; only those on the screen are in the page. */
+
+import type { RefObject } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Row, Run } from "../api";
+import { go, log, settings, standing } from "../desk";
+import { count, number } from "../format";
+import type { Pages } from "../pages";
+import { DecisionTag, VerdictTag } from "../parts/basics";
+import type { Query } from "../route";
+import { useStore } from "../store";
+import { scrollToShow, visibleRows } from "../virtual";
+import { type Column, ariaSort, columnsOf, sortedBy } from "./columns";
+
+const ROW_HEIGHT = 30;
+const HEAD_HEIGHT = 29;
+
+export interface GridHandle {
+  rowsVisible: () => number;
+}
+
+interface GridProps {
+  run: Run;
+  /** Lowest and highest confidence. */
+  extent: [number, number];
+  pages: Pages;
+  query: Query;
+  selected: number;
+  onSelect: (index: number) => void;
+  onOpen: (index: number) => void;
+  handle: RefObject<GridHandle>;
+}
+
+export function Grid({ run, extent, pages, query, selected, onSelect, onOpen, handle }: GridProps) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const [scrollTop, height] = useScroll(scroller);
+  const columns = columnsOf(run);
+  const total = pages.total ?? 0;
+  const window = visibleRows(scrollTop, height, ROW_HEIGHT, total);
+  useStore(log); // verdicts of others appear as they come
+  handle.current = { rowsVisible: () => Math.max(1, Math.floor(height / ROW_HEIGHT) - 1) };
+  useEffect(() => pages.want(window), [pages, window.first, window.end]);
+  useLayoutEffect(() => {
+    if (scroller.current && height > 0)
+      scroller.current.scrollTop = scrollToShow(selected, scroller.current.scrollTop, height, ROW_HEIGHT);
+  }, [selected, height > 0, total]);
+
+  const rows = Array.from({ length: window.end - window.first }, (_, i) => window.first + i);
+  return (
+    <>
+      <div
+        class="grid"
+        role="grid"
+        ref={scroller}
+        aria-label="Cases"
+        aria-rowcount={total + 1}
+        aria-colcount={columns.length}
+        tabIndex={0}
+        aria-activedescendant={`row-${selected}`}
+        data-testid="grid"
+      >
+        <div class="heads" role="rowgroup">
+          <div class="row head" role="row" aria-rowindex={1}>
+            {columns.map((column) => (
+              <Head key={column.name} column={column} query={query} />
+            ))}
+          </div>
+        </div>
+        <div role="rowgroup" data-testid="rows">
+          <Spacer height={window.first * ROW_HEIGHT} />
+          {rows.map((index) => (
+            <Line
+              key={index}
+              index={index}
+              row={pages.row(index)}
+              extent={extent}
+              columns={columns}
+              isSelected={index === selected}
+              onSelect={onSelect}
+              onOpen={onOpen}
+            />
+          ))}
+          <Spacer height={(total - window.end) * ROW_HEIGHT} />
+        </div>
+      </div>
+      <p class="foot" aria-hidden="true">
+        {count(selected + 1)} of {count(total)}
+        <span>{count(standing().decided)} decided</span>
+      </p>
+    </>
+  );
+}
+
+function Spacer({ height }: { height: number }) {
+  return <div role="presentation" style={{ height: `${Math.max(0, height)}px` }} />;
+}
+
+function Head({ column, query }: { column: Column; query: Query }) {
+  const order = ariaSort(column, query);
+  const sign = order === "ascending" ? "▴" : order === "descending" ? "▾" : "";
+  const sort = () => go({ query: cleaned({ ...query, ...sortedBy(column, query) }), at: 0 }, true);
+  return (
+    <div class={`cell col-${column.name} ${column.isNumber ? "number" : ""}`} role="columnheader" aria-sort={order}>
+      {column.sort ? (
+        <button type="button" class="sort" tabIndex={0} data-testid={`sort-${column.name}`} onClick={sort}>
+          {column.title} <span aria-hidden="true">{sign}</span>
+        </button>
+      ) : (
+        column.title
+      )}
+    </div>
+  );
+}
+
+function cleaned(query: Query): Query {
+  return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ""));
+}
+
+interface LineProps {
+  index: number;
+  row: Row | null;
+  extent: [number, number];
+  columns: Column[];
+  isSelected: boolean;
+  onSelect: (index: number) => void;
+  onOpen: (index: number) => void;
+}
+
+function Line({ index, row, extent, columns, isSelected, onSelect, onOpen }: LineProps) {
+  const place = { id: `row-${index}`, role: "row", "aria-rowindex": index + 2, "aria-selected": isSelected } as const;
+  if (!row)
+    return (
+      <div class="row coming" {...place}>
+        <div class="cell col-case" role="gridcell">
+          …
+        </div>
+      </div>
+    );
+  return (
+    <div
+      {...place}
+      class={`row is-${(row.decision || "open").replace(" ", "-")} ${isSelected ? "selected" : ""}`}
+      data-testid="row"
+      data-number={row.number}
+      onClick={() => onSelect(index)}
+      onDblClick={() => onOpen(index)}
+    >
+      {columns.map((column) => (
+        <div key={column.name} role="gridcell" class={`cell col-${column.name} ${column.isNumber ? "number" : ""}`}>
+          <Cell column={column} row={row} extent={extent} />
+        </div>
+      ))}
+    </div>
+  );
+}
+
+function Cell({ column, row, extent }: { column: Column; row: Row; extent: [number, number] }) {
+  switch (column.name) {
+    case "confidence":
+      return (
+        <>
+          <Meter value={row.confidence} extent={extent} />
+          {number(row.confidence)}
+        </>
+      );
+    case "margin":
+      return (
+        <>
+          {row.margin != null && row.margin > 0 ? "+" : ""}
+          {number(row.margin)}
+        </>
+      );
+    case "dice":
+      return <>{number(row.dice)}</>;
+    case "decision":
+      return <DecisionTag decision={row.decision} />;
+    case "verdict":
+      return <Verdicts row={row} />;
+    default:
+      return (
+        <span class="clip" title={row[column.name] ?? ""}>
+          {row[column.name]}
+        </span>
+      );
+  }
+}
+
+/** Where a confidence lies among those of the run: they are often close together. */
+function Meter({ value, extent: [low, high] }: { value: number | null; extent: [number, number] }) {
+  const share = value === null ? 0 : 0.04 + 0.96 * Math.min(Math.max((value - low) / (high - low || 1), 0), 1);
+  return (
+    <span class="meter" aria-hidden="true">
+      <span style={{ width: `${100 * share}%` }} />
+    </span>
+  );
+}
+
+function Verdicts({ row }: { row: Row }) {
+  const me = settings.value.reviewer;
+  const mineFirst = standing()
+    .of(row)
+    .toSorted((a, b) => Number(b.reviewer === me) - Number(a.reviewer === me));
+  return (
+    <span class="clip">
+      {mineFirst.map((entry) => (
+        <VerdictTag key={entry.id} entry={entry} me={me} />
+      ))}
+    </span>
+  );
+}
+
+/** How far the list is scrolled, and the height below its head, which stays. */
+function useScroll(scroller: RefObject<HTMLDivElement>): [number, number] {
+  const [place, setPlace] = useState<[number, number]>([0, 0]);
+  useLayoutEffect(() => {
+    const element = scroller.current!;
+    const measure = () => setPlace([element.scrollTop, element.clientHeight - HEAD_HEIGHT]);
+    const watcher = new ResizeObserver(measure);
+    watcher.observe(element);
+    element.addEventListener("scroll", measure, { passive: true });
+    measure();
+    return () => {
+      watcher.disconnect();
+      element.removeEventListener("scroll", measure);
+    };
+  }, []);
+  return place;
+}
