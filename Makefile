@@ -9,7 +9,8 @@ PYTEST_ARGS ?= -n 2 --dist worksteal
 SEGTRUST_TEST_DATA ?= $(abspath $(wildcard ../shared/data))
 export SEGTRUST_TEST_DATA
 
-HAS_NODE := $(shell command -v npm)
+NEW_NODE := const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a == 20 && b > 18) ? 0 : 1)
+HAS_NODE := $(shell node -e '$(NEW_NODE)' 2>/dev/null && command -v npm)
 WEB_READY := web/node_modules/.package-lock.json
 
 BIN := $(VENV)/bin
@@ -39,9 +40,10 @@ test: lint test-web  ## lint, types, doctests, tests and the code of the documen
 ifneq ($(HAS_NODE),)
 test-web: $(WEB_READY)  ## types and tests of the page of the review desk
 	@cd web && npm test --silent
+	@$(PYTHON) tools/hatch_web.py  # what the tests in a browser open
 else
 test-web:
-	@echo "Not tested for lack of node: the page of the review desk"
+	@echo "Not tested for lack of Node 20.19 or later: the page of the review desk"
 	@[ "$$SEGTRUST_REQUIRE_ALL" != 1 ]
 endif
 

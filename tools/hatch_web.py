@@ -1,4 +1,4 @@
-"""Build hook of hatchling: builds the page of the review desk whenever a distribution is made of the sources.
+"""Build hook of hatchling: builds the page of the review desk whenever a wheel or an sdist is made.
 
 Whoever installs a wheel needs no Node. A checkout on a machine without Node installs too, without the page:
 `segtrust review` then says what is missing. ``python tools/hatch_web.py`` builds by hand, as `make web` does.
@@ -38,7 +38,12 @@ class WebBuildHook(BuildHookInterface):  # type: ignore[type-arg,unused-ignore]
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Build what is missing or older than its sources, before files are collected."""
+        """Build what is missing or older than its sources, before files are collected.
+
+        Not for an editable installation, which `make demo` makes in a minute: there it is `make web`.
+        """
+        if version == "editable":
+            return
         try:
             build(Path(self.root))
         except NodeError as error:
