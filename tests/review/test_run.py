@@ -26,7 +26,10 @@ def row(name, confidence=0.5, **more):
     return {"case": name, "structure": "organ", "set": "", "sdc": confidence, "k": 1, "file": "", **more}
 
 
-@pytest.mark.parametrize("name", ["scores.parquet", "scores.csv", "scores.json"])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param("scores.parquet", marks=pytest.mark.needs("pyarrow")), "scores.csv", "scores.json"],
+)
 def test_tables_of_folders_and_by_name(tmp_path, name):
     write_table(tmp_path / name, Table.of([row("a")]))
     assert find_table(tmp_path) == find_table(tmp_path / name) == tmp_path / name
