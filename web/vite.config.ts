@@ -1,7 +1,8 @@
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { licences } from "./licences.ts";
 
-const ABSENT = new URL("./src/viewer/absent.ts", import.meta.url).pathname;
+const ABSENT = fileURLToPath(new URL("./src/viewer/absent.ts", import.meta.url)); // also below "my folder"
 const DESK = process.env.SEGTRUST_DESK ?? "http://127.0.0.1:8765";
 
 export default defineConfig({

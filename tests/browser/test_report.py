@@ -19,16 +19,6 @@ def evaluated(tmp_path_factory):
     return folder / "run"
 
 
-@pytest.fixture(scope="module")
-def browser(tool):
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as play:
-        started = play.chromium.launch(executable_path=tool("chromium"), args=["--no-sandbox"])
-        yield started
-        started.close()
-
-
 @pytest.fixture
 def page(browser, evaluated):
     """The page; at the end nothing was asked for, nothing complained and no script of a name was run."""

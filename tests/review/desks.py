@@ -28,6 +28,8 @@ from segtrust.selective.targets import Target
 
 HOSTILE = ("<script>alert(1)</script>", "../../etc/passwd", "quo\"te's", "new\nline", "=1+1", "%2e%2e%2f")
 PREDICTOR = "net"
+READING = {"read": {"mask": None, "threshold": 0.5, "channel": None, "labels": None}}
+"""What a table says of how its cases were read; without it nothing is certified."""
 
 
 def blob(shape, seed):
@@ -67,6 +69,11 @@ def make_run(folder, names=HOSTILE):
     files.mkdir(parents=True)
     cases = [picture_case(files, name, number) for number, name in enumerate(names)]
     cases += [volume_case(files, f"volume {number}", 50 + number) for number in range(2)]
+    return score_run(folder, cases)
+
+
+def score_run(folder, cases):
+    """Score cases into a folder that can be reviewed."""
     judge, job = Judge(), ScoreJob(tuple(get_estimators(["sdc", "amsp"])))
     run = ScoreRun(folder / "scores.csv", Engine())
     score_cases(DataSet(tuple(cases)), job, run, finish=judge.judged, more=judge.about)
@@ -87,6 +94,7 @@ def rows_of(count, seed=0, ties=True):
             "group": f"patient {number % 97}",
             "sdc": float(confidence[number]),
             "k": int(rng.integers(0, 20)),
+            "mask": "threshold",
             "dice": float(dice[number]),
             "file": f"maps/{number}.npy",
         }
@@ -100,10 +108,10 @@ def write_scores(path, count, seed=0, ties=True):
     return read_table(path)
 
 
-def write_policy(path, table, rows=400, risk=0.35):
-    """Certify a threshold on the first rows of a table."""
-    known = replace(table, rows=table.rows[:rows])
-    found = calibrate_table(known, Calibration("sdc", (Target(risk),), predictor=PREDICTOR))
+def write_policy(path, table, rows=400, risk=0.35, targets=()):
+    """Certify a threshold on the first rows of a table; its only target is a risk unless others are given."""
+    known = replace(table, rows=table.rows[:rows], about={**READING, **table.about})
+    found = calibrate_table(known, Calibration("sdc", targets or (Target(risk),), predictor=PREDICTOR))
     save_policies(path, found, known)
     return path
 
@@ -124,10 +132,10 @@ def serving(server, where):
 
 
 @contextmanager
-def desk_on(path, *, token="", rate=None, static=None, **opening):
+def desk_on(path, *, token="", rate=None, static=None, port=0, **opening):
     """Open a desk and serve it; give it, with a client that does as the page does."""
     desk = open_desk(Opening(path, **opening), minutes=6.0)
-    listening = Serving(port=0).listen()
+    listening = Serving(port=port).listen()
     access = Access("127.0.0.1", listening.getsockname()[1], token, rate=rate or RateLimit())
     base = f"http://127.0.0.1:{access.port}"
     headers = {"X-Segtrust": "1", "Origin": base}

@@ -75,6 +75,14 @@ def test_the_address_with_the_token_sets_a_cookie(locked):
         assert browser.get("/api/run").status_code == 200
 
 
+def test_behind_a_proxy_with_tls_the_cookie_is_sent_through_tls_alone(locked):
+    for proto, is_secure in (("https", True), ("http", False)):
+        welcome = httpx.get(
+            locked.base_url, params={"token": TOKEN}, headers={"X-Forwarded-Proto": proto}
+        ).headers["set-cookie"]
+        assert ("; Secure" in welcome) == is_secure
+
+
 def test_the_page_itself_holds_no_data(locked):
     assert locked.get("/").text == "<!doctype html><title>desk</title>"
 
@@ -137,6 +145,92 @@ def test_too_many_requests(tmp_path):
         answers = [client.get("/api/run") for _ in range(4)]
     assert [each.status_code for each in answers] == [200, 200, 200, 429]
     assert answers[-1].headers["retry-after"] == "1"
+
+
+def test_behind_a_proxy_each_browser_has_a_rate_of_its_own(tmp_path):
+    """All come from one address; strangers of that address share what is left to it."""
+    desks.write_scores(tmp_path / "scores.csv", 5)
+    rate = RateLimit(per_second=0.001, burst=6)
+    with desks.desk_on(tmp_path, token=TOKEN, rate=rate) as (_, client):
+        browsers = [httpx.Client(base_url=client.base_url) for _ in range(2)]
+        assert [each.get("/", params={"token": TOKEN}).status_code for each in browsers] == [200, 200]
+        told = [[each.get("/api/run").status_code for _ in range(7)] for each in browsers]
+        strangers = [client.get("/api/run").status_code for _ in range(3)]
+        for each in browsers:
+            each.close()
+    assert told == [[200] * 6 + [429]] * 2
+    assert strangers == [401, 401, 429]  # of six, four were taken by those who signed in and were let in
+
+
+def test_a_rate_does_not_tell_whether_a_cookie_is_right(tmp_path):
+    """Also where no token is needed, at the page itself, a guess that is right is treated as any other."""
+    desks.write_scores(tmp_path / "scores.csv", 5)
+    rate = RateLimit(per_second=0.001, burst=3)
+    with desks.desk_on(tmp_path, token=TOKEN, rate=rate) as (_, client):
+        port = client.base_url.port
+        right = Access("127.0.0.1", port, TOKEN).new_session()
+        answers = [
+            client.get("/", headers={"Cookie": f"segtrust-{port}={cookie}"}).status_code
+            for cookie in (f"00.{'0' * 64}", right, right, right, f"00.{'0' * 64}")
+        ]
+    assert answers[:3] == [404] * 3  # there is no page
+    assert answers[3:] == [429] * 2
+
+
+def test_tokens_cannot_be_guessed_for_long_and_nobody_is_locked_out_by_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("segtrust.review.access._GUESSES_A_SECOND", 0.001)  # however long the test takes
+    desks.write_scores(tmp_path / "scores.csv", 5)
+    with (
+        desks.desk_on(tmp_path, token=TOKEN) as (_, client),
+        httpx.Client(base_url=client.base_url) as browser,
+    ):
+        assert browser.get("/", params={"token": TOKEN}).status_code == 200
+        assert browser.get("/api/run").status_code == 200
+        cookie = f"segtrust-{client.base_url.port}"
+        ways = [
+            {"headers": {"Authorization": "Bearer a wrong token"}},
+            {"headers": {"Cookie": f"{cookie}=00.{'0' * 64}"}},
+        ]
+        told = [client.get("/api/run", **ways[i % 2]).status_code for i in range(110)]
+        assert set(told[:100]) == {401}
+        assert told[-1] == 429
+        right = client.get("/api/run", headers={"Authorization": f"Bearer {TOKEN}"})
+        assert (right.status_code, "Too many wrong tokens" in desks.detail(right)) == (429, True)
+        assert client.get("/", params={"token": TOKEN}).status_code == 429
+        assert browser.get("/api/run").status_code == 200  # was let in before
+
+
+def test_a_cookie_of_another_token_is_forgotten(tmp_path):
+    desks.write_scores(tmp_path / "scores.csv", 5)
+    with (
+        desks.desk_on(tmp_path, token=TOKEN) as (_, client),
+        httpx.Client(base_url=client.base_url) as browser,
+    ):
+        browser.cookies.set(
+            f"segtrust-{client.base_url.port}", "00." + "0" * 64, domain="127.0.0.1", path="/"
+        )
+        assert browser.get("/api/run").status_code == 401
+        assert not browser.cookies
+
+
+def test_secrets_are_compared_in_constant_time(monkeypatch):
+    """Which a clock could not tell: so it is seen that all comparisons go through what does so."""
+    compared = []
+
+    def compare(one, other):
+        compared.append((one, other))
+        return one == other
+
+    monkeypatch.setattr("segtrust.review.access.hmac.compare_digest", compare)
+    access = Access("127.0.0.1", 80, TOKEN)
+    assert access.is_token(TOKEN)
+    assert not access.is_token(TOKEN[:-1])
+    session = access.new_session()
+    name, _, seal = session.partition(".")
+    assert access.session_of({"cookie": f"segtrust-80={session}"}) == name
+    assert access.session_of({"cookie": f"segtrust-80={name}.{seal[:-1]}"}) is None
+    assert access.session_of({"cookie": f"segtrust-80={'0' * 32}.{seal}"}) is None
+    assert [given for given, _ in compared[:3]] == [TOKEN.encode(), TOKEN[:-1].encode(), seal.encode()]
 
 
 def test_a_rate_comes_back_with_time():

@@ -11,10 +11,12 @@ from PIL import Image
 
 from segtrust.engine.decisions import decide_rows
 from segtrust.engine.triage import check_drift
+from segtrust.io.tables import Table, write_table
 from segtrust.selective.curve import risk_coverage_curve
 from segtrust.selective.failure import failure_detection
 from segtrust.selective.intervals import chernoff_interval
 from segtrust.selective.martingale import ExchangeabilityMartingale
+from segtrust.selective.targets import Target
 from tests.review import desks
 
 
@@ -39,7 +41,7 @@ def test_run(pictured, counted):
     told = get(client, "run")["policies"]["foreground"]
     assert (told["threshold"], told["digest"], told["standing"]) == (
         policy.threshold,
-        policy.digest,
+        policy.fingerprint,
         "certified",
     )
     assert told["targets"] == [{"risk": 0.35, "below_dice": None, "text": "mean loss at most 0.35"}]
@@ -60,6 +62,7 @@ def test_pages_are_the_worklist(counted):
         "number": expected[0],
         **{name: first[name] for name in ("case", "structure", "set", "group", "margin", "decision", "dice")},
         "confidence": first["sdc"],
+        "digest": "",
         "verdict": None,
     }
 
@@ -67,7 +70,8 @@ def test_pages_are_the_worklist(counted):
 def test_pages_by_a_threshold_filter_and_search(counted):
     _, client, table = counted
     accepted = int((column(table, "sdc") >= 0.8).sum())
-    assert get(client, "cases", threshold=0.8, decision="accept", limit=0) == {"total": accepted, "rows": []}
+    found = get(client, "cases", threshold=0.8, decision="accept", limit=0)
+    assert (found["total"], found["rows"]) == (accepted, [])
     assert get(client, "cases", set="other", limit=0)["total"] == 300
     assert get(client, "cases", search="CASE 0012")["total"] == 10
     assert get(client, "cases", offset=10_000)["rows"] == []
@@ -91,9 +95,58 @@ def test_threshold(counted, value):
         assert [found[name] for name in ("risk", "low", "high")] == [None] * 3
     (policy,) = desk.policies.values()
     assert found["certified"]["holds"] == (value >= policy.threshold)
-    assert (found["certified"]["risk"], found["certified"]["probability"]) == (0.35, 0.95)
+    (limit,) = found["certified"]["limits"]
+    assert (limit["risk"], limit["observed"]) == (0.35, found["risk"])
+    assert found["certified"]["probability"] == 0.95
     own = get(client, "threshold", value=policy.threshold)["certified"]
     assert (own["holds"], own["tested"]) == (True, True)
+
+
+def test_the_place_of_a_row_is_found_in_any_list(counted):
+    _, client, _ = counted
+    listed = [row["number"] for row in get(client, "cases", set="other", sort="dice", limit=300)["rows"]]
+    for place in (0, 7, 299):
+        found = get(client, "cases", set="other", sort="dice", limit=0, find=listed[place])
+        assert (found["place"], found["rows"]) == (place, [])
+    assert get(client, "cases", set="ID", limit=0, find=listed[0])["place"] is None
+    assert get(client, "cases", limit=0)["place"] is None
+
+
+def test_a_case_is_decided_by_the_threshold_that_is_tried(counted):
+    _, client, table = counted
+    confidence = table.rows[3]["sdc"]
+    for threshold, decision in ((confidence, "accept"), (confidence + 1e-6, "defer")):
+        found = get(client, "cases/3", threshold=threshold)
+        assert (found["decision"], found["margin"]) == (decision, confidence - threshold)
+
+
+def test_a_verdict_says_what_was_shown(counted):
+    desk, client, table = counted
+    (policy,) = desk.policies.values()
+    found = desks.said(client, 5, reviewer="shown")
+    assert (found["policy"], found["confidence"]) == (policy.fingerprint, table.rows[5]["sdc"])
+    assert found["decision"] == ("accept" if table.rows[5]["sdc"] >= policy.threshold else "defer")
+    client.post(f"/api/verdicts/{found['id']}/undo", json={"reviewer": "shown"})
+
+
+def test_every_limit_of_a_policy_is_held_against_the_cases(tmp_path):
+    table = desks.write_scores(tmp_path / "calibration.csv", 400)
+    targets = (Target(0.35), Target(0.3, below_dice=0.5))
+    policy = desks.write_policy(tmp_path / "policy.json", table, targets=targets)
+    worse = [{**row, "dice": row["dice"] / 2} for row in desks.rows_of(600, seed=1)]
+    write_table(tmp_path / "scores.csv", Table.of(worse))
+    confidence, dice = (np.array([row[name] for row in worse]) for name in ("sdc", "dice"))
+    with desks.desk_on(tmp_path / "scores.csv", policy=policy, predictor=desks.PREDICTOR) as (desk, client):
+        (found,) = desk.policies.values()
+        certified = get(client, "threshold", value=found.threshold)["certified"]
+        everything = get(client, "threshold", value=2.0)["certified"]
+    accepted = dice[confidence >= found.threshold]
+    mean, share = certified["limits"]
+    np.testing.assert_allclose(mean["observed"], np.mean(1 - accepted))
+    np.testing.assert_allclose(share["observed"], np.mean(accepted < 0.5))
+    assert [each["text"] for each in certified["limits"]] == [str(each) for each in targets]
+    assert (certified["holds"], mean["broken"], share["broken"]) == (True, True, True)
+    assert [(each["observed"], each["broken"]) for each in everything["limits"]] == [(None, False)] * 2
 
 
 def test_curve(counted):
@@ -127,6 +180,7 @@ def test_monitoring(counted):
     found = get(client, "monitoring")
     assert found["reference"] == sorted(column(table, "sdc")[:400].tolist())
     assert found["new"] == [row["sdc"] for row in new]
+    assert found["left_out"] == 400
     test = check_drift(new, desk.policies, desk.reference)["foreground"]
     assert found["drift"] == {"alarm": test.alarm, "text": test.explain(), "p_value": test.p_value}
     watch = ExchangeabilityMartingale(found["reference"])
@@ -134,6 +188,18 @@ def test_monitoring(counted):
     assert found["martingale"]["values"] == [state.log10_capital for state in watch.history]
     assert found["martingale"]["alarm_at"] == pytest.approx(np.log10(20))
     assert policy.structure == "foreground"
+
+
+def test_other_cases_of_the_same_names_are_new(tmp_path):
+    """Names such as 1 and 2 are in many sets: what has another confidence is another case."""
+    policy = desks.write_policy(tmp_path / "policy.json", desks.write_scores(tmp_path / "known.csv", 400))
+    table = desks.write_scores(tmp_path / "new/scores.csv", 400, seed=1, ties=False)
+    table = Table.of([{**row, "sdc": 0.5 * row["sdc"]} for row in table.rows])
+    write_table(tmp_path / "new/scores.csv", table)
+    with desks.desk_on(tmp_path / "new", policy=policy, predictor=desks.PREDICTOR) as (_, client):
+        found = get(client, "monitoring")
+    assert (len(found["new"]), found["left_out"]) == (400, 0)
+    assert found["drift"]["alarm"]
 
 
 def test_agreement(counted):
@@ -165,8 +231,10 @@ def test_detail_of_pictures_with_hostile_names(pictured):
             "layers": ["image", "probabilities", "mask", "truth"],
             "levels": 2,
             "tile": 256,
+            "plane": {"rows": 300, "columns": 280, "aspect": 1.0, "letters": ""},
             "slices": {"middle": 0, "uncertain": 0},
-            "window": None,
+            "window": {"low": 0.0, "high": 254.0, "least": 0.0, "most": 255.0},
+            "note": "",
         }
         assert found["scores"]["sdc"] == found["confidence"]
         assert "file" not in found["scores"]
@@ -183,7 +251,8 @@ def test_tiles_make_up_the_picture(pictured, layer, shape):
             tile = np.asarray(Image.open(io.BytesIO(answer.content)))
             whole[row * 256 : row * 256 + tile.shape[0], column_ * 256 : column_ * 256 + tile.shape[1]] = tile
     image = np.random.default_rng(1).integers(0, 256, (300, 280, 3), np.uint8)
-    expected = image if layer == "image" else np.rint(255 * desks.blob((300, 280), 1))
+    shown = np.rint(np.minimum(image / 254, 1) * 255)
+    expected = shown if layer == "image" else np.rint(255 * desks.blob((300, 280), 1))
     assert np.array_equal(whole, expected)
 
 
@@ -201,8 +270,12 @@ def test_volumes(pictured):
     answer = client.get("/api/cases/6/volumes/probabilities.nii")
     found = nibabel.Nifti1Image.from_bytes(answer.content)
     assert np.array_equal(np.asarray(found.dataobj).T, np.rint(255 * p))
-    tile = client.get(f"/api/cases/6/tiles/mask/{view['slices']['middle']}/0/0/0.png").content
-    assert np.array_equal(np.asarray(Image.open(io.BytesIO(tile))), 255 * (p[4] >= 0.4))
+    assert view["plane"] == {"rows": 20, "columns": 24, "aspect": pytest.approx(1.4), "letters": "RLAP"}
+    filled = np.flatnonzero((p >= 0.4).any((1, 2)))
+    middle = filled[filled.size // 2]
+    assert view["slices"]["middle"] == middle
+    tile = client.get(f"/api/cases/6/tiles/mask/{middle}/0/0/0.png").content
+    assert np.array_equal(np.asarray(Image.open(io.BytesIO(tile))), 255 * (p[middle] >= 0.4))
 
 
 @pytest.mark.parametrize(
@@ -305,10 +378,34 @@ def test_verdicts_undo_and_export(run_folder):
         wrong = client.post(
             "/api/verdicts", json={"number": 4, "verdict": "accept", "reviewer": "bob", "case": "another"}
         )
-        assert (wrong.status_code, "Reload" in desks.detail(wrong)) == (409, True)
+        assert (wrong.status_code, "Look at it again" in desks.detail(wrong)) == (409, True)
     with desks.desk_on(run_folder) as (_, client):  # a new desk finds what was said
         assert get(client, "export.json") == listed
     (run_folder / "verdicts.sqlite").unlink()
+
+
+def test_a_verdict_that_is_sent_again_is_written_once(tmp_path):
+    """Also to a desk that was started anew, where the row has another number."""
+    rows = desks.rows_of(5)
+    body = {"number": 1, "verdict": "reject", "reviewer": "ann", "comment": "a rim", "request": "0" * 32}
+    body |= {"case": rows[1]["case"], "set": "ID", "structure": "foreground", "digest": ""}
+    answers = []
+    for listed in (rows, rows[::-1]):
+        write_table(tmp_path / "scores.csv", Table.of(listed))
+        with desks.desk_on(tmp_path) as (_, client):
+            answers += [client.post("/api/verdicts", json=body).json() for _ in range(2)]
+            for change in ({"verdict": "accept"}, {"comment": ""}, {"reviewer": "bob"}, {"case": "other"}):
+                assert client.post("/api/verdicts", json=body | change).status_code == 409
+            assert len(get(client, "export.json")) == 1
+    assert {each["id"] for each in answers} == {1}
+    assert [each["number"] for each in answers] == [1, 1, 3, 3]
+
+
+@pytest.mark.parametrize("request_", ["", "short", "x" * 65, "with a blank in it", "semi;colon-0123456789"])
+def test_names_of_requests_that_are_refused(pictured, request_):
+    _, client = pictured
+    body = {"number": 0, "verdict": "accept", "reviewer": "ann", "request": request_}
+    assert client.post("/api/verdicts", json=body).status_code == 422
 
 
 def test_two_reviewers_at_once(tmp_path):
@@ -358,11 +455,21 @@ def test_a_map_that_is_written_again_is_shown_as_it_is_now(tmp_path):
 def test_the_interface_describes_itself(pictured):
     _, client = pictured
     described = get(client, "openapi.json")["paths"]
-    assert len(described) == 13
+    assert len(described) == 14
     for path, methods in described.items():
         for method in methods.values():
             assert {"200", "400", "401", "403", "404", "422", "429"} <= set(method["responses"]), path
             assert set(method["responses"]["404"]["content"]) == {"application/json"}
+
+
+def test_numbers_of_paths_are_described_with_their_bounds(pictured):
+    _, client = pictured
+    for path, methods in get(client, "openapi.json")["paths"].items():
+        for method in methods.values():
+            for each in method.get("parameters", ()):
+                if each["in"] == "path" and each["schema"].get("type") == "integer":
+                    bounds = each["schema"]["minimum"], each["schema"]["maximum"]
+                    assert bounds == (0, 2**31 - 1), (path, each["name"])
 
 
 def test_methods_that_a_path_does_not_have(pictured):

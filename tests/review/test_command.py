@@ -4,15 +4,18 @@ import os
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
 
 import httpx
 import pytest
 
-from segtrust.demo.review import prepare_run
+from segtrust.demo.nuclei import prepare_run
 from segtrust.review import server
 from tests.engine.files import segtrust
 from tests.review import desks
@@ -54,6 +57,26 @@ def test_serves_until_it_is_stopped(tmp_path):
     assert (tmp_path / "verdicts.sqlite").exists()
 
 
+@pytest.mark.slow
+def test_a_connection_that_has_rested_still_takes_a_verdict(tmp_path):
+    """Under load that of a browser rests for seconds, and that of a proxy for a minute."""
+    desks.write_scores(tmp_path / "scores.csv", 10)
+    with desks.desk_on(tmp_path) as (_, client):
+        port = client.base_url.port
+        body = '{"number": 0, "verdict": "accept", "reviewer": "ann"}'
+        own = {"Origin": f"http://127.0.0.1:{port}", "X-Segtrust": "1"}
+        with closing(HTTPConnection("127.0.0.1", port)) as connection:
+            connection.auto_open = 0  # one that was closed is not opened again
+            connection.connect()
+            connection.request("GET", "/api/verdicts")
+            assert connection.getresponse().read() == b"[]"
+            time.sleep(6.0)
+            connection.request("POST", "/api/verdicts", body, own | {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            assert (answer.status, bool(answer.read())) == (200, True)
+        assert len(client.get("/api/verdicts").json()) == 1
+
+
 def test_beyond_loopback_the_address_has_a_token(tmp_path):
     desks.write_scores(tmp_path / "scores.csv", 10)
     clean = {name: value for name, value in os.environ.items() if name != "SEGTRUST_TOKEN"}
@@ -72,6 +95,27 @@ def test_beyond_loopback_the_address_has_a_token(tmp_path):
             with httpx.Client(base_url=base) as client:
                 assert client.get(f"/?token={token}").status_code == 200
                 assert client.get("/api/run").status_code == 200
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="asks Linux for its processes")
+def test_neither_token_nor_password_is_told_in_logs_or_to_who_lists_processes(tmp_path):
+    desks.write_scores(tmp_path / "scores.csv", 10)
+    token, database = "of the environment", f"sqlite:///{tmp_path}/secret-place.sqlite"
+    secrets = {"SEGTRUST_TOKEN": token, "SEGTRUST_DATABASE": database}
+    with started(tmp_path, "--api-only", env=os.environ | secrets) as (address, process):
+        base = address.partition("?")[0]
+        with httpx.Client(base_url=base) as client:
+            assert client.get("/", params={"token": "a wrong one"}).status_code == 401
+            assert client.get("/", params={"token": token}).status_code == 200
+            assert client.get("/api/run").status_code == 200
+        httpx.get(f"{base}api/run", headers={"Authorization": f"Bearer {token}"})
+        with socket.create_connection(("127.0.0.1", httpx.URL(base).port)) as connection:
+            connection.sendall(f"GET /?token={token} no HTTP\r\n\r\n".encode())
+            connection.recv(1000)
+        listed = Path(f"/proc/{process.pid}/cmdline").read_bytes().decode()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    assert not [each for each in (token, "secret-place", "token=") if each in listed + out + err]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +138,7 @@ def test_errors_are_one_line_and_exit_code_2(tmp_path, arguments, message):
 
 def test_a_page_that_was_not_built_says_how(monkeypatch, tmp_path):
     monkeypatch.setattr(server, "_STATIC", tmp_path)
-    with pytest.raises(server.ParameterError, match="which needs Node 20 or later: make web"):
+    with pytest.raises(server.ParameterError, match=r"Node 20\.19 or later .* make web"):
         server.page_files()
     (tmp_path / "index.html").write_text("<!doctype html>")
     assert server.page_files() == tmp_path
@@ -116,4 +160,9 @@ def test_demo(tmp_path):
         assert 5 <= deferred <= 60
         view = httpx.get(f"{address}api/cases/0").json()["view"]
         assert view["layers"] == ["image", "probabilities", "mask", "truth"]
-        assert httpx.get(f"{address}api/monitoring").json()["drift"]["alarm"] is True
+        monitoring = httpx.get(f"{address}api/monitoring").json()
+        assert (monitoring["drift"]["alarm"], monitoring["left_out"], len(monitoring["new"])) == (
+            True,
+            30,
+            70,
+        )

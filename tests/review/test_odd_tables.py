@@ -5,16 +5,24 @@ import math
 import numpy as np
 import pytest
 
-from segtrust.engine.calibration import read_reference, reference_beside
+from segtrust.engine.calibration import (
+    Calibration,
+    calibrate_table,
+    read_reference,
+    reference_beside,
+    save_policies,
+)
 from segtrust.engine.decisions import load_policies
 from segtrust.engine.journal import Journal
 from segtrust.engine.outcomes import Outcome
+from segtrust.engine.score_table import journal_beside
+from segtrust.engine.triage import check_drift
 from segtrust.io.tables import Table, write_table
 from segtrust.review import run as run_module
 from segtrust.review.monitoring import Monitor
 from segtrust.review.rows import Rows
-from segtrust.review.run import journal_of
 from segtrust.review.thresholds import Numbers
+from segtrust.selective.targets import Target
 from tests.review import desks
 
 PATHS = (
@@ -70,7 +78,7 @@ def test_a_table_grows_under_the_page(tmp_path, monkeypatch):
     monkeypatch.setattr(run_module, "_BREATH_S", 0.0)
     monkeypatch.setattr(run_module, "_PATIENCE", 0.0)
     table = tmp_path / "scores.csv"
-    begun = Journal(journal_of(table), {"estimators": {"sdc": {}}})
+    begun = Journal(journal_beside(table), {"estimators": {"sdc": {}}})
     with begun as journal, desks.desk_on(tmp_path) as (_, client):
         run = client.get("/api/run").json()
         assert (run["rows"], run["finished"]) == (0, False)
@@ -128,3 +136,16 @@ def test_a_watch_goes_on_and_begins_anew(tmp_path):
     assert len(look(range(450)).martingale.values) == 50
     assert len(look(range(500)).martingale.values) == 100
     look(range(499, -1, -1))
+
+
+def test_alarms_of_several_structures_share_the_chance_of_a_false_one(tmp_path):
+    rows = [{**row, "structure": name} for row in desks.rows_of(300) for name in ("liver", "spleen")]
+    known = Table.of(rows, desks.READING)
+    found = calibrate_table(known, Calibration("sdc", (Target(0.35),), predictor=desks.PREDICTOR))
+    save_policies(tmp_path / "policy.json", found, known)
+    policies = load_policies(tmp_path / "policy.json")
+    reference = read_reference(reference_beside(tmp_path / "policy.json"), policies)
+    new = [{**row, "case": f"new {row['case']}", "sdc": row["sdc"] / 2} for row in rows]
+    found = Monitor(policies, reference).look(Rows(Table.of(new), "sdc", np.arange(len(new))), "liver")
+    assert found.martingale.alarm_at == -np.log10(0.05 / 2)
+    assert found.drift.text == check_drift(new, policies, reference)["liver"].explain()

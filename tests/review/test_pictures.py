@@ -12,6 +12,7 @@ from PIL import Image
 
 from segtrust.errors import UnsafeFileError, WrongContentError
 from segtrust.io.tables import read_table
+from segtrust.report.html.planes import planes_of
 from segtrust.review import pictures
 from segtrust.review.cache import ByteCache
 from segtrust.review.nifti_file import nifti_bytes
@@ -100,8 +101,8 @@ def test_layers_of_a_picture():
     assert np.array_equal(pixels(case.tile(Layer.PROBABILITIES, 0, box, None)), np.rint(255 * p[rows]))
     assert np.array_equal(pixels(case.tile(Layer.MASK, 0, box, None)), 255 * (p[rows] >= 0.5))
     assert np.array_equal(pixels(case.tile(Layer.TRUTH, 0, box, None)), 255 * truth[rows])
-    assert np.array_equal(pixels(case.tile(Layer.IMAGE, 0, box, None)), image[rows])
-    assert (case.window, case.slices.uncertain) == (None, 0)
+    assert np.array_equal(pixels(case.tile(Layer.IMAGE, 0, box, (0.0, 255.0))), image[rows])
+    assert (case.window.low, case.window.most, case.slices.uncertain) == (0.0, 255.0, 0)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, bool])
@@ -188,3 +189,49 @@ def test_what_is_used_is_kept_and_made_once():
     assert cache.keys() == ["c", "a"]
     assert get("d" * 9) == "d" * 36  # larger than all room: kept alone
     assert cache.keys() == ["d" * 9]
+
+
+def scored_alone(folder, image):
+    """A row of a table whose only case has this image."""
+    case = desks.picture_case(folder, "a", 0, shape=(30, 28))
+    Image.fromarray(image).save(folder / "0.png")
+    desks.score_run(folder, [case])
+    table = read_table(folder / "scores.csv")
+    return table.rows[0], table.about
+
+
+def test_greys_of_12_bits_have_a_window(tmp_path):
+    image = np.random.default_rng(0).integers(0, 4096, (30, 28)).astype(np.uint16)
+    case = open_case(*scored_alone(tmp_path, image))
+    assert (case.window.least, case.window.most) == (image.min(), image.max())
+    tile = case.tile(Layer.IMAGE, 0, box_of((30, 28), 0, 0, 0), (1000.0, 2000.0))
+    np.testing.assert_array_equal(pixels(tile), np.rint(np.clip((image - 1000.0) / 1000.0, 0, 1) * 255))
+
+
+def test_dark_colours_are_as_bright_as_in_the_report(tmp_path):
+    dark = np.random.default_rng(0).integers(0, (9, 5, 3), (30, 28, 3)).astype(np.uint8)
+    row, about = scored_alone(tmp_path, dark)
+    case = open_case(row, about)
+    shown = pixels(case.tile(Layer.IMAGE, 0, box_of((30, 28), 0, 0, 0), None))
+    assert (case.window.low, case.window.high) == (0.0, 8.0)
+    np.testing.assert_array_equal(shown, np.rint(dark * (255 / 8)))  # each colour by the same window
+    np.testing.assert_array_equal(shown, planes_of(row, about).planes[0].image)
+
+
+def test_a_case_without_an_image_says_how_to_give_one(tmp_path):
+    case = desks.picture_case(tmp_path, "a", 0, shape=(30, 28))
+    desks.score_run(tmp_path, [replace(case, image=None)])
+    table = read_table(tmp_path / "scores.csv")
+    assert "Score with --image-dir FOLDER" in open_case(table.rows[0], table.about).note
+
+
+def test_an_image_without_a_number_is_black():
+    case = opened(np.zeros((4, 5), np.float32), image=np.full((4, 5), np.nan, np.float32))
+    assert case.window is None
+    assert not pixels(case.tile(Layer.IMAGE, 0, box_of((4, 5), 0, 0, 0), None)).any()
+
+
+def test_an_image_of_another_size_is_told_of(tmp_path):
+    case = open_case(*scored_alone(tmp_path, np.zeros((60, 56, 3), np.uint8)))
+    assert Layer.IMAGE not in case.layers
+    assert "0.png: expected an image of the map's shape, 30 × 28, got 60 × 56 × 3" in case.note

@@ -12,12 +12,14 @@ import pytest
 import sqlalchemy
 
 from segtrust.errors import UndoneVerdictError
-from segtrust.review.entries import Verdict
+from segtrust.review.entries import Seen, Verdict
 from segtrust.review.store import Store, database_url
 from tests.review import desks
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("postgres", "psycopg")]
 USER = "nobody"
+KEY = ("", "a", "organ")
+SAID = {"comment": "", "reviewer": "ann"}
 
 
 def as_user(command):
@@ -57,7 +59,7 @@ def test_writers_undo_and_triggers(database, tmp_path):
     def write(store, name):
         for number in range(25):
             key = ("", str(number), "organ")
-            store.add(key, Verdict.REJECT, comment="ß\n<b>", reviewer=name, policy="")
+            store.add(key, Verdict.REJECT, Seen(confidence=0.1), comment="ß\n<b>", reviewer=name)
 
     threads = [threading.Thread(target=write, args=(each, f"r{i}")) for i, each in enumerate(stores)]
     seen, last = [], 0
@@ -72,7 +74,13 @@ def test_writers_undo_and_triggers(database, tmp_path):
     stores[0].undo(seen[0].id, seen[0].reviewer)
     with pytest.raises(UndoneVerdictError):
         stores[1].undo(seen[0].id, seen[0].reviewer)
-    for change in ("UPDATE segtrust_verdicts SET comment = ''", "TRUNCATE segtrust_verdicts"):
+    named = [each.add(KEY, Verdict.ACCEPT, Seen(), **SAID, request="0123456789abcdef") for each in stores]
+    assert len({entry.id for entry in named}) == 1
+    for change in (
+        "UPDATE segtrust_verdicts SET comment = ''",
+        "TRUNCATE segtrust_verdicts CASCADE",
+        "DELETE FROM segtrust_requests",
+    ):
         with pytest.raises(sqlalchemy.exc.DBAPIError, match="append-only"), stores[0].engine.begin() as both:
             both.execute(sqlalchemy.text(change))
     for each in stores:

@@ -1,5 +1,6 @@
 """Runs are found, finished or not, and read again when they have changed."""
 
+import os
 import time
 from pathlib import Path
 
@@ -7,11 +8,13 @@ import pytest
 
 from segtrust.engine.journal import Journal
 from segtrust.engine.outcomes import Failure, Outcome
+from segtrust.engine.score_table import journal_beside
+from segtrust.engine.unfinished import find_table
 from segtrust.errors import ParameterError, PolicyError, WrongContentError
 from segtrust.io.tables import Table, write_table
 from segtrust.review import run as run_module
 from segtrust.review.desk import Opening, open_desk
-from segtrust.review.run import Run, find_table, journal_of
+from segtrust.review.run import Run
 from tests.review import desks
 
 
@@ -59,7 +62,7 @@ def test_tables_that_cannot_be_reviewed(tmp_path, rows, message):
 
 def test_a_running_table_grows_and_rows_keep_their_numbers(tmp_path):
     table = tmp_path / "scores.csv"
-    with Journal(journal_of(table), {"estimators": {"sdc": {}}}) as journal:
+    with Journal(journal_beside(table), {"estimators": {"sdc": {}}}) as journal:
         run = Run(find_table(tmp_path))
         assert (run.now().rows.size, run.now().finished) == (0, False)
         journal.add(Outcome("b", (row("b"),)), "1")
@@ -111,3 +114,125 @@ def test_a_policy_stands_for_its_own_predictor(tmp_path):
         desk = open_desk(Opening(tmp_path, policy, predictor))
         assert [str(each.standing) for each in desk.policies.values()] == [standing]
         desk.store.close()
+
+
+def test_a_killed_run_is_told_from_one_that_goes_on(tmp_path):
+    table = tmp_path / "scores.csv"
+    with Journal(journal_beside(table), {"estimators": {"sdc": {}}}) as journal:
+        journal.add(Outcome("a", (row("a"),)), "1")
+        run = Run(table)
+        assert (run.now().finished, run.now().stopped) == (False, False)
+    assert (run.now().finished, run.now().stopped) == (False, True)
+    with Journal(journal_beside(table), {"estimators": {"sdc": {}}}):
+        assert not run.now().stopped
+
+
+def test_a_copy_whose_diary_is_newer_is_finished_all_the_same(tmp_path):
+    table = tmp_path / "scores.csv"
+    with Journal(journal_beside(table), {"estimators": {"sdc": {}}}) as journal:
+        journal.add(Outcome("a", (row("a"),)), "1")
+    write_table(table, Table.of([row("a")]))
+    later = time.time() + 60
+    os.utime(journal_beside(table), (later, later))
+    run = Run(table)
+    assert (run.now().finished, run.now().stopped) == (True, False)
+    with Journal(journal_beside(table), {"estimators": {"sdc": {}}}) as journal:
+        journal.add(Outcome("b", (row("b"),)), "2")
+    os.utime(journal_beside(table), (later, later))
+    assert (run.now().finished, run.now().stopped, run.now().rows.size) == (False, True, 2)
+
+
+def test_tables_of_one_folder_have_verdicts_of_their_own(tmp_path):
+    for name in ("fold0.csv", "fold1.csv"):
+        write_table(tmp_path / name, Table.of([row("a")]))
+    with desks.desk_on(tmp_path / "fold0.csv") as (_, client):
+        desks.said(client, 0)
+    for name, count in (("fold0.csv", 1), ("fold1.csv", 0)):
+        with desks.desk_on(tmp_path / name) as (_, client):
+            assert len(client.get("/api/verdicts").json()) == count
+
+
+def test_a_verdict_is_about_the_map_that_was_seen(tmp_path):
+    table = tmp_path / "scores.csv"
+    write_table(table, Table.of([row("a", digest="crc32:1"), row("b", digest="")]))
+    with desks.desk_on(table) as (_, client):
+        first = desks.said(client, 0)
+        desks.said(client, 1)
+    write_table(table, Table.of([row("a", 0.6, digest="crc32:2"), row("b", digest="crc32:3")]))
+    with desks.desk_on(table) as (_, client):
+        rows = {each["case"]: each["verdict"] for each in client.get("/api/cases").json()["rows"]}
+        assert rows == {"a": None, "b": "accept"}  # what has no fingerprint may be the same
+        assert client.get("/api/cases/0").json()["verdict"] is None
+        assert [each["holds"] for each in client.get("/api/verdicts").json()] == [False, True]
+        again = desks.said(client, 0, "reject")
+        assert (first["digest"], again["digest"], again["confidence"]) == ("crc32:1", "crc32:2", 0.6)
+        assert client.get("/api/cases/0").json()["verdict"] == "reject"
+
+
+def standing_of(folder, policy, predictor=desks.PREDICTOR):
+    with desks.desk_on(folder, policy=policy, predictor=predictor) as (_, client):
+        (found,) = client.get("/api/run").json()["policies"].values()
+        certified = client.get("/api/threshold", params={"value": found["threshold"]}).json()["certified"]
+        assert certified["standing"] == found["standing"]
+        return found["standing"], found["text"]
+
+
+def test_a_policy_is_certified_only_for_masks_and_reading_of_its_own_kind(tmp_path):
+    table = desks.write_scores(tmp_path / "scores.csv", 500)
+    policy = desks.write_policy(tmp_path / "policy.json", table)
+    assert standing_of(tmp_path, policy)[0] == "certified"
+    rows = [{**row, "mask": "delivered"} if at == 7 else row for at, row in enumerate(table.rows)]
+    write_table(tmp_path / "scores.csv", Table.of(rows))
+    standing, text = standing_of(tmp_path, policy)
+    assert (standing, "masks of another kind" in text) == ("estimated", True)
+    other = {"read": {**desks.READING["read"], "threshold": 0.3}}
+    write_table(tmp_path / "scores.csv", Table.of(table.rows, other))
+    with pytest.raises(PolicyError, match=r"read with threshold 0\.5, not 0\.3"):
+        open_desk(Opening(tmp_path, policy))
+
+
+def test_a_policy_stands_no_longer_once_cases_are_read_otherwise(tmp_path):
+    table = desks.write_scores(tmp_path / "scores.csv", 500)
+    policy = desks.write_policy(tmp_path / "policy.json", table)
+    with desks.desk_on(tmp_path, policy=policy, predictor=desks.PREDICTOR) as (_, client):
+        for about in (
+            {"read": {**desks.READING["read"], "threshold": 0.3}},
+            {"estimators": {"sdc": {"empty": "agree"}}},
+        ):
+            write_table(tmp_path / "scores.csv", Table.of(table.rows, about))
+            (found,) = client.get("/api/run").json()["policies"].values()
+            assert (found["standing"], "made with" in found["text"]) == ("estimated", True)
+
+
+def test_a_policy_stands_as_the_rows_are_by_now(tmp_path):
+    table = desks.write_scores(tmp_path / "scores.csv", 500)
+    policy = desks.write_policy(tmp_path / "policy.json", table)
+    with desks.desk_on(tmp_path, policy=policy, predictor=desks.PREDICTOR) as (_, client):
+        assert client.get("/api/threshold?value=1").json()["certified"]["standing"] == "certified"
+        more = {**table.rows[0], "case": "another", "mask": "delivered"}
+        write_table(tmp_path / "scores.csv", Table.of([*table.rows, more]))
+        assert client.get("/api/threshold?value=1").json()["certified"]["standing"] == "estimated"
+
+
+def test_a_verdict_on_what_is_no_longer_there_is_refused(tmp_path):
+    path = tmp_path / "scores.csv"
+    write_table(path, Table.of([row("a", digest="crc32:1"), row("a", structure="tumour", digest="crc32:1")]))
+    with desks.desk_on(path) as (_, client):
+        seen = {"set": "", "case": "a", "structure": "organ", "digest": "crc32:1"}
+        desks.said(client, 0, **seen)
+        for name, value in (("structure", "tumour"), ("digest", "crc32:2"), ("set", "x"), ("case", "b")):
+            body = {"number": 0, "verdict": "accept", "reviewer": "ann", **seen, name: value}
+            answer = client.post("/api/verdicts", json=body)
+            assert (answer.status_code, "Look at it again" in desks.detail(answer)) == (409, True)
+        assert len(client.get("/api/verdicts").json()) == 1
+
+
+def test_a_shared_database_knows_a_run_by_its_folder_whichever_way_it_is_opened(tmp_path):
+    database = f"sqlite:///{tmp_path / 'all.sqlite'}"
+    for name in ("a/scores.csv", "b/scores.csv", "a/fold0.csv"):
+        write_table(tmp_path / name, Table.of([row("x")]))
+    with desks.desk_on(tmp_path / "a/scores.csv", database=database) as (_, client):
+        desks.said(client, 0)
+    for name, count in (("a", 1), ("a/scores.csv", 1), ("b/scores.csv", 0), ("a/fold0.csv", 0)):
+        with desks.desk_on(tmp_path / name, database=database) as (_, client):
+            assert len(client.get("/api/verdicts").json()) == count

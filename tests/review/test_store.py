@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import sqlite3
+import stat
 import subprocess
 import sys
 import threading
@@ -19,18 +20,20 @@ from segtrust.errors import (
     UndoneVerdictError,
     UnknownVerdictError,
 )
-from segtrust.review.entries import Entry, Standings, Verdict
+from segtrust.review.entries import Entry, Seen, Standings, Verdict
 from segtrust.review.store import Store, database_url
 
 KEY = ("", "a", "organ")
+REQUEST = "0123456789abcdef"
+SEEN = Seen("f" * 64, "crc32:0123abcd", 0.1 + 0.2, "defer")
 WRITER = """
 import sys
 from pathlib import Path
-from segtrust.review.entries import Verdict
+from segtrust.review.entries import Seen, Verdict
 from segtrust.review.store import Store, database_url
 store = Store.open(database_url("", Path(sys.argv[1])))
 for number in range(10_000):
-    store.add(("", str(number), "organ"), Verdict.ACCEPT, comment="", reviewer="ann", policy="")
+    store.add(("", str(number), "organ"), Verdict.ACCEPT, Seen(), comment="", reviewer="ann")
     print(number, flush=True)
 """
 
@@ -42,8 +45,8 @@ def store(tmp_path):
     found.close()
 
 
-def add(store, key=KEY, verdict=Verdict.ACCEPT, reviewer="ann"):
-    return store.add(key, verdict, comment="seen", reviewer=reviewer, policy="f" * 64)
+def add(store, key=KEY, verdict=Verdict.ACCEPT, reviewer="ann", **more):
+    return store.add(key, verdict, SEEN, comment="seen", reviewer=reviewer, **more)
 
 
 def holding(store):
@@ -83,6 +86,52 @@ def test_what_cannot_be_taken_back(store):
         store.undo(undo.id, "ann")
 
 
+def test_a_request_that_comes_again_is_written_once(store, tmp_path):
+    first = add(store, request=REQUEST)
+    assert add(store, request=REQUEST) == first
+    assert add(store).id != first.id  # without a name nothing tells that it came before
+    with pytest.raises(ParameterError, match="request: expected a new one, got that of verdict 1"):
+        add(store, verdict=Verdict.REJECT, request=REQUEST)
+    with pytest.raises(ParameterError, match="request: expected a new one"):
+        add(store, ("", "b", "organ"), request=REQUEST)
+    other = Store.open(database_url("", tmp_path), "another run")
+    assert add(other, request=REQUEST).id == 3
+    other.close()
+    assert [entry.id for entry in store.entries()] == [1, 2]
+
+
+def test_of_the_same_request_many_times_at_once_one_is_written(tmp_path):
+    url, ids = database_url("", tmp_path), []
+
+    def write():
+        own = Store.open(url)
+        ids.extend((number, add(own, request=f"{REQUEST}-{number}").id) for number in range(20))
+        own.close()
+
+    threads = [threading.Thread(target=write) for _ in range(5)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    store = Store.open(url)
+    assert [entry.id for entry in store.entries()] == list(range(1, 21))
+    store.close()
+    assert len(ids) == 100
+    assert len(set(ids)) == 20
+
+
+@pytest.mark.skipif(os.name != "posix", reason="asks for rights of POSIX")
+def test_a_new_log_is_for_its_owner_alone_and_an_old_one_keeps_its_rights(tmp_path):
+    for place in (tmp_path / "verdicts.sqlite", f"sqlite:///{tmp_path}/other.sqlite"):
+        store = Store.open(place)
+        add(store)
+        assert {stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()} == {0o600}
+        store.close()
+    (tmp_path / "verdicts.sqlite").chmod(0o660)
+    Store.open(tmp_path / "verdicts.sqlite").close()
+    assert stat.S_IMODE((tmp_path / "verdicts.sqlite").stat().st_mode) == 0o660
+
+
 def test_two_runs_share_a_database(tmp_path):
     url = database_url(f"sqlite:///{tmp_path}/shared.sqlite", tmp_path)
     monday, tuesday = Store.open(url, "monday"), Store.open(url, "tuesday")
@@ -95,10 +144,19 @@ def test_two_runs_share_a_database(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change", ["UPDATE segtrust_verdicts SET comment = ''", "DELETE FROM segtrust_verdicts"]
+    "change",
+    [
+        "UPDATE segtrust_verdicts SET comment = ''",
+        "DELETE FROM segtrust_verdicts",
+        "REPLACE INTO segtrust_verdicts SELECT 1, run, set_name, case_name, structure, 'reject', comment, "
+        "reviewer, time, policy, digest, confidence, decision, undoes FROM segtrust_verdicts",
+        "UPDATE segtrust_requests SET request = ''",
+        "DELETE FROM segtrust_requests",
+        "REPLACE INTO segtrust_requests SELECT run, request, verdict FROM segtrust_requests",
+    ],
 )
 def test_nobody_can_change_the_log(store, tmp_path, change):
-    entry = add(store)
+    entry = add(store, request=REQUEST)
     other = sqlite3.connect(tmp_path / "verdicts.sqlite")
     with pytest.raises(sqlite3.IntegrityError, match="append-only"):
         other.execute(change)

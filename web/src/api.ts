@@ -22,6 +22,8 @@ export interface Run {
   groups: string[];
   rows: number;
   finished: boolean;
+  /** Not finished, and nobody is at it any more. */
+  stopped: boolean;
   failures: number;
   failed: { case: string; kind: string; reason: string }[];
   has_truth: boolean;
@@ -31,8 +33,10 @@ export interface Run {
   /** Name to begin with, and minutes that a review takes. */
   reviewer: string;
   minutes: number;
-  /** Grows whenever the run has changed. */
-  version: number;
+  /** Another one whenever the run has changed, or the desk was started anew. */
+  version: string;
+  /** Another one when the desk was started anew: numbers of rows are then others. */
+  instance: string;
 }
 
 export interface Row {
@@ -45,12 +49,16 @@ export interface Row {
   margin: number | null;
   decision: Decision;
   dice: number | null;
+  /** Fingerprint of the map; empty where none is known. */
+  digest: string;
   verdict: Verdict | null;
 }
 
 export interface Cases {
   total: number;
   rows: Row[];
+  /** Of the row that was to be found in the list; null where it is not there. */
+  place: number | null;
 }
 
 /** A line of the log: a verdict, or the undoing of one. */
@@ -64,6 +72,8 @@ export interface Entry {
   comment: string;
   reviewer: string;
   time: string;
+  /** Fingerprint of the map that was looked at. */
+  digest: string;
   undoes?: number | null;
 }
 
@@ -74,7 +84,19 @@ export interface View {
   layers: Layer[];
   levels: number;
   tile: number;
+  /** How a slice is shown: in pixels of the screen's rows and columns, with the height of one for its width. */
+  plane: {
+    rows: number;
+    columns: number;
+    aspect: number;
+    /** Sides of the body that are left, right, on top and at the bottom; empty where nothing tells. */
+    letters: string;
+  };
   slices: { middle: number; uncertain: number } | null;
+  /** Values of the image that are black and white to begin with, of all its colours, and the range of all; null where there is none. */
+  window: { low: number; high: number; least: number; most: number } | null;
+  /** Why something is not shown; empty where all is. */
+  note: string;
 }
 
 export interface Case extends Row {
@@ -84,9 +106,18 @@ export interface Case extends Row {
   problem?: string | null;
 }
 
-export interface Certified {
+/** What a policy promises, and what the accepted cases have of it. */
+export interface Limit {
   risk: number;
   below_dice: number | null;
+  text: string;
+  observed: number | null;
+  /** Whether it is not kept here, and not by chance. */
+  broken: boolean;
+}
+
+export interface Certified {
+  limits: Limit[];
   probability: number;
   standing: string;
   holds: boolean;
@@ -113,6 +144,7 @@ export interface Curve {
 }
 
 export interface Budget {
+  total: number;
   reviewed: number;
   hours: number;
   threshold: number | null;
@@ -129,9 +161,19 @@ export interface Agreement {
 export interface Monitoring {
   reference: number[];
   new: number[];
+  /** Cases that the policy was made with, which are not among the new ones. */
+  left_out: number;
   drift: { alarm: boolean; text: string; p_value: number | null } | null;
   martingale: { values: number[]; alarm_at: number } | null;
   agreement: Agreement | null;
+}
+
+/** A policy whose new cases are not like those that it was made with. */
+export interface Alarm {
+  /** Empty of a policy for all. */
+  structure: string;
+  /** Those whose cases differ by themselves; empty where none can be named. */
+  sets: string[];
 }
 
 export type Parameters = Record<string, string | number | boolean | null | undefined>;
@@ -174,7 +216,10 @@ export class Api {
     private readonly onReach: Listener = () => {},
   ) {}
 
-  run = (signal?: AbortSignal) => this.get<Run>("/api/run", {}, signal);
+  run = async (signal?: AbortSignal): Promise<Run> => {
+    const run = await this.get<Run>("/api/run", {}, signal);
+    return { ...run, version: `${run.instance} ${run.version}` };
+  };
   cases = (query: Parameters, signal?: AbortSignal) => this.get<Cases>("/api/cases", query, signal);
   case = (number: number, query: Parameters = {}, signal?: AbortSignal) =>
     this.get<Case>(`/api/cases/${number}`, query, signal);
@@ -182,10 +227,20 @@ export class Api {
   curve = (query: Parameters, signal?: AbortSignal) => this.get<Curve>("/api/curve", query, signal);
   budget = (query: Parameters, signal?: AbortSignal) => this.get<Budget>("/api/budget", query, signal);
   monitoring = (query: Parameters, signal?: AbortSignal) => this.get<Monitoring>("/api/monitoring", query, signal);
+  alarms = (signal?: AbortSignal) => this.get<Alarm[]>("/api/alarms", {}, signal);
   entriesAfter = (id: number) => this.get<Entry[]>("/api/verdicts", { after: id });
-  decide = (verdict: { number: number; case: string; verdict: Verdict; comment: string; reviewer: string }) =>
-    this.post<Entry>("/api/verdicts", verdict);
+  /** Written once, however often it is sent under the same name of a request. */
+  decide = (row: Row, said: { verdict: Verdict; comment: string; reviewer: string; request: string }) => {
+    const { number, set, case: name, structure, digest } = row; // refused if any of it has changed meanwhile
+    return this.post<Entry>("/api/verdicts", { number, set: set ?? "", case: name, structure, digest, ...said });
+  };
   undo = (id: number, reviewer: string) => this.post<Entry>(`/api/verdicts/${id}/undo`, { reviewer });
+
+  /** Whether a token is the right one. */
+  async knows(token: string): Promise<boolean> {
+    const headers = { Authorization: `Bearer ${/^[\x20-\x7e]+$/.test(token) ? token : "?"}` };
+    return (await this.reach("/api/run", { headers })).ok;
+  }
 
   get<T>(path: string, parameters: Parameters = {}, signal?: AbortSignal): Promise<T> {
     return this.ask<T>(path + asQuery(parameters), { signal: signal ?? null });
@@ -219,8 +274,11 @@ export function tileAddress(
   number: number,
   layer: Layer,
   place: { slice: number; level: number; row: number; column: number },
+  stretch: { low: number; high: number } | null = null,
 ): string {
-  return `/api/cases/${number}/tiles/${layer}/${place.slice}/${place.level}/${place.row}/${place.column}.png`;
+  const { slice, level, row, column } = place;
+  const query = asQuery({ low: stretch?.low, high: stretch?.high });
+  return `/api/cases/${number}/tiles/${layer}/${slice}/${level}/${row}/${column}.png${query}`;
 }
 
 export function volumeAddress(number: number, layer: Layer): string {

@@ -1,11 +1,12 @@
 /** The frame of the page: header, banner, the view that is asked for, messages. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Run } from "./api";
+import { Refused, type Run } from "./api";
 import { listenToKeys, useCommands } from "./commands";
 import {
   api,
   asksName,
+  beginAnew,
   followLog,
   go,
   message,
@@ -28,15 +29,17 @@ import { Worklist } from "./views/worklist";
 
 const RUN_POLL_MS = 10_000;
 const MESSAGE_MS = 6000;
+const NO_TOKEN = 401;
 
 export function App() {
   const [round, again] = useState(0);
   const run = useLoaded((signal) => api.run(signal), [round]);
   useEffect(followLog, []);
-  useEffect(() => listenToKeys(() => route.value.view), []);
-  useRefreshes(() => again((count) => count + 1), run.value?.finished ?? true);
+  useEffect(() => listenToKeys(() => route.value.view, tellTypedOn), []);
+  useRefreshes(() => again((count) => count + 1));
   useTheme();
   useRunSettings(run.value);
+  useRestarts(run.value?.instance);
   useCommands((command) => {
     if (command === "help") showsHelp.set(true);
     else if (command === "back") go({ view: "worklist", number: null });
@@ -54,6 +57,8 @@ export function App() {
       <main id="main" tabIndex={-1}>
         {run.value ? (
           <CurrentView run={run.value} />
+        ) : run.error instanceof Refused && run.error.status === NO_TOKEN ? (
+          <TokenForm error={run.error} />
         ) : run.error ? (
           <Problem error={run.error} onRetry={() => again((count) => count + 1)} />
         ) : (
@@ -67,17 +72,72 @@ export function App() {
   );
 }
 
-/** A run that goes on is asked for again now and then; any run when the server is back. */
-function useRefreshes(again: () => void, finished: boolean): void {
+/** What is typed on decides nothing, and is not lost in silence. */
+function tellTypedOn(): void {
+  const text =
+    "The case that you were writing about has changed or gone. What you wrote until then is kept; press Esc to go on here.";
+  message.set({ kind: "problem", text });
+}
+
+/** The address that was printed, for who has only its token. */
+function TokenForm({ error }: { error: Error }) {
+  const [token, setToken] = useState("");
+  const [told, setTold] = useState(error.message);
+  const open = async (given: string) => {
+    if (await api.knows(given)) location.assign(`/?token=${encodeURIComponent(given)}`);
+    else setTold("This token is not right.");
+  };
+  return (
+    <div class="nothing problem" data-testid="problem">
+      <p class="nothing-title">This desk asks for a token</p>
+      <p role="alert">{told}</p>
+      <form
+        class="token-form"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void open(token.trim());
+        }}
+      >
+        <label for="token">Token</label>
+        <input
+          id="token"
+          type="password"
+          data-testid="token"
+          required
+          autocomplete="off"
+          value={token}
+          onInput={(event) => setToken(event.currentTarget.value)}
+        />
+        <button class="primary" data-testid="token-open">
+          Open
+        </button>
+      </form>
+    </div>
+  );
+}
+
+/** The run is asked for again now and then, for it grows or is scored anew; and when the server is back. */
+function useRefreshes(again: () => void): void {
   const returned = useStore(returns);
   useEffect(() => {
-    if (finished) return;
     const timer = setInterval(again, RUN_POLL_MS);
     return () => clearInterval(timer);
-  }, [finished]);
+  }, []);
   useEffect(() => {
     if (returned > 0) again();
   }, [returned]);
+}
+
+/** Nobody decides on a case by a number of before. */
+function useRestarts(instance: string | undefined): void {
+  const known = useRef(instance);
+  useEffect(() => {
+    if (known.current && instance && known.current !== instance && ["worklist", "case"].includes(route.value.view)) {
+      message.set(message.value ?? { kind: "problem", text: "The desk was started anew. Choose your case again." });
+      beginAnew();
+    }
+    known.current = instance ?? known.current;
+  }, [instance]);
 }
 
 function useTheme(): void {
@@ -106,7 +166,7 @@ function CurrentView({ run }: { run: Run }) {
   }, [view, number]);
   switch (view) {
     case "worklist":
-      return <Worklist run={run} />;
+      return <Worklist key={run.instance} run={run} />;
     case "case":
       return <CaseView run={run} />;
     case "threshold":
@@ -184,10 +244,16 @@ function Header({ run }: { run: Run | null }) {
   );
 }
 
+const STOPPED = "Nobody is scoring any more: the run was killed. The same command goes on where it was.";
+
 function RunState({ run }: { run: Run }) {
   return (
     <p class="run-state" data-testid="run-state">
-      {!run.finished && <span class="tag decision-defer">still running</span>}
+      {!run.finished && (
+        <span class="tag decision-defer" title={run.stopped ? STOPPED : undefined}>
+          {run.stopped ? "stopped before its end" : "still running"}
+        </span>
+      )}
       <span>confidence: {run.estimator}</span>
     </p>
   );

@@ -1,7 +1,8 @@
 /** What the whole page knows: the connection, the log, the settings, where it is. */
 
-import { Api, type Entry, type Row, type Verdict } from "./api";
-import { Follower, Standing, VERDICT_LABELS, joined, lastOf } from "./log";
+import { Api, type Entry, type Row, Unreachable, type Verdict } from "./api";
+import { Follower, Standing, VERDICT_LABELS, joined, keyOf, lastOf } from "./log";
+import { Requests } from "./requests";
 import { type Route, readRoute, writeRoute } from "./route";
 import { Store } from "./store";
 
@@ -41,6 +42,29 @@ export const message = new Store<Message | null>(null);
 export const asksName = new Store<null | ((name: string) => void)>(null);
 export const showsHelp = new Store(false);
 export const api = new Api(undefined, (reached) => reachable.set(reached));
+
+/** The case that was open last: the list comes back to it, wherever it is by then. */
+export const lastOpened = new Store<number | null>(route.value.number);
+
+route.subscribe(() => route.value.number !== null && lastOpened.set(route.value.number));
+
+/** Back to the top of the list: numbers of cases are others once the desk was started anew. */
+export function beginAnew(): void {
+  lastOpened.set(null);
+  go({ view: "worklist", number: null, at: 0 }, true);
+  lastOpened.set(null);
+}
+
+/** The structure that was looked at last, and the threshold that was tried for each. */
+export const lastStructure = new Store<string | null>(null);
+export const tried = new Map<string, number>();
+
+const CLOSED_ALARM = "segtrust.alarm";
+
+/** What the alarm said when it was closed: until the end of the session it stays so, unless it says something else. */
+export const closedAlarm = new Store(sessionStorage.getItem(CLOSED_ALARM) ?? "");
+
+closedAlarm.subscribe(() => sessionStorage.setItem(CLOSED_ALARM, closedAlarm.value));
 
 /** How often the server came back: what was missed meanwhile is asked for again. */
 export const returns = new Store(0);
@@ -98,15 +122,33 @@ function reviewer(): Promise<string> {
   return new Promise((resolve) => asksName.set(resolve));
 }
 
+/** Keys of the cases whose verdict is being sent: no second one is begun meanwhile, whatever is on the screen. */
+export const onTheirWay = new Store<readonly string[]>([]);
+
+export function isOnItsWay(row: Row): boolean {
+  return onTheirWay.value.includes(keyOf(row));
+}
+
 /** Write a verdict; true if the server has it. Otherwise a message says why, and nothing that was typed is lost. */
 export async function decide(row: Row, verdict: Verdict, comment: string): Promise<boolean> {
-  const name = await reviewer();
-  if (!name) return false;
-  return attempt(async () => {
-    const entry = await api.decide({ number: row.number, case: row.case, verdict, comment, reviewer: name });
-    log.set(joined(log.value, [entry]));
-    message.set({ kind: "done", text: `${row.case}: ${VERDICT_LABELS[verdict]}`, undo: entry.id });
-  });
+  if (isOnItsWay(row)) return false;
+  onTheirWay.set([...onTheirWay.value, keyOf(row)]);
+  try {
+    const name = await reviewer();
+    return name !== "" && (await attempt(() => send(row, verdict, comment, name)));
+  } finally {
+    onTheirWay.set(onTheirWay.value.filter((key) => key !== keyOf(row)));
+  }
+}
+
+const requests = new Requests(sessionStorage);
+
+async function send(row: Row, verdict: Verdict, comment: string, reviewer: string): Promise<void> {
+  const said = { verdict, comment, reviewer };
+  const entry = await api.decide(row, { ...said, request: requests.nameOf(row, said) });
+  requests.answered(row);
+  log.set(joined(log.value, [entry]));
+  message.set({ kind: "done", text: `${row.case}: ${VERDICT_LABELS[verdict]}`, undo: entry.id });
 }
 
 /** Take back my verdict on this case or, if there is none, the last one that I gave. */
@@ -132,18 +174,24 @@ async function attempt(action: () => Promise<void>): Promise<boolean> {
     await action();
     return true;
   } catch (error) {
-    message.set({ kind: "problem", text: `Not saved. ${(error as Error).message} What you typed is still here.` });
+    const isUnknown = error instanceof Unreachable; // it may have come, and only its answer was lost
+    const what = isUnknown ? "Not known to be saved. Send it again: it is written once." : "Not saved.";
+    message.set({ kind: "problem", text: `${what} ${(error as Error).message} What you typed is still here.` });
     return false;
   }
 }
 
 const DRAFT = "segtrust.draft.";
 
+/** How often a draft has changed: one that is sent is emptied wherever it is shown. */
+export const draftChanges = new Store(0);
+
 /** A comment that is not sent yet; it outlives a reload. */
 export const drafts = {
-  read: (number: number): string => sessionStorage.getItem(DRAFT + number) ?? "",
-  write(number: number, text: string): void {
-    if (text) sessionStorage.setItem(DRAFT + number, text);
-    else sessionStorage.removeItem(DRAFT + number);
+  read: (row: Row): string => sessionStorage.getItem(DRAFT + keyOf(row)) ?? "",
+  write(row: Row, text: string): void {
+    if (text) sessionStorage.setItem(DRAFT + keyOf(row), text);
+    else sessionStorage.removeItem(DRAFT + keyOf(row));
+    draftChanges.set(draftChanges.value + 1);
   },
 };

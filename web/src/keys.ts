@@ -79,16 +79,21 @@ export const BINDINGS: Binding[] = [
 
 export interface Pressed {
   key: string;
+  /** Whether the key is held down. */
+  repeat?: boolean;
   ctrlKey?: boolean;
   metaKey?: boolean;
   altKey?: boolean;
 }
 
+/** Commands that are given once, however long a key is held down: nobody decides on what flies past. */
+const ONCE: readonly Command[] = ["accept", "reject", "correct", "undo", "open", "comment", "refresh"];
+
 /** The command of a key; none for shortcuts of the browser. */
 export function commandOf(pressed: Pressed, view: ViewName): Command | null {
   if (pressed.ctrlKey || pressed.metaKey || pressed.altKey) return null;
   const binding = BINDINGS.find(({ keys, views }) => views.includes(view) && keys.includes(pressed.key));
-  return binding?.command ?? null;
+  return binding && !(pressed.repeat && ONCE.includes(binding.command)) ? binding.command : null;
 }
 
 const NAMES: Record<string, string> = {
@@ -110,5 +115,5 @@ export function belongsToField(tag: string, type: string | undefined, key: strin
     return key.startsWith("Arrow") || key.startsWith("Page") || key === "Home" || key === "End";
   if (tag === "INPUT" && type === "checkbox") return key === " ";
   if (tag === "INPUT") return key !== "Escape";
-  return (tag === "BUTTON" || tag === "A") && (key === "Enter" || key === " ");
+  return ["BUTTON", "A", "SUMMARY"].includes(tag) && (key === "Enter" || key === " ");
 }

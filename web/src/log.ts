@@ -9,6 +9,7 @@ export const VERDICT_LABELS: Record<Verdict, string> = {
 };
 
 type Place = Pick<Row, "set" | "case" | "structure">;
+type Mapped = Place & Pick<Row, "digest">;
 
 /** Verdicts that hold now: of each case and reviewer the last one that is not taken back. */
 export class Standing {
@@ -27,21 +28,24 @@ export class Standing {
     this.byCase.set(key, [...others, entry]);
   }
 
-  of(row: Place): Entry[] {
-    return this.byCase.get(keyOf(row)) ?? [];
+  /** What was said of the map of a row: that of another model has not been looked at yet. */
+  of(row: Mapped): Entry[] {
+    const said = this.byCase.get(keyOf(row)) ?? [];
+    return said.filter((entry) => !row.digest || !entry.digest || entry.digest === row.digest);
   }
 
-  mine(row: Place, reviewer: string): Entry | null {
+  mine(row: Mapped, reviewer: string): Entry | null {
     return this.of(row).find((entry) => entry.reviewer === reviewer) ?? null;
-  }
-
-  /** How many cases have a verdict. */
-  get decided(): number {
-    return this.byCase.size;
   }
 }
 
-function keyOf(place: Place): string {
+/** A case on a map: once it is scored anew it is to be looked at anew. */
+export function identityOf(row: Mapped): string {
+  return [keyOf(row), row.digest].join("\0");
+}
+
+/** What tells a case from all others, also after the server was started anew. */
+export function keyOf(place: Place): string {
   return [place.set ?? "", place.case, place.structure].join("\0");
 }
 

@@ -7,6 +7,8 @@ export const PAGE_SIZE = 200;
 
 export class Pages {
   total: number | null = null;
+  /** Where the row is that was to be found; null where it is not there, or was followed already. */
+  place: number | null = null;
   error: Error | null = null;
   private readonly pages = new Map<number, Row[] | "coming">();
   private readonly stopping = new AbortController();
@@ -14,6 +16,9 @@ export class Pages {
   constructor(
     private readonly load: (offset: number, limit: number, signal: AbortSignal) => Promise<Cases>,
     private readonly onChange: () => void,
+    /** What the list was asked for with, and the number of the row that is to be found in it. */
+    readonly query = "",
+    readonly sought: number | null = null,
   ) {}
 
   row(index: number): Row | null {
@@ -33,8 +38,9 @@ export class Pages {
   private async fetch(page: number): Promise<void> {
     this.pages.set(page, "coming");
     try {
-      const { total, rows } = await this.load(page * PAGE_SIZE, PAGE_SIZE, this.stopping.signal);
+      const { total, rows, place } = await this.load(page * PAGE_SIZE, PAGE_SIZE, this.stopping.signal);
       this.pages.set(page, rows);
+      if (this.total === null) this.place = place;
       this.total = total;
       this.error = null;
     } catch (error) {

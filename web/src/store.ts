@@ -1,6 +1,6 @@
 /** A value that tells when it changes, and the hooks that show it. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 
 export class Store<T> {
   private readonly listeners = new Set<() => void>();
@@ -28,8 +28,14 @@ export class Store<T> {
 
 export function useStore<T>(store: Store<T>): T {
   const [, redraw] = useState(0);
-  useEffect(() => store.subscribe(() => redraw((count) => count + 1)), [store]);
-  return store.value;
+  const shown = store.value;
+  // Before anything is painted: effects may come a tenth of a second later, when a key was pressed already.
+  useLayoutEffect(() => {
+    const changed = () => redraw((count) => count + 1);
+    if (!Object.is(store.value, shown)) changed(); // it did so after it was drawn, and before this listens
+    return store.subscribe(changed);
+  }, [store]);
+  return shown;
 }
 
 export interface Loaded<T> {

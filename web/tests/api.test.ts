@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { Api, Refused, Unreachable, asQuery, tileAddress } from "../src/api";
+import { Api, Refused, type Row, Unreachable, asQuery, tileAddress } from "../src/api";
 
 const answer = (body: unknown, status = 200) => new Response(JSON.stringify(body), { status });
 
@@ -26,11 +26,12 @@ describe("Api", () => {
 
   it("marks what changes something", async () => {
     const send = vi.fn(async (..._: Parameters<typeof fetch>) => answer({ id: 1 }));
-    await new Api(send).decide({ number: 3, case: "a", verdict: "accept", comment: "", reviewer: "Ann" });
+    const row = { number: 3, set: null, case: "a", structure: "organ", digest: "1", confidence: 0.5 } as Row;
+    await new Api(send).decide(row, { verdict: "accept", comment: "", reviewer: "Ann", request: "r" });
     const request = send.mock.calls[0]![1]!;
     expect(request.method).toBe("POST");
     expect(request.headers).toMatchObject({ "X-Segtrust": "1" });
-    expect(JSON.parse(request.body as string)).toMatchObject({ number: 3, reviewer: "Ann" });
+    expect(JSON.parse(request.body as string)).toMatchObject({ number: 3, set: "", case: "a", digest: "1", reviewer: "Ann" });
   });
 
   it("gives the reason of a refusal", async () => {

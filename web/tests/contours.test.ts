@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Bitmap, type Line, outlines, withSeams } from "../src/viewer/contours";
+import { type Bitmap, type Line, WHOLE, outlines, withSeams } from "../src/viewer/contours";
 
 /** A mask as a drawing: # is inside. */
 function drawn(...rows: string[]): Bitmap {
@@ -23,6 +23,16 @@ describe("outlines", () => {
   it("of nothing and of everything are none", () => {
     expect(outlines(drawn("...", "..."))).toEqual([]);
     expect(outlines(drawn("###", "###"))).toEqual([]);
+  });
+
+  it("run along the ends of a picture", () => {
+    const [line, ...others] = outlines(drawn("###", "###"), WHOLE);
+    expect(others).toEqual([]);
+    expect(isClosed(line!)).toBe(true);
+    expect(Math.abs(area(line!))).toBeCloseTo(6 - 4 * 0.125);
+    const left = { left: true, right: false, top: false, bottom: false };
+    expect(outlines(drawn("##", "##"), left)).toEqual([[0, 2, 0, 1.5, 0, 0.5, 0, 0]]);
+    expect(outlines(drawn("..", ".."), WHOLE)).toEqual([]);
   });
 
   it("of one pixel are a diamond through the middles of its sides", () => {

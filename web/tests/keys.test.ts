@@ -14,6 +14,12 @@ describe("commandOf", () => {
     expect(commandOf({ key: "c", metaKey: true }, "case")).toBeNull();
   });
 
+  it("decides once while a key is held down, and moves on", () => {
+    expect(commandOf({ key: "a", repeat: true }, "worklist")).toBeNull();
+    expect(commandOf({ key: "u", repeat: true }, "case")).toBeNull();
+    expect(commandOf({ key: "j", repeat: true }, "worklist")).toBe("next");
+  });
+
   it("is never in doubt", () => {
     for (const view of ["worklist", "case", "threshold", "monitoring"] as ViewName[]) {
       const keys = BINDINGS.filter(({ views }) => views.includes(view)).flatMap((binding) => binding.keys);
@@ -36,6 +42,7 @@ describe("belongsToField", () => {
 
   it("lets buttons be pressed", () => {
     expect(belongsToField("BUTTON", "button", "Enter")).toBe(true);
+    expect(belongsToField("SUMMARY", undefined, "Enter")).toBe(true);
     expect(belongsToField("BUTTON", "button", "j")).toBe(false);
     expect(belongsToField("DIV", undefined, "Enter")).toBe(false);
   });

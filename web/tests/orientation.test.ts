@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { axesOf, planeOf, sliceDirection, turned } from "../src/viewer/orientation";
+import { PLANES, axesOf, planeOf, sidesOf, sliceDirection, turned } from "../src/viewer/orientation";
 
 const AXIAL = [0, 1, 2] as const;
 /** A volume of 3 × 2 × 2 voxels whose only voxel inside is (2, 0, 1). */
@@ -41,4 +41,8 @@ it("counts slices along the third axis of the file, wherever it runs", () => {
 it("turns an index there and back", () => {
   const [axis] = axesOf([-1, 2, 3], LENGTHS);
   expect([turned(axis, 0), turned(axis, turned(axis, 1))]).toEqual([2, 1]);
+});
+
+it("names the sides of axial, coronal and sagittal planes", () => {
+  expect(PLANES.map((plane) => sidesOf(plane!))).toEqual(["RLAP", "RLSI", "APSI"]);
 });

@@ -5,7 +5,7 @@ import { PAGE_SIZE, Pages } from "../src/pages";
 const rowsFrom = (offset: number) => Array.from({ length: PAGE_SIZE }, (_, i) => ({ number: offset + i }) as Row);
 
 it("asks for each page once, and finds its rows", async () => {
-  const load = vi.fn(async (offset: number) => ({ total: 1000, rows: rowsFrom(offset) }));
+  const load = vi.fn(async (offset: number) => ({ total: 1000, rows: rowsFrom(offset), place: null }));
   const changed = vi.fn();
   const pages = new Pages(load, changed);
   pages.want({ first: PAGE_SIZE - 1, end: PAGE_SIZE + 1 });
@@ -21,7 +21,7 @@ it("asks again for a page that failed", async () => {
   const load = vi
     .fn()
     .mockRejectedValueOnce(new Error("gone"))
-    .mockResolvedValueOnce({ total: 1, rows: rowsFrom(0) });
+    .mockResolvedValueOnce({ total: 1, rows: rowsFrom(0), place: null });
   const changed = vi.fn();
   const pages = new Pages(load, changed);
   pages.want({ first: 0, end: 1 });
@@ -33,7 +33,7 @@ it("asks again for a page that failed", async () => {
 
 it("says nothing more once it is stopped", async () => {
   const changed = vi.fn();
-  const pages = new Pages(async () => ({ total: 1, rows: [] }), changed);
+  const pages = new Pages(async () => ({ total: 1, rows: [], place: null }), changed);
   pages.want({ first: 0, end: 1 });
   pages.stop();
   await new Promise((resolve) => setTimeout(resolve, 5));

@@ -1,11 +1,11 @@
 import { describe, expect, it, vi } from "vitest";
 import { Latest } from "../src/latest";
 import { readRoute, writeRoute } from "../src/route";
-import { extentOf, quantiles, rollingMedian } from "../src/statistics";
+import { extentOf, meterRange, nearest, quantiles, rollingMedian, stopsOf } from "../src/statistics";
 import { Store } from "../src/store";
 import { linePath, scale, ticks } from "../src/parts/chart";
-import { greyTable, overlayAlpha, overlayTable, viridis } from "../src/viewer/colours";
-import { atFirst, changeBy, sliceCount } from "../src/viewer/layers";
+import { greyTable, levelsOf, overlayAlpha, overlayTable, shiftedLevels, viridis } from "../src/viewer/colours";
+import { atFirst, changeBy, rangeOf, sliceCount } from "../src/viewer/layers";
 import { ariaSort, sortedBy } from "../src/views/columns";
 import type { View } from "../src/api";
 
@@ -82,6 +82,17 @@ describe("charts", () => {
     expect(line).toBe("M0.0,0.0M2.0,2.0L3.0,3.0");
   });
 
+  it("show confidences from 0 to 1, and others by their own range", () => {
+    expect([meterRange([0.737, 0.774]), meterRange([0, 1])]).toEqual([
+      [0, 1],
+      [0, 1],
+    ]);
+    expect([meterRange([-0.4, 0]), meterRange([0.2, 31])]).toEqual([
+      [-0.4, 0],
+      [0.2, 31],
+    ]);
+  });
+
   it("summarise without values that are none", () => {
     expect(quantiles([3, 1, Number.NaN, 2], [0, 0.5, 1])).toEqual([1, 2, 3]);
     expect(quantiles([], [0.5])).toEqual([]);
@@ -104,18 +115,55 @@ describe("colours", () => {
     const table = greyTable({ low: 100, high: 200 });
     expect([table[50], table[150], table[250]]).toEqual([0, 128, 255]);
   });
+
+  it("stretch greys that were stretched before", () => {
+    const table = greyTable({ low: 0, high: 300 }, { low: -200, high: 600 });
+    expect([table[51], table[102], table[153], table[204]]).toEqual([0, 102, 238, 255]);
+  });
+
+  it("keep window and level within the range of the image", () => {
+    const range = { low: -1000, high: 3000 };
+    expect(levelsOf(40, 400, range)).toEqual({ low: -160, high: 240 });
+    expect(levelsOf(9000, 400, range)).toEqual({ low: 2800, high: 3200 });
+    expect(levelsOf(0, 1e9, range)).toEqual({ low: -4000, high: 4000 });
+    expect(levelsOf(0, -5, range)).toEqual({ low: -1.953125, high: 1.953125 });
+    const dragged = shiftedLevels({ low: 0, high: 255 }, 20, -55, { low: 0, high: 255 });
+    expect(dragged).toEqual({ low: 37.5, high: 237.5 });
+    expect(levelsOf(7, 3, { low: 7, high: 7 }).high).toBeGreaterThan(7); // an image of one value
+  });
+});
+
+describe("slider", () => {
+  it("stops at each threshold once, also at the policy’s own", () => {
+    expect(stopsOf([0.9, 0.5, 0.5, 0.1], 0.7)).toEqual([0.1, 0.5, 0.7, 0.9]);
+    expect(stopsOf([0.9, 0.1], null)).toEqual([0.1, 0.9]);
+  });
+
+  it("stands at the nearest stop", () => {
+    expect([0, 0.29, 0.31, 0.7, 2].map((value) => nearest([0.1, 0.5, 0.7], value))).toEqual([0, 0, 1, 2, 2]);
+  });
 });
 
 describe("layers", () => {
   const view: View = {
     dimensions: 3,
     shape: [38, 46, 33],
+    plane: { rows: 46, columns: 33, aspect: 1, letters: "" },
     spacing_mm: null,
     layers: ["image", "mask"],
     levels: 1,
     tile: 256,
     slices: { middle: 19, uncertain: 16 },
+    window: null,
+    note: "",
   };
+
+  it("begin with the usual window of the image", () => {
+    const window = { low: -100, high: 300, least: -1024, most: 3071 };
+    expect(atFirst(view).levels).toEqual({ low: 0, high: 255 });
+    expect(atFirst({ ...view, window }).levels).toEqual({ low: -100, high: 300 });
+    expect(rangeOf({ ...view, window })).toEqual({ low: -1024, high: 3071 });
+  });
 
   it("begin with the most uncertain slice", () => {
     expect(atFirst(view)).toMatchObject({ slice: 16, truth: false });

@@ -43,15 +43,17 @@ def run_of(desk: Desk) -> RunAnswer:
         groups=rows.known("group"),
         rows=rows.size,
         finished=now.finished,
+        stopped=now.stopped,
         failures=len(failed),
         failed=failed[:_SHOWN_FAILURES],
         has_truth=bool(np.isfinite(rows.dice).any()),
         has_loss=bool(np.isfinite(rows.loss).any()),
-        policies={name: _policy(policy) for name, policy in desk.policies.items()},
+        policies={name: _policy(policy) for name, policy in desk.standing_policies(now).items()},
         reviewers=desk.standings().reviewers,
         reviewer=desk.reviewer,
         minutes=desk.minutes,
         version=now.version,
+        instance=desk.instance,
     )
 
 
@@ -60,7 +62,7 @@ def _policy(policy: Policy) -> PolicyAnswer:
         threshold=policy.threshold,
         standing=str(policy.standing),
         text=str(policy),
-        digest=policy.digest,
+        digest=policy.fingerprint,
         probability=1.0 - policy.delta,
         targets=[
             TargetAnswer(risk=each.risk, below_dice=each.below_dice, text=str(each))
@@ -69,15 +71,15 @@ def _policy(policy: Policy) -> PolicyAnswer:
     )
 
 
-def detail_of(desk: Desk, number: int) -> CaseDetail:
+def detail_of(desk: Desk, number: int, threshold: float | None = None) -> CaseDetail:
     """Give a row with all that is known of it, and how it can be looked at, or why it cannot."""
-    known = desk.summary(number)
+    known = desk.summary(number, threshold)
     scores, history = desk.scores(number), entries_of(desk, desk.history(number))
     view, problem = None, None
     try:
         view = _view(desk.case(number))
     except SegtrustError as error:
-        problem = str(error).encode("utf-8", "backslashreplace").decode()  # names of files are bytes
+        problem = _as_text(str(error))
     return CaseDetail(**known, scores=scores, history=history, view=view, problem=problem)
 
 
@@ -89,9 +91,16 @@ def _view(case: OpenedCase) -> ViewAnswer:
         layers=case.layers,
         levels=case.levels,
         tile=TILE,
+        plane=case.plane,
         slices=case.slices,
         window=case.window,
+        note=_as_text(case.note),
     )
+
+
+def _as_text(told: str) -> str:
+    """Give what can be sent: names of files are bytes."""
+    return told.encode("utf-8", "backslashreplace").decode()
 
 
 def entries_of(desk: Desk, entries: Sequence[Entry]) -> list[EntryAnswer]:
@@ -109,6 +118,7 @@ def monitoring_of(desk: Desk, structure: str | None) -> MonitoringAnswer:
     return MonitoringAnswer(
         reference=found.reference,
         new=found.new,
+        left_out=found.left_out,
         drift=found.drift,
         martingale=found.martingale,
         agreement=desk.agreement(structure),

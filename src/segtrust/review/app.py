@@ -24,7 +24,7 @@ from segtrust.errors import (
     UnsafeFileError,
 )
 from segtrust.review.answers import detail_of, entries_of, monitoring_of, run_of
-from segtrust.review.desk import Desk, Page
+from segtrust.review.desk import Desk, Page, Said
 from segtrust.review.exporting import as_csv
 from segtrust.review.models import (
     BudgetQuery,
@@ -32,6 +32,7 @@ from segtrust.review.models import (
     CasePage,
     CaseQuery,
     EntryAnswer,
+    EntryNumber,
     Minutes,
     MonitoringAnswer,
     Number,
@@ -42,6 +43,7 @@ from segtrust.review.models import (
     UndoBody,
     VerdictBody,
 )
+from segtrust.review.monitoring import Alarm
 from segtrust.review.pictures import Layer
 from segtrust.review.thresholds import Budget, Curve, ThresholdNumbers
 
@@ -70,6 +72,18 @@ _STATUS: tuple[tuple[type[SegtrustError], int], ...] = (
     (SegtrustError, 409),
 )
 _MOST_ENTRIES = 1000
+_PLAINLY = {
+    "string_pattern_mismatch": "expected text without control characters, and of a name no space at its ends."
+}
+"""What is said instead of a pattern."""
+
+_DISKS = {
+    "disk is full": "is on a disk that is full. Make room",
+    "no space left": "is on a disk that is full. Make room",
+    "disk i/o error": "is on a disk that is full or fails. Make room, or mend it",
+    "readonly": "cannot be written to. Change that",
+}
+"""What databases say of their disks, and what is said of it here."""
 
 routes = APIRouter(prefix="/api", responses=_REFUSALS)
 
@@ -96,15 +110,17 @@ def cases(desk: TheDesk, asked: Annotated[CaseQuery, Query()]) -> Page:
         asked.rows(),
         threshold=asked.threshold,
         reviewer=asked.reviewer,
-        offset=asked.offset,
-        limit=asked.limit,
+        window=(asked.offset, asked.limit),
+        find=asked.find,
     )
 
 
 @routes.get("/cases/{number}")
-def case(desk: TheDesk, number: Number) -> CaseDetail:
-    """Give a row with all that is known of it."""
-    return detail_of(desk, number)
+def case(
+    desk: TheDesk, number: Number, threshold: Annotated[float | None, Query(allow_inf_nan=False)] = None
+) -> CaseDetail:
+    """Give a row with all that is known of it; decided by a threshold where one is given."""
+    return detail_of(desk, number, threshold)
 
 
 @routes.get(
@@ -157,6 +173,12 @@ def monitoring(desk: TheDesk, structure: Structure = None) -> MonitoringAnswer:
     return monitoring_of(desk, structure)
 
 
+@routes.get("/alarms")
+def alarms(desk: TheDesk) -> list[Alarm]:
+    """Say for which policies the new cases are not like those of the calibration."""
+    return desk.alarms()
+
+
 @routes.get("/verdicts")
 def verdicts(desk: TheDesk, after: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0) -> list[EntryAnswer]:
     """Give the entries later than a number, oldest first, up to 1,000."""
@@ -166,14 +188,12 @@ def verdicts(desk: TheDesk, after: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0
 @routes.post("/verdicts")
 def decide(desk: TheDesk, body: VerdictBody) -> EntryAnswer:
     """Write down a verdict."""
-    entry = desk.decide(
-        body.number, body.verdict, comment=body.comment, reviewer=body.reviewer, case=body.case
-    )
-    return entries_of(desk, [entry])[0]
+    said = Said(body.verdict, body.comment, body.reviewer, body.request or "")
+    return entries_of(desk, [desk.decide(body.number, said, body.meant())])[0]
 
 
 @routes.post("/verdicts/{entry}/undo")
-def undo(desk: TheDesk, entry: Number, body: UndoBody) -> EntryAnswer:
+def undo(desk: TheDesk, entry: EntryNumber, body: UndoBody) -> EntryAnswer:
     """Take a verdict back."""
     return entries_of(desk, [desk.store.undo(entry, body.reviewer)])[0]
 
@@ -236,11 +256,19 @@ def _other_method(request: Request, _: Exception) -> JSONResponse:
 def _not_expected(_: Request, error: Exception) -> JSONResponse:
     """Say what is wrong in words, without what was sent."""
     found = error.errors() if isinstance(error, RequestValidationError) else []
-    told = [f"{'.'.join(map(str, each['loc'][1:])) or 'body'}: {each['msg']}" for each in found]
+    told = [
+        f"{'.'.join(map(str, each['loc'][1:])) or 'body'}: {_PLAINLY.get(each['type'], each['msg'])}"
+        for each in found
+    ]
     return _problem(422, "; ".join(told))
 
 
 def _without_database(_: Request, error: Exception) -> JSONResponse:
+    """Say that nothing was kept, and of a disk why; what else a database says may hold names of machines."""
+    said = str(getattr(error, "orig", None) or error).lower()
+    for told, why in _DISKS.items():
+        if told in said:
+            return _problem(503, f"Nothing was kept: the database of verdicts {why}, and send it again.")
     return _problem(503, f"The database of verdicts does not answer ({type(error).__name__}). Try again.")
 
 

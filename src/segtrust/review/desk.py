@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -11,25 +12,30 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.engine.calibration import Calibration, read_reference, reference_beside, scoring_of
+from segtrust.engine.calibration import (
+    check_policies,
+    read_reference,
+    reference_beside,
+    standing_for,
+)
 from segtrust.engine.decisions import Policies, load_policies, refuse_other_structures
 from segtrust.engine.outcomes import Row
-from segtrust.errors import SegtrustError, UnknownNameError, WrongContentError
+from segtrust.engine.unfinished import find_table
+from segtrust.errors import PolicyError, SegtrustError, UnknownNameError, WrongContentError
 from segtrust.io.tables import Table
 from segtrust.review.cache import ByteCache
 from segtrust.review.deciding import decide, policy_for
-from segtrust.review.entries import Entry, Standings, Verdict
-from segtrust.review.monitoring import Agreement, Monitor, Monitoring, agreement_of
+from segtrust.review.entries import Entry, Seen, Standings, Verdict, on_map
+from segtrust.review.monitoring import Agreement, Alarm, Monitor, Monitoring, agreement_of
 from segtrust.review.pictures import Layer, OpenedCase, TilePlace, open_case, stamp_of_case
-from segtrust.review.rows import Rows
-from segtrust.review.run import Run, Snapshot, find_table
+from segtrust.review.rows import Key, Rows
+from segtrust.review.run import Run, Snapshot
 from segtrust.review.store import Store, database_url
 from segtrust.review.thresholds import Numbers
 from segtrust.review.tiles import box_of
 from segtrust.review.worklist import Query, Verdicts, select
-from segtrust.selective.targets import Target
 
-__all__ = ["Desk", "Opening", "Page", "open_desk"]
+__all__ = ["Desk", "Opening", "Page", "Said", "open_desk"]
 
 _MOST_CASES = 1 << 30
 """Bytes of opened cases that are kept."""
@@ -38,10 +44,21 @@ _MOST_TILES = 64 << 20
 
 @dataclass(frozen=True)
 class Page:
-    """Rows that are shown: how many there are in all, and the places of some."""
+    """Rows that are shown: how many there are in all, some of them, and the place of one that was sought."""
 
     total: int
     rows: list[dict[str, Any]]
+    place: int | None = None
+
+
+@dataclass(frozen=True)
+class Said:
+    """A verdict as it was sent: what, by whom, and the name of the request, empty where it has none."""
+
+    verdict: Verdict
+    comment: str
+    reviewer: str
+    request: str = ""
 
 
 @dataclass
@@ -54,29 +71,48 @@ class Desk:
         What is looked at, what decides, and where verdicts go.
     reference
         Confidences that the policies were made with, by structure.
+    calibration
+        The file beside the policy that says how its cases were read; ``None`` without a policy.
     title
         Of the run.
     reviewer, minutes
         Name to begin with, and how long a review takes.
+    instance
+        Tells a desk from one that was started before on the same run: numbers of rows may be others.
     """
 
     run: Run
     policies: Policies
     store: Store
     reference: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    calibration: Path | None = None
     title: str = ""
     reviewer: str = ""
     minutes: float = 5.0
+    instance: str = field(default_factory=lambda: secrets.token_hex(8), init=False)
     _lock: Lock = field(default_factory=Lock, init=False)
     _standings: Standings = field(default_factory=Standings, init=False)
     _numbers: dict[tuple[int, str | None], Numbers] = field(default_factory=dict, init=False)
     _cases: ByteCache[OpenedCase] = field(default_factory=lambda: ByteCache(_MOST_CASES), init=False)
     _tiles: ByteCache[bytes] = field(default_factory=lambda: ByteCache(_MOST_TILES), init=False)
     _monitor_lock: Lock = field(default_factory=Lock, init=False)
+    _stand: tuple[int, Policies] = field(default=(-1, {}), init=False)
+    _alarms: tuple[int, list[Alarm]] = field(default=(-1, []), init=False)
 
     def __post_init__(self) -> None:
         """Begin to watch."""
         self._monitor = Monitor(self.policies, self.reference)
+
+    def standing_policies(self, snapshot: Snapshot) -> Policies:
+        """Give the policies as they stand for the rows of a moment: new ones may bring other masks along."""
+        if self.calibration is None:
+            return self.policies
+        with self._lock:
+            known, found = self._stand
+            if known != snapshot.version:
+                found = _standing(self.policies, self.calibration, snapshot.rows.table)
+                self._stand = snapshot.version, found
+            return found
 
     def warm_up(self) -> None:
         """Import and compile what the first look at a threshold needs, while somebody opens the page."""
@@ -92,9 +128,15 @@ class Desk:
             return self._standings
 
     def page(
-        self, query: Query, *, threshold: float | None, reviewer: str, offset: int = 0, limit: int = 100
+        self,
+        query: Query,
+        *,
+        threshold: float | None,
+        reviewer: str,
+        window: tuple[int, int] = (0, 100),
+        find: int | None = None,
     ) -> Page:
-        """Give a page of the worklist."""
+        """Give a page of the worklist: ``window`` is the first row and how many; and the place of a row."""
         rows, standings = self.run.now().rows, self.standings()
         decisions = decide(rows, self.policies, threshold)
         verdicts = self._verdicts(rows, standings, reviewer)
@@ -103,18 +145,20 @@ class Desk:
             self._summary(
                 rows, place, decisions.names[place], decisions.margins[place], verdicts.names[place]
             )
-            for place in chosen[offset : offset + limit].tolist()
+            for place in chosen[window[0] : sum(window)].tolist()
         ]
-        return Page(int(chosen.size), shown)
+        found = np.flatnonzero(rows.numbers[chosen] == (-1 if find is None else find))
+        return Page(int(chosen.size), shown, int(found[0]) if found.size else None)
 
     def _verdicts(self, rows: Rows, standings: Standings, reviewer: str) -> Verdicts:
         names, is_mine = np.full(rows.size, "", object), np.zeros(rows.size, bool)
         with self._lock:
             for key, holding in standings.all_holding():
                 place = rows.place_of_key.get(key)
-                if place is not None:
-                    names[place] = holding[-1].verdict
-                    is_mine[place] = any(each.reviewer == reviewer for each in holding)
+                said = [] if place is None else on_map(holding, rows.digest(place))
+                if said:
+                    names[place] = said[-1].verdict
+                    is_mine[place] = any(each.reviewer == reviewer for each in said)
         return Verdicts(names, is_mine)
 
     @staticmethod
@@ -127,6 +171,7 @@ class Desk:
             "margin": _known(margin),
             "decision": decision or None,
             "dice": _known(rows.dice[place]),
+            "digest": rows.digest(place),
             "verdict": verdict or None,
         }
 
@@ -135,7 +180,7 @@ class Desk:
         rows, place = self._find(number)
         decisions, standings = decide(rows, self.policies, threshold), self.standings()
         with self._lock:
-            holding = standings.holding(rows.keys[place])
+            holding = on_map(standings.holding(rows.keys[place]), rows.digest(place))
         verdict = holding[-1].verdict if holding else ""
         return self._summary(rows, place, decisions.names[place], decisions.margins[place], verdict)
 
@@ -179,7 +224,7 @@ class Desk:
         """Draw a tile of a layer; grey values are stretched from the one end of the window to the other."""
         case = self.layer(at.number, at.layer)
         slices = case.shape[0] if case.dimensions == 3 else 1
-        box = box_of(case.shape[-2:], at.level, at.row, at.column)
+        box = box_of((case.plane.rows, case.plane.columns), at.level, at.row, at.column)
         if box is None or not 0 <= at.slice < slices:
             raise UnknownNameError("There is no such tile.")
         row, about = self._row(at.number)
@@ -207,11 +252,11 @@ class Desk:
         """Give the cases of a structure as vectors."""
         snapshot = self.run.now()
         self._refuse_unknown(snapshot.rows, structure)
-        key = (snapshot.version, structure)
+        key, policies = (snapshot.version, structure), self.standing_policies(snapshot)
         with self._lock:
             if key not in self._numbers:
                 kept = {each: found for each, found in self._numbers.items() if each[0] == snapshot.version}
-                self._numbers = {**kept, key: Numbers.of(snapshot.rows, self.policies, structure)}
+                self._numbers = {**kept, key: Numbers.of(snapshot.rows, policies, structure)}
             return self._numbers[key]
 
     @staticmethod
@@ -226,6 +271,14 @@ class Desk:
         with self._monitor_lock:
             return self._monitor.look(rows, structure)
 
+    def alarms(self) -> list[Alarm]:
+        """Tell which policies promise nothing of the new cases; found once for each state of the table."""
+        snapshot = self.run.now()
+        with self._monitor_lock:
+            if self._alarms[0] != snapshot.version:
+                self._alarms = snapshot.version, self._monitor.alarms(snapshot.rows)
+            return self._alarms[1]
+
     def agreement(self, structure: str | None) -> Agreement:
         """Compare the verdicts with the confidences."""
         rows = self.run.now().rows
@@ -234,17 +287,32 @@ class Desk:
         said = of_it & (names != "")
         return agreement_of(rows.confidence[said], names[said] == str(Verdict.ACCEPT), rows.confidence[of_it])
 
-    def decide(
-        self, number: int, verdict: Verdict, *, comment: str, reviewer: str, case: str | None = None
-    ) -> Entry:
-        """Write down a verdict on a row; of another case than was meant, as after a restart, none is."""
+    def decide(self, number: int, said: Said, meant: Mapping[str, str]) -> Entry:
+        """Write down a verdict on a row; of another case or map than was meant none is.
+
+        Numbers are others after a restart, and a case may be scored again while somebody looks at it: also
+        between a request and its repetition, which is answered as the first one was.
+        """
+        known = self.store.written_by(said.request)
+        key, seen = self._shown(number) if known is None else (known.key, known.seen)
+        there = dict(zip(("set", "case", "structure", "digest"), (*key, seen.digest), strict=True))
+        if any(there[name] != value for name, value in meant.items()):
+            raise WrongContentError(
+                f"This is no longer what was looked at: now {' · '.join(filter(None, key))}, or its map "
+                "was made anew. Look at it again."
+            )
+        words = {"comment": said.comment, "reviewer": said.reviewer, "request": said.request}
+        return self.store.add(key, said.verdict, seen, **words)
+
+    def _shown(self, number: int) -> tuple[Key, Seen]:
+        """Give the case of a row, and what a reviewer is shown of it, for the log."""
         rows, place = self._find(number)
         key = rows.keys[place]
-        if case is not None and case != key[1]:
-            raise WrongContentError(f"The row {number} is now that of the case {key[1]}. Reload the page.")
         policy = policy_for(self.policies, key[2])
-        digest = str(rows.row(place).get("policy") or "") if policy is None else policy.digest
-        return self.store.add(key, verdict, comment=comment, reviewer=reviewer, policy=digest)
+        told = rows.row(place).get("policy") if policy is None else policy.fingerprint
+        decision = decide(rows, self.policies).names[place]
+        confidence = _known(rows.confidence[place])
+        return key, Seen(str(told or ""), rows.digest(place), confidence, str(decision))
 
     def number_of(self, entry: Entry, rows: Rows) -> int | None:
         """Give the number of the row that an entry is about; ``None`` where it is gone."""
@@ -253,9 +321,12 @@ class Desk:
 
     def holds(self, entries: Sequence[Entry]) -> list[bool]:
         """Tell of entries whether they hold now."""
-        standings = self.standings()
+        standings, rows = self.standings(), self.run.now().rows
         with self._lock:
-            holding = {entry.id for _, found in standings.all_holding() for entry in found}
+            found = {key: standings.holding(key) for key in {entry.key for entry in entries}}
+        places = {key: rows.place_of_key.get(key) for key in found}
+        digests = {key: "" if place is None else rows.digest(place) for key, place in places.items()}
+        holding = {entry.id for key, said in found.items() for entry in on_map(said, digests[key])}
         return [entry.id in holding for entry in entries]
 
 
@@ -315,11 +386,39 @@ def open_desk(opening: Opening, *, reviewer: str = "", minutes: float = 5.0) -> 
     """
     table = find_table(opening.path)
     policies, reference = _policies(opening)
+    calibration = None if opening.policy is None else reference_beside(opening.policy)
     run = Run(table, policies)
-    _check_policies(policies, run.now())
-    title = opening.name or (table.parent.resolve().name if opening.path.is_dir() else table.stem)
-    store = Store.open(database_url(opening.database, table.parent), title if opening.database else "")
-    return Desk(run, policies, store, reference, title, reviewer, minutes)
+    if calibration is not None:
+        rows = run.now().rows
+        refuse_other_structures(policies, rows.known("structure"))
+        check_policies(policies, calibration, rows.table)
+    title = opening.name or name_of(table)
+    # A folder may hold several tables: each has verdicts of its own, whichever way it is opened.
+    store = Store.open(
+        database_url(opening.database, table.parent), title if opening.database else table.name
+    )
+    return Desk(run, policies, store, reference, calibration, title, reviewer, minutes)
+
+
+def _standing(policies: Policies, calibration: Path, table: Table) -> Policies:
+    """Give policies as they stand for a table, which may have been made anew since the desk was opened."""
+    try:
+        check_policies(policies, calibration, table)
+    except PolicyError as error:
+        return {name: policy.estimated(str(error)) for name, policy in policies.items()}
+    return standing_for(policies, calibration, table.rows)
+
+
+def name_of(table: Path) -> str:
+    """Name a run by its folder, whichever way it is opened; of other tables in it also by theirs.
+
+    Examples
+    --------
+    >>> name_of(Path("/runs/monday/scores.parquet")), name_of(Path("/runs/monday/fold0.csv"))
+    ('monday', 'monday/fold0')
+    """
+    folder = table.parent.resolve().name
+    return folder if table.stem == "scores" else f"{folder}/{table.stem}"
 
 
 def _policies(opening: Opening) -> tuple[Policies, Mapping[str, Sequence[float]]]:
@@ -328,13 +427,3 @@ def _policies(opening: Opening) -> tuple[Policies, Mapping[str, Sequence[float]]
     found = load_policies(opening.policy)
     reference = read_reference(reference_beside(opening.policy), found)
     return {name: each.for_predictor(opening.predictor) for name, each in found.items()}, reference
-
-
-def _check_policies(policies: Policies, snapshot: Snapshot) -> None:
-    """Refuse a policy of other structures, or of confidences that were made otherwise."""
-    table: Table = snapshot.rows.table
-    if policies:
-        refuse_other_structures(policies, snapshot.rows.known("structure"))
-    for policy in policies.values():
-        if table.about.get("estimators"):
-            policy.check_scoring(scoring_of(table, Calibration(policy.scoring.estimator, (Target(1.0),))))

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from segtrust.review.rows import Key
 
-__all__ = ["Entry", "Standings", "Verdict"]
+__all__ = ["Entry", "Seen", "Standings", "Verdict", "on_map"]
 
 
 class Verdict(StrEnum):
@@ -17,6 +17,26 @@ class Verdict(StrEnum):
     ACCEPT = "accept"
     REJECT = "reject"
     CORRECT = "correct"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a reviewer was shown when a verdict was given.
+
+    Attributes
+    ----------
+    policy
+        Fingerprint of what had decided; empty where nothing had.
+    digest
+        Fingerprint of the map; empty where none is known.
+    confidence, decision
+        Of the case, as they were; ``None`` and empty where there was none.
+    """
+
+    policy: str = ""
+    digest: str = ""
+    confidence: float | None = None
+    decision: str = ""
 
 
 @dataclass(frozen=True)
@@ -35,8 +55,8 @@ class Entry:
         What it is about.
     verdict, comment
         What was said; empty for an undo.
-    policy
-        Digest of what had decided; empty where nothing had.
+    seen
+        What it was said of.
     undoes
         The verdict that is taken back, or ``None``.
     """
@@ -49,7 +69,7 @@ class Entry:
     structure: str
     verdict: str
     comment: str
-    policy: str
+    seen: Seen = Seen()
     undoes: int | None = None
 
     @property
@@ -58,14 +78,22 @@ class Entry:
         return self.set, self.case, self.structure
 
 
+def on_map(entries: Iterable[Entry], digest: str) -> list[Entry]:
+    """Keep what was said of the map of this fingerprint: another model's map has not been looked at yet.
+
+    Where one of both is not known they are taken for the same.
+    """
+    return [entry for entry in entries if not digest or entry.seen.digest in ("", digest)]
+
+
 @dataclass
 class Standings:
     """What holds: the last verdict on each row of each reviewer that is not taken back.
 
     Examples
     --------
-    >>> said = Entry(1, "", "ann", "", "a", "organ", "accept", "", "")
-    >>> undo = Entry(2, "", "ann", "", "a", "organ", "", "", "", undoes=1)
+    >>> said = Entry(1, "", "ann", "", "a", "organ", "accept", "")
+    >>> undo = Entry(2, "", "ann", "", "a", "organ", "", "", undoes=1)
     >>> found = Standings()
     >>> found.take([said])
     >>> [each.id for each in found.holding(said.key)]

@@ -37,13 +37,25 @@ class RateLimit:
     clock: Callable[[], float] = time.monotonic
     _left: OrderedDict[str, tuple[float, float]] = field(default_factory=OrderedDict, init=False)
 
+    def knows(self, client: str) -> bool:
+        """Tell whether a client has asked before, not too long ago."""
+        return client in self._left
+
+    def has_left(self, client: str) -> bool:
+        """Tell whether a client may ask now, without counting it."""
+        return self._left_to(client, self.clock()) >= 1.0
+
+    def _left_to(self, client: str, now: float) -> float:
+        left, then = self._left.get(client, (float(self.burst), now))
+        return min(float(self.burst), left + (now - then) * self.per_second)
+
     def allows(self, client: str) -> bool:
         """Tell whether a client may ask now, and count it."""
         now = self.clock()
-        left, then = self._left.pop(client, (float(self.burst), now))
-        left = min(float(self.burst), left + (now - then) * self.per_second)
+        left = self._left_to(client, now)
         allowed = left >= 1.0
         self._left[client] = (left - 1.0 if allowed else left), now
+        self._left.move_to_end(client)
         if len(self._left) > _MOST_CLIENTS:
             self._left.popitem(last=False)
         return allowed

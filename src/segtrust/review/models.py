@@ -7,9 +7,10 @@ from typing import Annotated
 from fastapi import Path, Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from segtrust.io.windows import Window
 from segtrust.review.entries import Entry, Verdict
 from segtrust.review.monitoring import Agreement, Drift, MartingaleCourse
-from segtrust.review.pictures import Layer, Slices, TilePlace, Window
+from segtrust.review.pictures import Layer, Plane, Slices, TilePlace
 from segtrust.review.worklist import Query as RowQuery, Sort, VerdictFilter
 from segtrust.selective.policy import Decision
 
@@ -20,6 +21,7 @@ __all__ = [
     "CaseQuery",
     "CaseRow",
     "EntryAnswer",
+    "EntryNumber",
     "FailedCase",
     "MonitoringAnswer",
     "Number",
@@ -47,8 +49,12 @@ def _digits(value: str | int) -> str | int:
     return value
 
 
-WholePath = Annotated[int, BeforeValidator(_digits), Path(ge=0, le=_LARGEST)]
-Number = Annotated[WholePath, Path(description="Of a row, as `GET /api/cases` gives it.")]
+# Bounds come before the check of the digits: the description has lost those that come after.
+Whole = Annotated[int, Field(ge=0, le=_LARGEST), BeforeValidator(_digits)]
+WholePath = Annotated[Whole, Path()]
+Number = Annotated[Whole, Path(description="Of a row, as `GET /api/cases` gives it.")]
+EntryNumber = Annotated[Whole, Path(description="Of an entry, as `GET /api/verdicts` gives it.")]
+Request = Annotated[str, Field(min_length=16, max_length=64, pattern=r"^[0-9A-Za-z-]+$")]
 Reviewer = Annotated[str, Field(min_length=1, max_length=100, pattern=_NAME)]
 Text = Annotated[str, Field(max_length=1000)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -76,6 +82,7 @@ class CaseQuery(BaseModel):
     search: Text = ""
     threshold: Finite | None = None
     reviewer: Text = ""
+    find: int | None = Field(None, ge=0, le=_LARGEST, description="A row whose place in the list is told.")
 
     def rows(self) -> RowQuery:
         """Give the part that chooses and sorts."""
@@ -95,6 +102,7 @@ class CaseRow(BaseModel):
     margin: float | None
     decision: Decision | None
     dice: float | None
+    digest: str
     verdict: Verdict | None
 
 
@@ -103,6 +111,9 @@ class CasePage(BaseModel):
 
     total: int
     rows: list[CaseRow]
+    place: int | None = Field(
+        None, description="Of the row that was to be found; null where it is not there."
+    )
 
 
 class EntryAnswer(BaseModel):
@@ -118,13 +129,17 @@ class EntryAnswer(BaseModel):
     verdict: Verdict | None = Field(description="Null for an undo.")
     comment: str
     policy: str
+    digest: str = Field(description="Of the map that was looked at; empty where none is known.")
+    confidence: float | None
+    decision: str
     undoes: int | None
     holds: bool
 
     @classmethod
     def of(cls, entry: Entry, number: int | None, holds: bool) -> "EntryAnswer":
         """Say the same of an entry."""
-        values = {**vars(entry), "verdict": entry.verdict or None}
+        values = {**vars(entry), **vars(entry.seen), "verdict": entry.verdict or None}
+        del values["seen"]
         return cls(**values, number=number, holds=holds)
 
 
@@ -137,8 +152,10 @@ class ViewAnswer(BaseModel):
     layers: list[Layer]
     levels: int
     tile: int
+    plane: Plane
     slices: Slices
     window: Window | None
+    note: str = Field(description="Why something is not shown; empty where all is.")
 
 
 class CaseDetail(CaseRow):
@@ -188,6 +205,7 @@ class RunAnswer(BaseModel):
     groups: list[str]
     rows: int
     finished: bool
+    stopped: bool
     failures: int
     failed: list[FailedCase]
     has_truth: bool
@@ -197,6 +215,9 @@ class RunAnswer(BaseModel):
     reviewer: str
     minutes: float
     version: int
+    instance: str = Field(
+        description="Another one when the desk was started anew; numbers of rows are then others."
+    )
 
 
 class MonitoringAnswer(BaseModel):
@@ -204,6 +225,7 @@ class MonitoringAnswer(BaseModel):
 
     reference: list[float]
     new: list[float]
+    left_out: int
     drift: Drift | None
     martingale: MartingaleCourse | None
     agreement: Agreement
@@ -226,9 +248,20 @@ class VerdictBody(BaseModel):
     verdict: Verdict
     comment: str = Field("", max_length=4000, pattern=_TEXT)
     reviewer: Reviewer
+    set: Text | None = None
     case: Text | None = Field(
-        None, description="Where given, the verdict is refused if the row is that of another case."
+        None, description="Where given, the verdict is refused if the row is that of another case, or map."
     )
+    structure: Text | None = None
+    digest: Text | None = None
+    request: Request | None = Field(
+        None, description="Made up by who sends it. Sent again, the verdict is not written again."
+    )
+
+    def meant(self) -> dict[str, str]:
+        """Give what the reviewer looked at, as far as it is said."""
+        told = {name: getattr(self, name) for name in ("set", "case", "structure", "digest")}
+        return {name: value for name, value in told.items() if value is not None}
 
 
 class UndoBody(BaseModel):

@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 
 from segtrust.engine.decisions import Policies
+from segtrust.engine.seen_cases import are_calibration_cases
 from segtrust.engine.triage import check_drift
 from segtrust.review.deciding import policy_for
 from segtrust.review.rows import Rows
 from segtrust.selective.failure import failure_detection
 from segtrust.selective.martingale import ExchangeabilityMartingale
 from segtrust.selective.policy import Policy
+from segtrust.selective.two_sample import drift_test
 
-__all__ = ["Agreement", "Bin", "Drift", "MartingaleCourse", "Monitor", "Monitoring", "agreement_of"]
+__all__ = ["Agreement", "Alarm", "Bin", "Drift", "MartingaleCourse", "Monitor", "Monitoring", "agreement_of"]
 
 BINS = 10
 _ALPHA = 0.05
@@ -91,14 +93,39 @@ class Monitoring:
         Sorted; empty where the policy has no reference beside it.
     new
         In the order of the table, those of the calibration left out.
+    left_out
+        How many these are.
     drift, martingale
         ``None`` where nothing can be compared.
     """
 
     reference: list[float]
     new: list[float]
+    left_out: int
     drift: Drift | None
     martingale: MartingaleCourse | None
+
+    @property
+    def alarm(self) -> bool:
+        """Whether one of the two rings: the policy then promises nothing of the new cases."""
+        watched = self.martingale is not None and self.martingale.alarmed_after is not None
+        return watched or (self.drift is not None and self.drift.alarm)
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """A policy whose new cases are not like those that it was made with.
+
+    Attributes
+    ----------
+    structure
+        That the policy is for; empty where it is for all.
+    sets
+        Those whose new cases differ by themselves; empty where the run has one set, or none does.
+    """
+
+    structure: str
+    sets: list[str]
 
 
 @dataclass
@@ -127,16 +154,44 @@ class Monitor:
         policy = policy_for(self.policies, named)
         name = "" if policy is None else policy.structure
         reference = list(self.reference.get(name, ()))
-        new = _new_confidences(rows, policy, named)
+        places = _places_of(rows, named)
+        seen = _seen(rows, places, policy, reference)
+        new = rows.confidence[places[~seen]].tolist()
+        left_out = int(seen.sum())
         if policy is None or len(reference) < _FEWEST:
-            return Monitoring(reference, new, None, None)
-        return Monitoring(reference, new, self._drift(name, policy, new), self._course(name, new))
+            return Monitoring(reference, new, left_out, None, None)
+        return Monitoring(reference, new, left_out, self._drift(name, policy, new), self._course(name, new))
+
+    def alarms(self, rows: Rows) -> list[Alarm]:
+        """Tell for which policies an alarm rings, and which sets it is about."""
+        ringing = [name for name in self.policies if self.look(rows, name or None).alarm]
+        return [Alarm(name, self._drifted_sets(rows, name)) for name in ringing]
+
+    def _drifted_sets(self, rows: Rows, name: str) -> list[str]:
+        """Test the new cases of each set; a false alarm is as rare as for all of them together."""
+        places = _places_of(rows, name)
+        new = places[~_seen(rows, places, self.policies[name], self.reference[name])]
+        sets, known = rows.texts("set")[new], rows.known("set")
+        if len(known) < _FEWEST:
+            return []
+        alpha = self._alpha / len(known)
+        by_set = {each: rows.confidence[new[sets == each]] for each in known}
+        return [
+            each
+            for each, found in by_set.items()
+            if found.size >= _FEWEST and drift_test(self.reference[name], found, alpha=alpha).alarm
+        ]
+
+    @property
+    def _alpha(self) -> float:
+        """Probability of a false alarm for each structure, so that it is the usual one for all together."""
+        return _ALPHA / max(1, len(self.policies))
 
     def _drift(self, name: str, policy: Policy, new: list[float]) -> Drift | None:
         known, found = self._drifts.get(name, (None, None))
         if known != new:
             rows = [{policy.scoring.estimator: each, "structure": name} for each in new]
-            test = check_drift(rows, {name: policy}, self.reference, alpha=_ALPHA).get(name)
+            test = check_drift(rows, {name: policy}, self.reference, alpha=self._alpha).get(name)
             found = None if test is None else Drift(test.alarm, test.explain(), test.p_value)
             self._drifts[name] = new, found
         return found
@@ -145,19 +200,25 @@ class Monitor:
         """Go on with the watch where cases were added at the end; else begin anew."""
         seen, watch = self._watches.get(name, ([], None))
         if watch is None or new[: len(seen)] != seen:
-            seen, watch = [], ExchangeabilityMartingale(self.reference[name], alpha=_ALPHA)
+            seen, watch = [], ExchangeabilityMartingale(self.reference[name], alpha=self._alpha)
         watch.extend(new[len(seen) :])
         self._watches[name] = new, watch
         values = [state.log10_capital for state in watch.history]
-        return MartingaleCourse(values, -math.log10(_ALPHA), watch.state.alarmed_at, watch.explain())
+        return MartingaleCourse(values, -math.log10(self._alpha), watch.state.alarmed_at, watch.explain())
 
 
-def _new_confidences(rows: Rows, policy: Policy | None, structure: str) -> list[float]:
-    """Give the confidences of a structure, without those of the cases that the policy was made with."""
+def _places_of(rows: Rows, structure: str) -> Any:
+    """Give the places of the rows of a structure, or of all, that have a confidence."""
     of_it = rows.texts("structure") == structure if structure else np.ones(rows.size, bool)
-    places = np.flatnonzero(of_it & np.isfinite(rows.confidence))
-    used = () if policy is None else policy.used_ids
-    return [float(rows.confidence[place]) for place in places if rows.keys[place][1] not in used]
+    return np.flatnonzero(of_it & np.isfinite(rows.confidence))
+
+
+def _seen(rows: Rows, places: Any, policy: Policy | None, reference: Sequence[float]) -> Any:
+    """Tell which of these rows are of the cases that the policy was made with."""
+    if policy is None:
+        return np.zeros(places.size, bool)
+    names = rows.texts("case")[places]
+    return are_calibration_cases(names, rows.confidence[places], policy, reference)
 
 
 def agreement_of(confidence: Any, accepted: Any, everything: Any) -> Agreement:

@@ -13,24 +13,25 @@ from typing import Any
 import numpy as np
 
 from segtrust.engine.outcomes import Row
-from segtrust.engine.reopening import files_of_row, reopen_case
-from segtrust.errors import SegtrustError, UnsafeFileError, WrongContentError
+from segtrust.engine.reopening import files_of_row, read_options_of, reopen_case
+from segtrust.errors import ReadError, SegtrustError, UnsafeFileError, WrongContentError
 from segtrust.io.case_images import read_case_image
+from segtrust.io.companions import companions_of
 from segtrust.io.grids import Grid
-from segtrust.io.readers import open_volume
+from segtrust.io.orientation import AS_STORED, Orientation, orientation_of, upright_affine
+from segtrust.io.places import Place
+from segtrust.io.slices import doubt_of, middle_slice
+from segtrust.io.windows import Window, stretched, window_of
 from segtrust.kernels.masks import thresholded
 from segtrust.kernels.tiles import is_chunked
 from segtrust.review.nifti_file import nifti_bytes
 from segtrust.review.tiles import Box, level_count, png_of, reduced
 
-__all__ = ["Layer", "OpenedCase", "Slices", "TilePlace", "Window", "open_case", "stamp_of_case"]
+__all__ = ["Layer", "OpenedCase", "Plane", "Slices", "TilePlace", "open_case", "stamp_of_case"]
 
 MOST_BYTES = 1 << 30
 """Of a volume that is sent to the page."""
-_LOOKED_AT = 1 << 20
-"""Pixels from which the usual window of an image is told."""
-_USUAL = (0.005, 0.995)
-"""Shares of the pixels that are darker than black and white."""
+_NO_IMAGE = "No image is known of this case. Score with --image-dir FOLDER, or name it in the manifest."
 
 
 class Layer(StrEnum):
@@ -55,13 +56,24 @@ class TilePlace:
 
 
 @dataclass(frozen=True)
-class Window:
-    """Values of an image that are black and white, and the range within which these can be."""
+class Plane:
+    """How a slice is shown.
 
-    low: float
-    high: float
-    least: float
-    most: float
+    Attributes
+    ----------
+    rows, columns
+        Pixels on the screen; those of the array may be exchanged.
+    aspect
+        Height of a pixel for its width.
+    letters
+        The sides of the body (of R, L, A, P, S, I) that are left, right, on top and at the bottom; empty
+        where nothing tells.
+    """
+
+    rows: int
+    columns: int
+    aspect: float
+    letters: str
 
 
 @dataclass(frozen=True)
@@ -87,7 +99,11 @@ class OpenedCase:
     spacing_mm
         Of the axes; ``None`` where nothing tells.
     affine
-        Of a volume, for the viewer.
+        Of a volume, for the viewer: along the axes of the body, or as the array is.
+    orientation
+        How slices are turned for the screen.
+    note
+        Why something is not shown; empty where all is.
     """
 
     probabilities: Any
@@ -97,6 +113,8 @@ class OpenedCase:
     threshold: float
     spacing_mm: tuple[float, ...] | None
     affine: Any
+    note: str = ""
+    orientation: Orientation = AS_STORED
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -115,6 +133,12 @@ class OpenedCase:
         return [layer for layer in Layer if found.get(layer, self.probabilities) is not None]
 
     @property
+    def plane(self) -> Plane:
+        """How a slice or a picture is shown."""
+        rows, columns = self.orientation.ordered(self.shape[-2:])
+        return Plane(rows, columns, self.orientation.aspect(self.spacing_mm), self.orientation.letters)
+
+    @property
     def levels(self) -> int:
         """Of tiles."""
         return level_count(self.shape[-2:])
@@ -129,30 +153,27 @@ class OpenedCase:
 
     @cached_property
     def window(self) -> Window | None:
-        """The usual window of the image; ``None`` where it has none, or colours."""
-        if self.image is None or self.image.ndim > self.dimensions:
+        """The usual window of the image; ``None`` where there is none to show."""
+        if self.image is None:
             return None
-        some = self.image.reshape(-1)[:: max(1, self.image.size // _LOOKED_AT)].astype(np.float64)
-        some = some[np.isfinite(some)]
-        if not some.size:
-            return None
-        low, high = np.quantile(some, _USUAL)
-        least, most = some.min(), some.max()
-        return Window(
-            *(float(each) for each in ((low, high) if high > low else (least, most)) + (least, most))
+        return window_of(
+            self.image, has_colours=self.image.ndim > self.dimensions and self.image.shape[-1] > 1
         )
 
     @cached_property
     def slices(self) -> Slices:
-        """The middle one, and that whose pixels are least certain on the whole."""
+        """The middle one of those that are filled, and that whose pixels are least certain on the whole."""
         if self.dimensions == 2:
             return Slices(0, 0)
-        doubts = [self._doubt(number) for number in range(self.shape[0])]
-        return Slices(self.shape[0] // 2, int(np.argmax(doubts)))
+        numbers = range(self.shape[0])
+        doubts = [doubt_of(_as_floats(np.asarray(self.probabilities[number]))) for number in numbers]
+        return Slices(middle_slice([self._is_filled(number) for number in numbers]), int(np.argmax(doubts)))
 
-    def _doubt(self, number: int) -> float:
-        p = _as_floats(np.asarray(self.probabilities[number]))
-        return float(np.minimum(p, 1.0 - p).sum())
+    def _is_filled(self, number: int) -> bool:
+        """Tell whether mask or truth have a pixel in a slice."""
+        layers = [Layer.MASK] if self.truth is None else [Layer.MASK, Layer.TRUTH]
+        found = ((values[number], convert) for values, convert in map(self._labels, layers))
+        return any(bool(convert(np.asarray(values)).any()) for values, convert in found)
 
     def tile(self, layer: Layer, number: int, box: Box, window: tuple[float, float] | None) -> bytes:
         """Draw a piece of a layer as PNG; ``number`` is that of the slice."""
@@ -172,16 +193,14 @@ class OpenedCase:
         return values, _as_labels
 
     def _slice(self, values: Any, number: int) -> Any:
-        return values if self.dimensions == 2 else values[number]
+        return self.orientation.slice_of(values, None if self.dimensions == 2 else number)
 
     def _image_tile(self, number: int, box: Box, window: tuple[float, float] | None) -> Any:
         usual = self.window
-        image = self._slice(self.image, number)
-        if usual is None:
-            return np.rint(reduced(image, box, np.asarray))
-        low, high = window or (usual.low, usual.high)
-        shown = reduced(image, box, np.nan_to_num)
-        return np.rint(255.0 * np.clip((shown - low) / (high - low if high > low else 1.0), 0.0, 1.0))
+        shown = reduced(self._slice(self.image, number), box, np.nan_to_num)
+        if usual is None:  # no value of it is a number
+            return np.zeros_like(shown)
+        return stretched(shown, *(window or (usual.low, usual.high)))
 
     def volume(self, layer: Layer) -> bytes:
         """Give a layer of a volume as NIfTI."""
@@ -243,8 +262,7 @@ def open_case(row: Row, about: Mapping[str, Any]) -> OpenedCase:
     p, shape = prediction.probabilities, prediction.shape
     if not (isinstance(p, np.ndarray) or is_chunked(p)) or len(shape) not in (2, 3):
         raise WrongContentError(f"{files.probabilities}: expected a picture or a volume, got {shape}.")
-    image = None if files.image is None else read_case_image(files.image, shape)
-    grid = _grid_of(files.probabilities, shape)
+    image, note = _image(files.image, shape, loaded.grid, read_options_of(about).resample)
     return OpenedCase(
         p,
         prediction.mask,
@@ -252,8 +270,20 @@ def open_case(row: Row, about: Mapping[str, Any]) -> OpenedCase:
         image,
         prediction.threshold,
         prediction.spacing_mm,
-        _upright(prediction.spacing_mm or (1.0,) * len(shape)) if grid is None else grid.affine,
+        _affine(loaded.grid, prediction.spacing_mm or (1.0,) * len(shape)),
+        note,
+        orientation_of(loaded.grid),
     )
+
+
+def _image(place: Place | None, shape: tuple[int, ...], grid: Grid | None, resample: bool) -> tuple[Any, str]:
+    """Give the image of a case, or why it is not shown: the case can be decided without."""
+    if place is None:
+        return None, _NO_IMAGE
+    try:
+        return read_case_image(place, shape, grid, resample=resample), ""
+    except SegtrustError as error:
+        return None, f"The image is not shown. {error}"
 
 
 def stamp_of_case(row: Row, about: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -261,28 +291,22 @@ def stamp_of_case(row: Row, about: Mapping[str, Any]) -> tuple[Any, ...]:
     if not row.get("file"):
         raise WrongContentError(f"{row['case']}: the table does not say where its map is. Score it anew.")
     files = files_of_row(row, about)
-    places = (files.probabilities, files.mask, files.truth, files.image)
+    places = (*files.maps, files.mask, files.truth, files.image)
     return (row.get("digest"), *(None if each is None else _changed(each.path) for each in places))
 
 
-def _changed(path: Path) -> tuple[str, int, int]:
+def _changed(path: Path) -> tuple[Any, ...]:
+    """Tell the state of a file and of those that belong to it."""
     try:
-        found = path.stat()
-    except OSError:
-        return str(path), 0, 0
-    return str(path), found.st_mtime_ns, found.st_size
+        found = [each.stat() for each in (path, *companions_of(path))]
+    except (OSError, ReadError):
+        return (str(path),)
+    return (str(path), *((each.st_mtime_ns, each.st_size) for each in found))
 
 
-def _grid_of(place: Any, shape: tuple[int, ...]) -> Grid | None:
-    """Give where a volume lies in space, where its file tells."""
-    try:
-        grid = open_volume(place).grid
-    except (SegtrustError, OSError):
-        return None
-    return grid if grid is not None and grid.shape == shape else None
-
-
-def _upright(spacing_mm: tuple[float, ...]) -> Any:
-    """Give an affine by which the viewer shows the first row of a slice on top, as pictures are."""
+def _affine(grid: Grid | None, spacing_mm: tuple[float, ...]) -> Any:
+    """Give where a volume lies; if nothing tells, so that the first row of a slice is shown on top."""
+    if grid is not None and grid.is_oriented:
+        return upright_affine(grid)
     steps = (*spacing_mm[::-1], 1.0)[:3]
     return np.diag([steps[0], -steps[1], steps[2], 1.0])

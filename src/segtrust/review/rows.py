@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.confidence.registry import ESTIMATORS
+from segtrust.confidence.registry import ESTIMATORS, estimator_names
 from segtrust.engine.decisions import Policies
 from segtrust.engine.judging import DICE
 from segtrust.engine.outcomes import Row
@@ -39,7 +39,7 @@ def key_of(row: Mapping[str, Any]) -> Key:
 def estimators_of(table: Table) -> list[str]:
     """Name the confidences that a table has."""
     told = table.about.get("estimators") or {}
-    return [name for name in dict.fromkeys([*told, *ESTIMATORS]) if name in table.columns]
+    return [name for name in dict.fromkeys([*told, *estimator_names()]) if name in table.columns]
 
 
 def estimator_for(table: Table, policies: Policies) -> str:
@@ -152,6 +152,10 @@ class Rows:
         """Give a row as it stands in the table, under the name of a structure."""
         row = self.table.rows[place]
         return {**row, "structure": self.keys[place][2]}
+
+    def digest(self, place: int) -> str:
+        """Give the fingerprint of the map of a row; empty where none is known."""
+        return str(self.table.rows[place].get("digest") or "")
 
     def _column(self, name: str) -> Sequence[Any]:
         return [row.get(name) for row in self.table.rows]

@@ -12,45 +12,21 @@ from threading import Lock
 import numpy as np
 
 from segtrust.engine.decisions import Policies
-from segtrust.engine.journal import read_journal
 from segtrust.engine.judging import refuse_doubles
+from segtrust.engine.locks import is_taken
 from segtrust.engine.outcomes import Failure, Row
-from segtrust.engine.score_table import FOLDER, failures_beside
+from segtrust.engine.score_table import failures_beside, journal_beside
+from segtrust.engine.unfinished import unfinished_run
 from segtrust.errors import ParameterError, SegtrustError
-from segtrust.io.tables import ENDINGS, Table, read_table
+from segtrust.io.tables import Table, read_table
 from segtrust.review.rows import Key, Rows, estimator_for, key_of
 
-__all__ = ["Run", "Snapshot", "find_table"]
+__all__ = ["Run", "Snapshot"]
 
 _LOG = logging.getLogger(__name__)
-_NAMES = ("scores.parquet", "scores.csv", "scores.json")
-"""Of the tables of a folder, as `evaluate` and `triage` call them."""
 _PATIENCE = 10.0
 """How many times as long as a table takes to be read it is not read again."""
 _BREATH_S = 0.5
-
-
-def find_table(path: Path) -> Path:
-    """Give the score table of a run: of a folder, or the table itself; a run that goes on may have none yet.
-
-    Raises
-    ------
-    ParameterError
-        If there is neither a table nor the diary of one.
-    """
-    places = [path / name for name in _NAMES] if path.is_dir() else [path]
-    if not path.is_dir() and path.suffix.lower() not in ENDINGS:
-        raise ParameterError(f"{path}: expected a folder of `evaluate` or `triage`, or a table of scores.")
-    found = [each for each in places if each.is_file() or journal_of(each).is_file()]
-    if not found:
-        listed = ", ".join(each.name for each in places)
-        raise ParameterError(f"{path}: expected a table of scores ({listed}), got none. Score cases first.")
-    return found[0]
-
-
-def journal_of(table: Path) -> Path:
-    """Where the diary of a run is that writes a table."""
-    return table.with_name(f".{table.name}.journal")
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +41,8 @@ class Snapshot:
         What gave no result.
     finished
         Whether the table is written; otherwise the rows are those of the diary.
+    stopped
+        Whether it is not, and nobody is at it any more: the run was killed, and can go on.
     version
         Grows whenever the run has changed.
     """
@@ -72,6 +50,7 @@ class Snapshot:
     rows: Rows
     failures: tuple[Failure, ...] = ()
     finished: bool = True
+    stopped: bool = False
     version: int = 0
 
 
@@ -121,7 +100,7 @@ class Run:
     def _read(self, stamp: Sequence[object]) -> None:
         """Take in what has changed; where it is damaged for a moment, what was there before stays."""
         try:
-            found = self._read_diary() if _goes_on(self.path) else self._read_table()
+            found = self._found()
         except (SegtrustError, OSError) as error:
             if self._snapshot is None:
                 raise
@@ -131,21 +110,21 @@ class Run:
         self._snapshot = replace(found, version=version)
         self._stamp = stamp
 
+    def _found(self) -> Snapshot:
+        """Read the run as far as it has come, or its table."""
+        so_far = unfinished_run(self.path)
+        if so_far is None:
+            return self._read_table()
+        table = so_far.table
+        if not table.rows:
+            table = replace(table, columns=("case", "structure", *table.about.get("estimators", ())))
+        failed = Table.of([each.row() for each in so_far.failures]).rows
+        return Snapshot(self._rows(table), _failures(failed), finished=False, stopped=so_far.stopped)
+
     def _read_table(self) -> Snapshot:
         table = read_table(self.path)
         table.column("case")  # or say that there is none
         return Snapshot(self._rows(table), _failures_of(self.path))
-
-    def _read_diary(self) -> Snapshot:
-        path = journal_of(self.path)
-        diary = read_journal(path)
-        rows = [row for outcome in diary.outcomes for row in outcome.rows]
-        about = {**diary.made_with, FOLDER: diary.folder}
-        table = replace(Table.of(rows, about), source=str(path))
-        if not rows:
-            table = replace(table, columns=("case", "structure", *about.get("estimators", ())))
-        failed = [each.failure.row() for each in diary.outcomes if each.failure is not None]
-        return Snapshot(self._rows(table), _failures(Table.of(failed).rows), finished=False)
 
     def _rows(self, table: Table) -> Rows:
         refuse_doubles(table)
@@ -153,15 +132,10 @@ class Run:
         return Rows(table, estimator_for(table, self.policies), np.array(numbers, np.int64))
 
 
-def _goes_on(path: Path) -> bool:
-    """Tell whether the diary is newer than the table, which is written at the end."""
-    table, diary = _stamp_of(path)[:2]
-    return diary is not None and (table is None or diary[0] > table[0])
-
-
-def _stamp_of(path: Path) -> list[tuple[int, int] | None]:
-    """Give time and size of the files of a run, ``None`` for one that is not there."""
-    return [_changed(each) for each in (path, journal_of(path), failures_beside(path, None))]
+def _stamp_of(path: Path) -> list[object]:
+    """Give what changes with a run: time and size of its files, and whether somebody is at it."""
+    files = (path, journal_beside(path), failures_beside(path, None))
+    return [*(_changed(each) for each in files), is_taken(journal_beside(path))]
 
 
 def _changed(path: Path) -> tuple[int, int] | None:

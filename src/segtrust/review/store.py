@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +18,7 @@ from segtrust.errors import (
     UnknownVerdictError,
 )
 from segtrust.optional import require
-from segtrust.review.entries import Entry, Verdict
+from segtrust.review.entries import Entry, Seen, Verdict
 from segtrust.review.rows import Key
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Store", "database_url"]
 
-FORMAT = "segtrust-verdicts-1"
+FORMAT = "segtrust-verdicts-2"
 _BUSY_MS = 30_000
 """How long a writer waits for others before it gives up."""
 
@@ -61,7 +62,7 @@ class Store:
     engine
         Of the database.
     run
-        Tells runs apart that share a database; empty where the database is the run's own.
+        Tells runs apart that share a database, and tables that share a folder.
     """
 
     engine: Engine
@@ -87,6 +88,7 @@ class Store:
                 "database: expected an address such as postgresql://name@host/verdicts."
             ) from None
         found = cls(engine, run)
+        _keep_to_oneself(engine)
         with found._reaching():
             found._prepare()
         return found
@@ -95,9 +97,32 @@ class Store:
         """Close all connections."""
         self.engine.dispose()
 
-    def add(self, key: Key, verdict: Verdict, *, comment: str, reviewer: str, policy: str) -> Entry:
-        """Add a verdict on a row; ``policy`` is the digest of what decided."""
-        return self._insert(key, verdict=str(verdict), comment=comment, reviewer=reviewer, policy=policy)
+    def add(
+        self, key: Key, verdict: Verdict, seen: Seen, *, comment: str, reviewer: str, request: str = ""
+    ) -> Entry:
+        """Add a verdict on a row, with what the reviewer was shown of it.
+
+        Where ``request`` names what was sent, it is written once, however often it comes: whoever got no
+        answer sends the same again.
+
+        Raises
+        ------
+        ParameterError
+            If another verdict was sent under this name.
+        """
+        said = {"verdict": str(verdict), "comment": comment, "reviewer": reviewer}
+        known = self.written_by(request)
+        entry = known or self._insert(key, request, **said, **vars(seen))
+        if (entry.key, entry.verdict, entry.comment, entry.reviewer) != (key, *said.values()):
+            raise ParameterError(f"request: expected a new one, got that of verdict {entry.id}.")
+        return entry
+
+    def written_by(self, request: str) -> Entry | None:
+        """Give what a request has written; ``None`` where it has not come yet, or has no name."""
+        if not request:
+            return None
+        with self.engine.connect() as connection:
+            return self._written_by(connection, request)
 
     def undo(self, entry_id: int, reviewer: str) -> Entry:
         """Add that a verdict is taken back.
@@ -119,7 +144,7 @@ class Store:
             raise UndoneVerdictError("This takes back a verdict, and cannot be taken back. Decide anew.")
         try:
             return self._insert(
-                entry.key, verdict="", comment="", reviewer=reviewer, policy=entry.policy, undoes=entry_id
+                entry.key, "", verdict="", comment="", reviewer=reviewer, undoes=entry_id, **vars(entry.seen)
             )
         except IntegrityError:
             raise UndoneVerdictError("This verdict has been taken back already.") from None
@@ -138,22 +163,40 @@ class Store:
             found = connection.execute(wanted).mappings().first()
         return None if found is None else _entry(found)
 
-    def _insert(self, key: Key, **values: Any) -> Entry:
+    def _insert(self, key: Key, request: str, **values: Any) -> Entry:
+        """Write an entry, and by which request it came, both or none; one that has come before is given."""
         table = verdicts_table()
         named = dict(zip(("set_name", "case_name", "structure"), key, strict=True))
-        time = datetime.now(UTC).isoformat(timespec="milliseconds")
-        statement = table.insert().values(run=self.run, **named, time=time, **values).returning(table)
         with self.engine.begin() as connection:
             self._queue(connection)
-            return _entry(connection.execute(statement).mappings().one())
+            known = self._written_by(connection, request) if request else None
+            if known is not None:
+                return known
+            time = datetime.now(UTC).isoformat(timespec="milliseconds")
+            statement = table.insert().values(run=self.run, **named, time=time, **values).returning(table)
+            entry = _entry(connection.execute(statement).mappings().one())
+            if request:
+                came = {"run": self.run, "request": request, "verdict": entry.id}
+                connection.execute(requests_table().insert().values(came))
+            return entry
+
+    def _written_by(self, connection: Connection, request: str) -> Entry | None:
+        table, requests = verdicts_table(), requests_table()
+        wanted = table.select().join(requests, requests.c.verdict == table.c.id)
+        wanted = wanted.where(requests.c.run == self.run, requests.c.request == request)
+        found = connection.execute(wanted).mappings().first()
+        return None if found is None else _entry(found)
 
     def _queue(self, connection: Connection) -> None:
-        """Let writers come one after the other, so that numbers appear in their order.
+        """Let writers come one after the other, so that numbers and times appear in their order.
 
-        Who has asked for all entries up to a number must not find a lower one later. SQLite has one writer.
+        Who has asked for all entries up to a number must not find a lower one later. SQLite has one writer,
+        who takes the place before looking whether a request has come: else two could find that it has not.
         """
         if self._is_postgres:
             connection.exec_driver_sql("LOCK TABLE segtrust_verdicts IN SHARE ROW EXCLUSIVE MODE")
+        else:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     @property
     def _is_postgres(self) -> bool:
@@ -168,8 +211,9 @@ class Store:
         except SQLAlchemyError as error:
             shown = self.engine.url.render_as_string(hide_password=True)
             said = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+            hint = " (is its folder there, and can it be written to?)" if "unable to open" in said else ""
             raise SavedStateError(
-                f"{shown}: expected a database of verdicts, got: {said}. Choose another: --database."
+                f"{shown}: expected a database of verdicts, got: {said}{hint}. Choose another: --database."
             ) from error
 
     def _prepare(self) -> None:
@@ -178,8 +222,7 @@ class Store:
 
         schema.set_up_connections(self.engine, busy_ms=_BUSY_MS)
         with self.engine.begin() as connection:
-            schema.create(connection, FORMAT)
-            found = schema.format_of(connection)
+            found = schema.prepare(connection, FORMAT)
         if found != FORMAT:
             raise SavedStateError(
                 f"{self.engine.url.render_as_string(hide_password=True)}: expected format {FORMAT!r}, got "
@@ -187,11 +230,29 @@ class Store:
             )
 
 
+def _keep_to_oneself(engine: Engine) -> None:
+    """Let nobody else read a log that is begun in a file; what is there keeps the rights that it has.
+
+    What SQLite writes beside a file has the same rights. Where it cannot be made SQLite says why.
+    """
+    file = engine.url.database
+    if engine.dialect.name == "sqlite" and file and file != ":memory:":
+        with suppress(OSError):
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
 def verdicts_table() -> Any:
     """Give the table of the log."""
     from segtrust.review.schema import VERDICTS
 
     return VERDICTS
+
+
+def requests_table() -> Any:
+    """Give the table of the requests that have written to the log."""
+    from segtrust.review.schema import REQUESTS
+
+    return REQUESTS
 
 
 def _entry(row: Any) -> Entry:
@@ -204,6 +265,6 @@ def _entry(row: Any) -> Entry:
         structure=row["structure"],
         verdict=row["verdict"],
         comment=row["comment"],
-        policy=row["policy"],
+        seen=Seen(row["policy"], row["digest"], row["confidence"], row["decision"]),
         undoes=row["undoes"],
     )

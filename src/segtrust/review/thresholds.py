@@ -15,8 +15,9 @@ from segtrust.review.rows import Rows
 from segtrust.selective.curve import RiskCoverageCurve, risk_coverage_curve
 from segtrust.selective.intervals import chernoff_interval
 from segtrust.selective.policy import Policy, Standing
+from segtrust.selective.targets import Target
 
-__all__ = ["Budget", "Certified", "Curve", "Numbers", "ThresholdNumbers"]
+__all__ = ["Budget", "Certified", "Curve", "Limit", "Numbers", "ThresholdNumbers"]
 
 MOST_POINTS = 1000
 """Of a curve that is drawn."""
@@ -26,15 +27,38 @@ _FEWEST = 2
 
 
 @dataclass(frozen=True)
-class Certified:
-    """What a policy promises, and whether it does so for a threshold.
+class Limit:
+    """One limit of a policy, and what these cases have of it.
 
     Attributes
     ----------
     risk, below_dice
         The limit, on the mean loss or on the share of cases with a lower Dice.
+    text
+        It in words.
+    observed
+        The same of the cases that the threshold lets pass; ``None`` where no loss is known.
+    broken
+        Whether that is above the limit by more than chance explains: its 95 % interval lies above.
+    """
+
+    risk: float
+    below_dice: float | None
+    text: str
+    observed: float | None
+    broken: bool
+
+
+@dataclass(frozen=True)
+class Certified:
+    """What a policy promises, and whether it does so for a threshold.
+
+    Attributes
+    ----------
+    limits
+        All that is promised.
     probability
-        With which it is kept.
+        With which all of them are kept.
     standing
         Whether the policy is certified.
     holds
@@ -44,8 +68,7 @@ class Certified:
         with the confidence, which nobody has tested.
     """
 
-    risk: float
-    below_dice: float | None
+    limits: list[Limit]
     probability: float
     standing: str
     holds: bool
@@ -100,8 +123,10 @@ class Budget:
 
     Attributes
     ----------
+    total
+        Cases that there are.
     reviewed, hours
-        Cases that are reviewed, the least confident ones, and the time that they take.
+        Of them those that are reviewed, the least confident ones, and the time that they take.
     threshold
         Below which they are; ``None`` where all are reviewed.
     coverage
@@ -112,6 +137,7 @@ class Budget:
         Mean loss of the others; ``None`` where that is not known.
     """
 
+    total: int
     reviewed: int
     hours: float
     threshold: float | None
@@ -158,10 +184,19 @@ class Numbers:
     @cached_property
     def curve(self) -> RiskCoverageCurve | None:
         """Of the cases whose loss is known; ``None`` where they are too few."""
+        return self._curve_of(self.loss)
+
+    @cached_property
+    def _target_curves(self) -> list[tuple[Target, RiskCoverageCurve | None]]:
+        """Each limit of the policy with the curve of the losses that it is about."""
+        targets = () if self.policy is None else self.policy.targets
+        return [(target, self._curve_of(target.losses(self.loss))) for target in targets]
+
+    def _curve_of(self, losses: Any) -> RiskCoverageCurve | None:
         judged = np.isfinite(self.confidence) & np.isfinite(self.loss)
         if np.count_nonzero(judged) < _FEWEST:
             return None
-        return risk_coverage_curve(self.confidence[judged], self.loss[judged])
+        return risk_coverage_curve(self.confidence[judged], losses[judged])
 
     @cached_property
     def coverages(self) -> RiskCoverageCurve | None:
@@ -180,37 +215,28 @@ class Numbers:
             total - passed,
             no_finding,
             passed / total if total else None,
-            *self._risk(value),
+            *_risk_on(self.curve, value),
             self._certified(value),
             (total - passed) * minutes / 60.0,
         )
 
-    def _risk(self, value: float) -> tuple[float | None, float | None, float | None]:
-        """Give the risk of the accepted cases, with an interval where losses are at most 1."""
-        if self.curve is None:
-            return None, None, None
-        point = self.curve.at_threshold(value)
-        if math.isnan(point.risk):
-            return None, None, None
-        if self.curve.loss.max() > 1.0:
-            return point.risk, None, None
-        n = round(point.coverage * self.curve.loss.size)
-        low, high = chernoff_interval(min(point.risk, 1.0), n, _LEVEL)
-        return point.risk, low, high
-
     def _certified(self, value: float) -> Certified | None:
         if self.policy is None:
             return None
-        target, standing = self.policy.targets[0], self.policy.standing
-        holds = standing is Standing.CERTIFIED and value >= self.policy.threshold
+        standing = self.policy.standing
         return Certified(
-            target.risk,
-            target.below_dice,
+            [self._limit(target, curve, value) for target, curve in self._target_curves],
             1.0 - self.policy.delta,
             str(standing),
-            holds,
+            standing is Standing.CERTIFIED and value >= self.policy.threshold,
             value == self.policy.threshold,
         )
+
+    @staticmethod
+    def _limit(target: Target, curve: RiskCoverageCurve | None, value: float) -> Limit:
+        observed, low, _ = _risk_on(curve, value)
+        broken = low is not None and low > target.risk
+        return Limit(target.risk, target.below_dice, str(target), observed, broken)
 
     def drawn(self) -> Curve:
         """Give the curve that the slider draws; of many points every so many."""
@@ -238,7 +264,7 @@ class Numbers:
         caught, risk = self._caught(math.inf if threshold is None else threshold)
         reviewed = total - passed
         coverage = passed / total if total else None
-        return Budget(reviewed, reviewed * minutes / 60.0, threshold, coverage, caught, risk)
+        return Budget(total, reviewed, reviewed * minutes / 60.0, threshold, coverage, caught, risk)
 
     def _threshold_for(self, reviews: int) -> float | None:
         """Give the highest threshold that defers at most so many; ``None`` where all can be reviewed."""
@@ -256,3 +282,16 @@ class Numbers:
         left = 0.0 if math.isnan(point.risk) else point.risk * point.coverage
         caught = 1.0 - left / everything if everything > 0.0 else None
         return caught, None if math.isnan(point.risk) else point.risk
+
+
+def _risk_on(
+    curve: RiskCoverageCurve | None, value: float
+) -> tuple[float | None, float | None, float | None]:
+    """Give the risk of the accepted cases, with an interval where losses are at most 1."""
+    point = None if curve is None else curve.at_threshold(value)
+    if curve is None or point is None or math.isnan(point.risk):
+        return None, None, None
+    if curve.loss.max() > 1.0:
+        return point.risk, None, None
+    n = round(point.coverage * curve.loss.size)
+    return point.risk, *chernoff_interval(min(point.risk, 1.0), n, _LEVEL)

@@ -1,16 +1,18 @@
 /** Small parts that all views use. */
 
 import type { ComponentChildren } from "preact";
-import type { Decision, Entry, Verdict } from "../api";
+import type { Decision, Entry, Run, Verdict } from "../api";
 import { VERDICT_LABELS } from "../log";
 
 const DECISION_LABELS = { accept: "accepted", defer: "deferred", "no finding": "no finding" };
 const VERDICT_SIGNS: Record<Verdict, string> = { accept: "✓", reject: "✕", correct: "✎" };
 
-export function DecisionTag({ decision }: { decision: Decision }) {
+/** What is decided, or would be by a threshold that is only tried. */
+export function DecisionTag({ decision, isTrial = false }: { decision: Decision; isTrial?: boolean }) {
+  const label = decision ? DECISION_LABELS[decision] : "no policy";
   return (
-    <span class={`tag decision-${(decision || "open").replace(" ", "-")}`}>
-      {decision ? DECISION_LABELS[decision] : "no policy"}
+    <span class={`tag decision-${(decision || "open").replace(" ", "-")} ${isTrial ? "tried" : ""}`}>
+      {isTrial && decision ? `trial: ${label}` : label}
     </span>
   );
 }
@@ -146,4 +148,21 @@ export function Choice({
       </select>
     </label>
   );
+}
+
+/** Which structure a view is about, where there are several. */
+export function StructureChoice({
+  run,
+  structure,
+  onChange,
+  testid,
+}: {
+  run: Run;
+  structure: string;
+  onChange: (structure: string) => void;
+  testid: string;
+}) {
+  if (run.structures.length < 2) return null;
+  const options = run.structures.map((name) => [name, name] as const);
+  return <Choice label="Structure" testid={testid} value={structure} options={options} onChange={onChange} />;
 }

@@ -58,8 +58,8 @@ interface ChartProps {
   xFormat?: (value: number) => string;
   onPick?: (x: number) => void;
   testid?: string;
-  /** Whether the horizontal axis counts: it then has no ticks between whole numbers. */
-  counts?: boolean;
+  /** The axis that counts: it has no ticks between whole numbers. */
+  counts?: "x" | "y";
   children: (frame: Frame) => ComponentChildren;
 }
 
@@ -73,7 +73,7 @@ export function Chart({
   yFormat = String,
   onPick,
   testid,
-  counts = false,
+  counts,
   children,
 }: ChartProps) {
   const [box, size] = useSize();
@@ -102,16 +102,18 @@ export function Chart({
         onPointerDown={pick}
         onPointerMove={pick}
       >
-        {ticks(yDomain).map((tick) => (
-          <g key={tick}>
-            <line class="rule" x1={left} x2={right} y1={y(tick)} y2={y(tick)} />
-            <text class="tick" x={left - 6} y={y(tick) + 4} text-anchor="end">
-              {yFormat(tick)}
-            </text>
-          </g>
-        ))}
+        {ticks(yDomain)
+          .filter((tick) => counts !== "y" || Number.isInteger(tick))
+          .map((tick) => (
+            <g key={tick}>
+              <line class="rule" x1={left} x2={right} y1={y(tick)} y2={y(tick)} />
+              <text class="tick" x={left - 6} y={y(tick) + 4} text-anchor="end">
+                {yFormat(tick)}
+              </text>
+            </g>
+          ))}
         {ticks(xDomain, 8)
-          .filter((tick) => !counts || Number.isInteger(tick))
+          .filter((tick) => counts !== "x" || Number.isInteger(tick))
           .map((tick) => (
             <g key={tick}>
               <line class="mark" x1={x(tick)} x2={x(tick)} y1={bottom} y2={bottom + 4} />

@@ -1,7 +1,7 @@
 /** What lies over the page: help, the question for the reviewer's name. */
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { asksName, route, settings, showsHelp } from "../desk";
 import { BINDINGS, keyName } from "../keys";
 import { useStore } from "../store";
@@ -18,9 +18,23 @@ function Dialog({
   testid: string;
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  useLayoutEffect(() => {
+    const shown = dialog.current!;
+    shown.showModal();
+    return () => shown.close(); // gives the focus back; to be taken out of the page does not
+  }, []);
+  const cancelled = (event: Event) => {
+    event.preventDefault(); // else it is gone from the screen a moment before the page knows
+    onClose();
+  };
   return (
-    <dialog ref={dialog} onClose={onClose} aria-labelledby="dialog-title" data-testid={testid}>
+    <dialog
+      ref={dialog}
+      onCancel={cancelled}
+      onClose={() => dialog.current && onClose()}
+      aria-labelledby="dialog-title"
+      data-testid={testid}
+    >
       <h2 id="dialog-title">{title}</h2>
       {children}
     </dialog>
@@ -54,8 +68,11 @@ export function Help() {
 
 export function AskName() {
   const answer = useStore(asksName);
+  return answer && <NameDialog answer={answer} />;
+}
+
+function NameDialog({ answer }: { answer: (name: string) => void }) {
   const [name, setName] = useState(settings.value.reviewer);
-  if (!answer) return null;
   const close = (given: string) => {
     asksName.set(null);
     if (given) settings.update({ reviewer: given });

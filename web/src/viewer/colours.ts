@@ -13,8 +13,10 @@ const STOPS = [
   [253, 231, 37],
 ] as const;
 
-export const MASK_COLOUR = "#56b4e9";
-export const TRUTH_COLOUR = "#ff9d2e";
+/** As in the report. */
+export const MASK_COLOUR = "#ff7a1a";
+export const TRUTH_COLOUR = "#2ee6ff";
+export const LETTER_COLOUR = "#e8eef4";
 
 export function viridis(p: number): [number, number, number] {
   const place = Math.min(Math.max(p, 0), 1) * (STOPS.length - 1);
@@ -36,14 +38,34 @@ export function overlayTable(): Uint8ClampedArray {
   return table;
 }
 
+/** Values of an image that are black and white. */
 export interface Levels {
-  /** Grey that is shown black, and the one that is shown white, from 0 to 255. */
   low: number;
   high: number;
 }
 
-/** What 256 values of grey become between two levels. */
-export function greyTable({ low, high }: Levels): Uint8ClampedArray {
-  const span = Math.max(high - low, 1);
-  return Uint8ClampedArray.from({ length: 256 }, (_, i) => (255 * (i - low)) / span);
+export const FULL_LEVELS: Levels = { low: 0, high: 255 };
+
+/** What the 256 greys of a picture that was stretched between two levels become between two others. */
+export function greyTable({ low, high }: Levels, made: Levels = FULL_LEVELS): Uint8ClampedArray {
+  const span = high > low ? high - low : 1;
+  const value = (grey: number) => made.low + (grey / 255) * (made.high - made.low);
+  return Uint8ClampedArray.from({ length: 256 }, (_, grey) => (255 * (value(grey) - low)) / span);
+}
+
+/** Narrowest and widest window as a share of the range of an image. */
+const SPANS = [1 / 1024, 2] as const;
+
+/** Level is the value in the middle, window how far the values around it reach; both are kept within a range. */
+export function levelsOf(level: number, window: number, range: Levels): Levels {
+  const whole = range.high - range.low || 1;
+  const span = Math.min(Math.max(window, SPANS[0] * whole), SPANS[1] * whole);
+  const middle = Math.min(Math.max(level, range.low), range.high);
+  return { low: middle - span / 2, high: middle + span / 2 };
+}
+
+/** Levels after a drag with the other mouse button: sideways is the level, up and down the window. */
+export function shiftedLevels({ low, high }: Levels, x: number, y: number, range: Levels): Levels {
+  const pixel = (range.high - range.low) / 255;
+  return levelsOf((low + high) / 2 + (x / 2) * pixel, high - low + y * pixel, range);
 }

@@ -16,21 +16,41 @@ interface Edge {
   to: number;
 }
 
-/** All outlines of a mask. The frame of the bitmap is no outline: what lies beyond is unknown. */
-export function outlines(mask: Bitmap): Line[] {
-  const stride = mask.width + 1;
-  return chains(edgesOf(mask)).map((chain) => smoothed(chain, stride));
+/** Sides of a bitmap beyond which there is nothing; beyond the others it goes on. */
+export interface Ends {
+  left: boolean;
+  right: boolean;
+  top: boolean;
+  bottom: boolean;
 }
 
-function edgesOf({ width, height, data }: Bitmap): Edge[] {
+export const WHOLE: Ends = { left: true, right: true, top: true, bottom: true };
+const PART: Ends = { left: false, right: false, top: false, bottom: false };
+
+/** All outlines of a mask. Where it goes on beyond the bitmap the frame is no outline. */
+export function outlines(mask: Bitmap, ends: Ends = PART): Line[] {
+  const stride = mask.width + 1;
+  return chains(edgesOf(mask, ends)).map((chain) => smoothed(chain, stride));
+}
+
+function edgesOf({ width, height, data }: Bitmap, ends: Ends): Edge[] {
   const edges: Edge[] = [];
   const stride = width + 1;
-  for (let y = 0; y < height; y++) {
-    for (let x = 0; x < width; x++) {
-      const inside = data[y * width + x] !== 0;
-      const corner = y * stride + x;
-      if (y > 0 && inside !== (data[(y - 1) * width + x] !== 0)) edges.push(directed(corner, corner + 1, inside));
-      if (x > 0 && inside !== (data[y * width + x - 1] !== 0)) edges.push(directed(corner + stride, corner, inside));
+  const beyond = (isEnd: boolean) => (isEnd ? false : null);
+  /** Whether a pixel is inside; null where that is not known. */
+  const at = (x: number, y: number): boolean | null => {
+    if (x < 0) return beyond(ends.left);
+    if (x >= width) return beyond(ends.right);
+    if (y < 0) return beyond(ends.top);
+    if (y >= height) return beyond(ends.bottom);
+    return data[y * width + x] !== 0;
+  };
+  const isEdge = (a: boolean | null, b: boolean | null) => a !== null && b !== null && a !== b;
+  for (let y = 0; y <= height; y++) {
+    for (let x = 0; x <= width; x++) {
+      const [inside, corner] = [at(x, y), y * stride + x];
+      if (x < width && isEdge(inside, at(x, y - 1))) edges.push(directed(corner, corner + 1, inside!));
+      if (y < height && isEdge(inside, at(x - 1, y))) edges.push(directed(corner + stride, corner, inside!));
     }
   }
   return edges;

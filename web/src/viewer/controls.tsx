@@ -1,7 +1,9 @@
 /** Sliders and switches under the picture. */
 
 import { Key } from "../parts/basics";
-import { type Opened, type Shown, sliceCount } from "./layers";
+import { NumberField } from "../parts/number";
+import { levelsOf } from "./colours";
+import { type Opened, type Shown, rangeOf, sliceCount, usualLevels } from "./layers";
 
 interface ControlsProps {
   opened: Opened;
@@ -125,35 +127,54 @@ function Slices({ opened, shown, onChange, hasPlanes }: ControlsProps) {
   );
 }
 
-/** Level is the grey in the middle, window how far the greys around it reach. */
-function Levels({ shown, onChange }: ControlsProps) {
+/** Level is the value in the middle, window how far the values around it reach. */
+function Levels({ opened, shown, onChange }: ControlsProps) {
   const { low, high } = shown.levels;
-  const [level, span] = [(low + high) / 2, high - low];
-  const set = (middle: number, width: number) =>
-    onChange({ levels: { low: Math.round(middle - width / 2), high: Math.round(middle + width / 2) } });
+  const range = rangeOf(opened.view);
+  const [level, span, whole] = [(low + high) / 2, high - low, range.high - range.low || 1];
+  const set = (middle: number, width: number) => onChange({ levels: levelsOf(middle, width, range) });
   return (
     <div class="control levels">
-      <span class="control-name">Window</span>
-      <Slider label="Window" testid="window" low={4} high={510} value={span} onChange={(width) => set(level, width)} />
-      <span class="control-name">Level</span>
-      <Slider
+      <Measure label="Window" testid="window" low={0} high={2 * whole} value={span} onChange={(to) => set(level, to)} />
+      <Measure
         label="Level"
         testid="level"
-        low={0}
-        high={255}
-        value={Math.round(level)}
-        onChange={(middle) => set(middle, span)}
+        low={range.low}
+        high={range.high}
+        value={level}
+        onChange={(to) => set(to, span)}
       />
       <button
         type="button"
         class="quiet"
         data-testid="reset-levels"
         aria-label="Reset window and level"
-        onClick={() => onChange({ levels: shown.usualLevels })}
+        onClick={() => onChange({ levels: usualLevels(opened.view) })}
       >
         ↺
       </button>
     </div>
+  );
+}
+
+/** A value by a slider, and as a number that can be typed. */
+function Measure(props: SliderProps) {
+  const { label, testid, low, high, value, onChange } = props;
+  const step = (high - low) / 512;
+  const digits = Math.max(0, 1 - Math.floor(Math.log10(step || 1)));
+  return (
+    <>
+      <span class="control-name">{label}</span>
+      <Slider {...props} step={step} />
+      <NumberField
+        class="measure"
+        aria-label={`${label}, as a number`}
+        data-testid={`${testid}-value`}
+        step="any"
+        value={Number(value.toFixed(Math.min(digits, 12)))}
+        onChange={onChange}
+      />
+    </>
   );
 }
 
@@ -185,21 +206,17 @@ function Switch({
   );
 }
 
-function Slider({
-  label,
-  testid,
-  low,
-  high,
-  value,
-  onChange,
-}: {
+interface SliderProps {
   label: string;
   testid: string;
   low: number;
   high: number;
   value: number;
+  step?: number;
   onChange: (value: number) => void;
-}) {
+}
+
+function Slider({ label, testid, low, high, value, step = 1, onChange }: SliderProps) {
   return (
     <input
       type="range"
@@ -207,6 +224,7 @@ function Slider({
       data-testid={testid}
       min={low}
       max={high}
+      step={step || "any"}
       value={value}
       onInput={(event) => onChange(Number(event.currentTarget.value))}
     />

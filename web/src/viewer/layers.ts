@@ -2,7 +2,7 @@
 
 import type { Case, View } from "../api";
 import type { Command } from "../keys";
-import type { Levels } from "./colours";
+import { FULL_LEVELS, type Levels } from "./colours";
 
 export interface Shown {
   overlay: boolean;
@@ -10,23 +10,28 @@ export interface Shown {
   mask: boolean;
   truth: boolean;
   levels: Levels;
-  /** Those to begin with. */
-  usualLevels: Levels;
   slice: number;
   /** Three planes at once, of a volume. */
   multiplanar: boolean;
 }
 
-export const FULL_LEVELS: Levels = { low: 0, high: 255 };
+/** All values of the image of a case. */
+export function rangeOf({ window }: View): Levels {
+  return window ? { low: window.least, high: window.most } : FULL_LEVELS;
+}
+
+/** Black and white to begin with. */
+export function usualLevels({ window }: View): Levels {
+  return window ? { low: window.low, high: window.high } : FULL_LEVELS;
+}
 
 export function atFirst(view: View): Shown {
   return {
     overlay: true,
-    opacity: 0.45,
+    opacity: view.layers.includes("image") ? 0.45 : 1,
     mask: true,
     truth: view.layers.includes("truth"),
-    levels: FULL_LEVELS,
-    usualLevels: FULL_LEVELS,
+    levels: usualLevels(view),
     slice: view.slices?.uncertain ?? 0,
     multiplanar: false,
   };
@@ -76,10 +81,13 @@ export interface Painter {
   stop(): void;
 }
 
+/** "refining": all is seen, some of it coarser than it will be. */
+export type PictureState = "loading" | "refining" | "ready" | "failed";
+
 /** What a painter tells of what happened on the picture itself. */
 export interface PainterEvents {
   onChange(change: Partial<Shown>): void;
-  onState(state: "loading" | "ready" | "failed", text?: string): void;
+  onState(state: PictureState, text?: string): void;
 }
 
 export type Opened = Case & { view: View };

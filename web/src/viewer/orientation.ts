@@ -23,6 +23,14 @@ export const PLANES: readonly (Plane | undefined)[] = [
   [1, 2, 0],
 ];
 
+/** Sides of the body where a direction leads to, and where it comes from: in a body the former are left and on top. */
+const SIDES = ["RL", "AP", "SI"] as const;
+
+/** The sides that are left, right, on top and at the bottom of a plane. */
+export function sidesOf([across, up]: Plane): string {
+  return SIDES[across]! + SIDES[up]!;
+}
+
 /** The axis of a NIfTI file along which the desk counts slices. */
 const SLICE_AXIS = 2;
 

@@ -2,6 +2,7 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import { type Opened, atFirst } from "./layers";
+import { OrientationNote } from "./note";
 import { PicturePainter } from "./picture";
 
 const UNHEARD = { onChange: () => {}, onState: () => {} };
@@ -13,5 +14,10 @@ export function Thumbnail({ opened }: { opened: Opened }) {
     painter.show(atFirst(opened.view));
     return () => painter.stop();
   }, [opened.number]);
-  return <canvas ref={canvas} role="img" aria-label={`Picture of ${opened.case}`} data-testid="thumbnail" />;
+  return (
+    <>
+      <canvas ref={canvas} role="img" aria-label={`Picture of ${opened.case}`} data-testid="thumbnail" />
+      <OrientationNote view={opened.view} />
+    </>
+  );
 }

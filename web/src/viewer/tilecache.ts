@@ -1,6 +1,7 @@
 /** Tiles as they came, and what was made of them; the ones least in use go first. */
 
 import { type Layer, tileAddress } from "../api";
+import type { Levels } from "./colours";
 import type { Bitmap } from "./contours";
 
 export interface LoadedTile {
@@ -33,16 +34,16 @@ export class TileCache {
   ) {}
 
   /** The tile, if it is there; otherwise it is asked for. */
-  get(layer: Layer, place: TilePlace): LoadedTile | null {
-    const address = tileAddress(this.number, layer, place);
+  get(layer: Layer, place: TilePlace, stretch: Levels | null = null): LoadedTile | null {
+    const address = tileAddress(this.number, layer, place, stretch);
     const known = this.tiles.get(address);
     if (known === undefined) void this.fetch(address);
     return typeof known === "object" ? known : null;
   }
 
   /** The tile, only if it is there. */
-  peek(layer: Layer, place: TilePlace): LoadedTile | null {
-    const known = this.tiles.get(tileAddress(this.number, layer, place));
+  peek(layer: Layer, place: TilePlace, stretch: Levels | null = null): LoadedTile | null {
+    const known = this.tiles.get(tileAddress(this.number, layer, place, stretch));
     return typeof known === "object" ? known : null;
   }
 

@@ -1,7 +1,7 @@
 /** Which tiles of a pyramid show a picture at a scale, and where they go. */
 
 export interface Camera {
-  /** Screen pixels for each pixel of the picture. */
+  /** Screen pixels for the width of each pixel of the picture. */
   scale: number;
   /** Where the left upper corner of the picture is on the screen. */
   x: number;
@@ -13,6 +13,14 @@ export interface Size {
   height: number;
 }
 
+/** Columns and rows of a picture, and the height of a pixel for its width. */
+export interface Picture extends Size {
+  aspect: number;
+}
+
+/** Left, top, width and height on the screen. */
+export type Place = [left: number, top: number, width: number, height: number];
+
 export interface Tile {
   level: number;
   row: number;
@@ -23,10 +31,10 @@ export interface Tile {
 }
 
 /** The camera that shows all of a picture, in the middle. */
-export function fit(picture: Size, screen: Size, margin = 12): Camera {
-  const scale = Math.min((screen.width - 2 * margin) / picture.width, (screen.height - 2 * margin) / picture.height);
-  const kept = Math.max(scale, 1e-3);
-  return { scale: kept, x: (screen.width - kept * picture.width) / 2, y: (screen.height - kept * picture.height) / 2 };
+export function fit({ width, height, aspect }: Picture, screen: Size, margin = 12): Camera {
+  const tall = height * aspect;
+  const scale = Math.max(Math.min((screen.width - 2 * margin) / width, (screen.height - 2 * margin) / tall), 1e-3);
+  return { scale, x: (screen.width - scale * width) / 2, y: (screen.height - scale * tall) / 2 };
 }
 
 /** Zoom so that the point under the pointer stays under it. */
@@ -43,14 +51,28 @@ export function levelFor(scale: number, levels: number): number {
 }
 
 /** Tiles of a level that the screen shows some of. */
-export function tilesInView(camera: Camera, screen: Size, picture: Size, level: number, side: number): Tile[] {
+export function tilesInView(camera: Camera, screen: Size, picture: Picture, level: number, side: number): Tile[] {
   const step = side * 2 ** level; // of a tile, in pixels of the picture
   const range = (from: number, length: number, whole: number) => {
     const first = Math.max(0, Math.floor(from / step));
     const last = Math.min(Math.ceil(whole / step), Math.ceil((from + length) / step));
     return Array.from({ length: Math.max(0, last - first) }, (_, i) => first + i);
   };
-  const rows = range(-camera.y / camera.scale, screen.height / camera.scale, picture.height);
+  const down = camera.scale * picture.aspect;
+  const rows = range(-camera.y / down, screen.height / down, picture.height);
   const columns = range(-camera.x / camera.scale, screen.width / camera.scale, picture.width);
   return rows.flatMap((row) => columns.map((column) => ({ level, row, column, x: column * step, y: row * step })));
+}
+
+/**
+ * Where a part of a picture goes on the screen, with edges on pixels of the device.
+ *
+ * Parts that touch have the same edge then; between them nothing shines through.
+ */
+export function placeOf(camera: Camera, { aspect }: Picture, part: Size & { x: number; y: number }, ratio: number): Place {
+  const snapped = (value: number) => Math.round(value * ratio) / ratio;
+  const across = (x: number) => snapped(camera.x + camera.scale * x);
+  const down = (y: number) => snapped(camera.y + camera.scale * aspect * y);
+  const [left, top] = [across(part.x), down(part.y)];
+  return [left, top, across(part.x + part.width) - left, down(part.y + part.height) - top];
 }

@@ -5,16 +5,24 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { useCommands } from "../commands";
 import { Loading } from "../parts/basics";
 import { Controls, ZoomButtons } from "./controls";
-import { type Opened, type Painter, type PainterEvents, type Shown, atFirst, changeBy, sliceCount } from "./layers";
+import {
+  type Opened,
+  type Painter,
+  type PainterEvents,
+  type PictureState,
+  type Shown,
+  atFirst,
+  changeBy,
+  sliceCount,
+} from "./layers";
+import { OrientationNote } from "./note";
 import { PicturePainter } from "./picture";
 
 const ZOOM_STEP = 1.25;
 
 export function Viewer({ opened }: { opened: Opened }) {
   const [shown, setShown] = useState(() => atFirst(opened.view));
-  const [state, setState] = useState<{ name: "loading" | "ready" | "failed"; text?: string | undefined }>({
-    name: "loading",
-  });
+  const [state, setState] = useState<{ name: PictureState; text?: string | undefined }>({ name: "loading" });
   const change = (part: Partial<Shown>) => setShown((before) => within({ ...before, ...part }, opened));
   const { canvas, over, painter, kind } = usePainter(opened, {
     onChange: change,
@@ -32,11 +40,28 @@ export function Viewer({ opened }: { opened: Opened }) {
   });
 
   return (
-    <div class="viewer" data-testid="viewer" data-state={state.name} data-kind={kind ?? ""}>
+    <div
+      class="viewer"
+      data-testid="viewer"
+      data-number={opened.number}
+      data-state={state.name}
+      data-kind={kind ?? ""}
+    >
       <div class="stage">
         <canvas ref={canvas} tabIndex={0} role="img" aria-label={`Picture of ${opened.case}`} data-testid="canvas" />
         <canvas ref={over} class="over" aria-hidden="true" data-testid="outlines" />
+        {opened.view.note && (
+          <p class="picture-note" data-testid="picture-note">
+            {opened.view.note}
+          </p>
+        )}
+        <OrientationNote view={opened.view} />
         {state.name === "loading" && <Loading what="Loading the picture" />}
+        {state.name === "refining" && (
+          <p class="refining" role="status">
+            Loading details …
+          </p>
+        )}
         {state.name === "failed" && (
           <p class="stage-note" role="alert" data-testid="viewer-problem">
             {state.text}

@@ -3,12 +3,14 @@
 import { DRAG_MODE, MULTIPLANAR_TYPE, NVImage, Niivue, SHOW_RENDER, SLICE_TYPE } from "@niivue/niivue";
 import { type Layer, volumeAddress } from "../api";
 import { type Levels, overlayTable } from "./colours";
-import { outlines } from "./contours";
+import { WHOLE, outlines } from "./contours";
 import { type Opened, type Painter, type PainterEvents, type Shown, atFirst } from "./layers";
-import { type Axes, PLANES, type Plane, axesOf, planeOf, sliceDirection, turned } from "./orientation";
-import { type Outlined, pathOf, sharpen, strokeOutline } from "./strokes";
+import { type Axes, PLANES, type Plane, axesOf, planeOf, sidesOf, sliceDirection, turned } from "./orientation";
+import { type Outlined, pathOf, sharpen, strokeOutline, writeSides } from "./strokes";
+import type { Place } from "./tiles";
 
 const OVERLAY_NAME = "segtrust";
+const ALONE_NAME = "segtrust-alone";
 const CROSSHAIR_PIXELS = 0.2;
 export class VolumePainter implements Painter {
   private readonly nv: Niivue;
@@ -17,8 +19,6 @@ export class VolumePainter implements Painter {
   private shown: Shown;
   private ready = false;
   private stopped = false;
-  private lowest = 0;
-  private highest = 1;
   private axes: Axes = axesOf([], []);
 
   constructor(
@@ -28,7 +28,7 @@ export class VolumePainter implements Painter {
     private readonly events: PainterEvents,
   ) {
     this.shown = atFirst(opened.view);
-    this.nv = newNiivue();
+    this.nv = newNiivue(this.isInBody);
     this.watcher = new ResizeObserver(() => this.drawOutlines());
     this.watcher.observe(over);
     events.onState("loading");
@@ -58,6 +58,10 @@ export class VolumePainter implements Painter {
     this.nv.gl?.getExtension("WEBGL_lose_context")?.loseContext();
   }
 
+  private get isInBody(): boolean {
+    return this.opened.view.plane.letters !== "";
+  }
+
   private has(layer: Layer): boolean {
     return this.opened.view.layers.includes(layer);
   }
@@ -81,7 +85,7 @@ export class VolumePainter implements Painter {
     const overlay = {
       url: volumeAddress(this.opened.number, "probabilities"),
       name: "probabilities.nii",
-      colormap: OVERLAY_NAME,
+      colormap: this.has("image") ? OVERLAY_NAME : ALONE_NAME,
       opacity,
       cal_min: 0,
       cal_max: 255,
@@ -102,7 +106,7 @@ export class VolumePainter implements Painter {
     this.nv.onLocationChange = () => this.tellSlice();
     this.nv.onIntensityChange = () => this.events.onChange({ levels: this.levels() });
     this.followDrawing();
-    this.readRange();
+    this.readAxes();
     this.apply(null);
     this.events.onState("ready");
   }
@@ -117,19 +121,16 @@ export class VolumePainter implements Painter {
     };
   }
 
-  private readRange(): void {
+  private readAxes(): void {
     const image = this.nv.volumes[0];
-    this.lowest = image?.global_min ?? 0;
-    this.highest = image?.global_max ?? 1;
     if (image) this.axes = axesOf(image.permRAS ?? [], image.hdr!.dims.slice(1, 4));
-    if (this.has("image")) this.events.onChange({ levels: this.levels(), usualLevels: this.levels() });
   }
 
   private apply(before: Shown | null): void {
     const { shown, nv } = this;
     if (before?.multiplanar !== shown.multiplanar) this.setPlanes(shown.multiplanar);
     if (before?.slice !== shown.slice) this.goTo(shown.slice);
-    if (before && before.levels !== shown.levels) this.setLevels();
+    if (before?.levels !== shown.levels) this.setLevels();
     const overlay = nv.volumes.length - 1;
     if (overlay >= 0 && this.has("probabilities")) nv.setOpacity(overlay, this.overlayOpacity());
     nv.drawScene();
@@ -142,8 +143,8 @@ export class VolumePainter implements Painter {
   }
 
   private overlayOpacity(): number {
-    if (!this.has("image")) return 1;
-    return this.shown.overlay ? this.shown.opacity : 0;
+    if (!this.shown.overlay) return 0;
+    return this.shown.opacity;
   }
 
   /** The plane in which slices of the desk lie. */
@@ -175,28 +176,35 @@ export class VolumePainter implements Painter {
   }
 
   private levels(): Levels {
-    const { cal_min = this.lowest, cal_max = this.highest } = this.nv.volumes[0] ?? {};
-    const asLevel = (value: number) => Math.round((255 * (value - this.lowest)) / (this.highest - this.lowest || 1));
-    return { low: asLevel(cal_min), high: asLevel(cal_max) };
+    const { cal_min = this.shown.levels.low, cal_max = this.shown.levels.high } = this.nv.volumes[0] ?? {};
+    return { low: cal_min, high: cal_max };
   }
 
   private setLevels(): void {
     const image = this.nv.volumes[0];
     if (!image || !this.has("image")) return;
-    const asValue = (level: number) => this.lowest + (level / 255) * (this.highest - this.lowest);
     const { low, high } = this.shown.levels;
-    [image.cal_min, image.cal_max] = [asValue(low), asValue(Math.max(high, low + 1))];
+    [image.cal_min, image.cal_max] = [low, high > low ? high : low + 1];
     this.nv.updateGLVolume();
   }
 
   private drawOutlines(): void {
     const ratio = sharpen(this.over);
     const context = this.over.getContext("2d")!;
-    context.setTransform(1, 0, 0, 1, 0, 0);
-    context.clearRect(0, 0, this.over.width, this.over.height);
     if (!this.ready || this.stopped) return;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     for (const [kind, mask] of this.masks) if (this.shown[kind]) this.drawOutline(context, kind, mask, ratio);
+    if (this.isInBody) this.drawLetters(context, ratio);
+  }
+
+  private drawLetters(context: CanvasRenderingContext2D, ratio: number): void {
+    for (const screen of this.nv.screenSlices) {
+      const plane = PLANES[screen.axCorSag];
+      if (!plane) continue;
+      const place = this.placing(screen, plane, ratio);
+      const corners = [place(0, 0), place(this.axes[plane[0]]!.length, this.axes[plane[1]]!.length)];
+      writeSides(context, sidesOf(plane), common(corners, clip(screen.leftTopWidthHeight, ratio)));
+    }
   }
 
   private drawOutline(context: CanvasRenderingContext2D, kind: Outlined, mask: NVImage, ratio: number): void {
@@ -204,7 +212,7 @@ export class VolumePainter implements Painter {
       const plane = PLANES[screen.axCorSag];
       if (!plane) continue;
       const bitmap = planeOf(mask.img!, this.axes, plane, this.index(plane[2]));
-      const path = pathOf(outlines(bitmap), this.placing(screen, plane, ratio));
+      const path = pathOf(outlines(bitmap, WHOLE), this.placing(screen, plane, ratio));
       context.save();
       context.beginPath();
       context.rect(...clip(screen.leftTopWidthHeight, ratio));
@@ -231,11 +239,20 @@ export class VolumePainter implements Painter {
 
 type ScreenSlice = Niivue["screenSlices"][number];
 
-function clip([left = 0, top = 0, width = 0, height = 0]: number[], ratio: number): [number, number, number, number] {
+/** The part of a box that lies between two corners. */
+function common(corners: [number, number][], [left, top, width, height]: Place): Place {
+  const ends = (axis: 0 | 1) => corners.map((corner) => corner[axis]);
+  const [first, above] = [Math.max(left, Math.min(...ends(0))), Math.max(top, Math.min(...ends(1)))];
+  const [last, below] = [Math.min(left + width, Math.max(...ends(0))), Math.min(top + height, Math.max(...ends(1)))];
+  return [first, above, last - first, below - above];
+}
+
+function clip([left = 0, top = 0, width = 0, height = 0]: number[], ratio: number): Place {
   return [left / ratio, top / ratio, width / ratio, height / ratio];
 }
 
-function newNiivue(): Niivue {
+/** In a body the patient's right is on the left; a volume that lies nowhere is shown as it is. */
+function newNiivue(isInBody: boolean): Niivue {
   const nv = new Niivue({
     backColor: [0, 0, 0, 1],
     crosshairColor: [0.6, 0.65, 0.7, 0.5],
@@ -243,14 +260,14 @@ function newNiivue(): Niivue {
     crosshairWidthUnit: "percent",
     isColorbar: false,
     isOrientCube: false,
-    // Maps without a header lie in no known room; letters for left and right would claim one.
-    isOrientationTextVisible: false,
+    isOrientationTextVisible: false, // its letters cannot be read on grey images
+    isRadiologicalConvention: isInBody,
+    sagittalNoseLeft: isInBody,
     dragAndDropEnabled: false,
     show3Dcrosshair: false,
     multiplanarShowRender: SHOW_RENDER.NEVER,
     multiplanarLayout: MULTIPLANAR_TYPE.GRID,
     multiplanarPadPixels: 6,
-    isRadiologicalConvention: false,
     dragMode: DRAG_MODE.contrast,
     isNearestInterpolation: true,
     viewModeHotKey: "",
@@ -259,12 +276,17 @@ function newNiivue(): Niivue {
     loadingText: "",
     logLevel: "error",
   });
-  nv.addColormap(OVERLAY_NAME, overlayColormap());
+  nv.addColormap(OVERLAY_NAME, colormapOf(overlayTable()));
+  nv.addColormap(ALONE_NAME, colormapOf(onBlack(overlayTable())));
   return nv;
 }
 
-function overlayColormap() {
-  const table = overlayTable();
+/** NiiVue draws its first volume without transparency: what shines through is put into the colours. */
+function onBlack(table: Uint8ClampedArray): Uint8ClampedArray {
+  return table.map((value, i) => (i % 4 === 3 ? 255 : (value * table[i - (i % 4) + 3]!) / 255));
+}
+
+function colormapOf(table: Uint8ClampedArray) {
   const channel = (offset: number) => Array.from({ length: 256 }, (_, i) => table[4 * i + offset]!);
   return { R: channel(0), G: channel(1), B: channel(2), A: channel(3), I: Array.from({ length: 256 }, (_, i) => i) };
 }

@@ -5,6 +5,7 @@ import type { Budget, Run } from "../api";
 import { api, returns, settings } from "../desk";
 import { count, hours, number, percent } from "../format";
 import { Figure, Loading, Problem } from "../parts/basics";
+import { NumberField } from "../parts/number";
 import { useLoaded, useStore } from "../store";
 
 export function BudgetPanel({ run, structure }: { run: Run; structure: string }) {
@@ -13,7 +14,7 @@ export function BudgetPanel({ run, structure }: { run: Run; structure: string })
   const minutes = useStore(settings).minutes ?? run.minutes;
   const returned = useStore(returns);
   const budget = useLoaded(
-    (signal) => api.budget({ per_day: perDay, days, minutes, structure }, signal),
+    async (signal) => ({ structure, ...(await api.budget({ per_day: perDay, days, minutes, structure }, signal)) }),
     [perDay, days, minutes, structure, run.version, returned],
   );
   return (
@@ -25,8 +26,8 @@ export function BudgetPanel({ run, structure }: { run: Run; structure: string })
         catch?
       </p>
       <div aria-live="polite">
-        {budget.value ? (
-          <BudgetNumbers budget={budget.value} rows={run.rows} />
+        {budget.value?.structure === structure ? (
+          <BudgetNumbers budget={budget.value} />
         ) : budget.error ? (
           <Problem error={budget.error} />
         ) : (
@@ -48,24 +49,23 @@ function Count({
   value: number;
   onChange: (value: number) => void;
 }) {
-  const set = (given: number) => given >= 1 && onChange(Math.round(given));
   return (
-    <input
-      type="number"
+    <NumberField
       aria-label={label}
       data-testid={testid}
       min={1}
       max={100000}
       value={value}
-      onInput={(event) => set(event.currentTarget.valueAsNumber)}
+      isEager
+      onChange={(typed) => typed >= 1 && onChange(Math.round(typed))}
     />
   );
 }
 
-function BudgetNumbers({ budget, rows }: { budget: Budget; rows: number }) {
+function BudgetNumbers({ budget }: { budget: Budget }) {
   return (
     <dl class="figures wide">
-      <Figure label="Reviewed" testid="budget-reviewed" value={count(budget.reviewed)} note={`of ${count(rows)}`} />
+      <Figure label="Reviewed" testid="budget-reviewed" value={count(budget.reviewed)} note={`of ${count(budget.total)}`} />
       <Figure label="Takes" testid="budget-hours" value={hours(budget.hours)} />
       <Figure label="Threshold that fills it" testid="budget-threshold" value={number(budget.threshold, 4)} />
       <Figure label="Goes through unseen" testid="budget-coverage" value={percent(budget.coverage)} />

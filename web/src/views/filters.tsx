@@ -27,57 +27,21 @@ interface FiltersProps {
 }
 
 export function Filters({ run, query, onChange, onRefresh }: FiltersProps) {
-  const pick = (name: string) => (value: string) => onChange({ [name]: value });
-  const named = (names: string[]) => names.map((name) => [name, name || "none"] as const);
+  const choices = choicesOf(run);
   return (
     <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
-      <Search text={query.search ?? ""} onChange={pick("search")} />
-      <Choice
-        label="Decision"
-        testid="filter-decision"
-        value={query.decision ?? ""}
-        options={DECISIONS}
-        all="all"
-        onChange={pick("decision")}
-      />
-      <Choice
-        label="Verdict"
-        testid="filter-verdict"
-        value={query.verdict ?? ""}
-        options={VERDICTS}
-        all="all"
-        onChange={pick("verdict")}
-      />
-      {run.structures.length > 1 && (
+      <Search text={query.search ?? ""} onChange={(search) => onChange({ search })} />
+      {choices.map(({ name, label, options }) => (
         <Choice
-          label="Structure"
-          testid="filter-structure"
-          value={query.structure ?? ""}
-          options={named(run.structures)}
+          key={name}
+          label={label}
+          testid={`filter-${name}`}
+          value={query[name] ?? ""}
+          options={options}
           all="all"
-          onChange={pick("structure")}
+          onChange={(value) => onChange({ [name]: value })}
         />
-      )}
-      {run.sets.length > 1 && (
-        <Choice
-          label="Set"
-          testid="filter-set"
-          value={query.set ?? ""}
-          options={named(run.sets)}
-          all="all"
-          onChange={pick("set")}
-        />
-      )}
-      {run.groups.length > 1 && (
-        <Choice
-          label="Group"
-          testid="filter-group"
-          value={query.group ?? ""}
-          options={named(run.groups)}
-          all="all"
-          onChange={pick("group")}
-        />
-      )}
+      ))}
       <button
         type="button"
         class="quiet"
@@ -90,6 +54,21 @@ export function Filters({ run, query, onChange, onRefresh }: FiltersProps) {
       </button>
     </form>
   );
+}
+
+/** What can be chosen by; of sets, groups and structures only where there are several. */
+function choicesOf(run: Run) {
+  const named = (names: string[]) => names.map((name) => [name, name || "none"] as const);
+  const several = [
+    { name: "structure", label: "Structure", options: named(run.structures) },
+    { name: "set", label: "Set", options: named(run.sets) },
+    { name: "group", label: "Group", options: named(run.groups) },
+  ].filter(({ options }) => options.length > 1);
+  return [
+    { name: "decision", label: "Decision", options: DECISIONS },
+    { name: "verdict", label: "Verdict", options: VERDICTS },
+    ...several,
+  ];
 }
 
 const TYPING_MS = 200;

@@ -3,12 +3,12 @@
 import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Row, Run } from "../api";
-import { go, log, settings, standing } from "../desk";
-import { count, number } from "../format";
+import { api, go, log, settings, standing } from "../desk";
+import { count, margin, number } from "../format";
 import type { Pages } from "../pages";
 import { DecisionTag, VerdictTag } from "../parts/basics";
 import type { Query } from "../route";
-import { useStore } from "../store";
+import { useLoaded, useStore } from "../store";
 import { scrollToShow, visibleRows } from "../virtual";
 import { type Column, ariaSort, columnsOf, sortedBy } from "./columns";
 
@@ -21,29 +21,35 @@ export interface GridHandle {
 
 interface GridProps {
   run: Run;
-  /** Lowest and highest confidence. */
-  extent: [number, number];
+  /** From where to where bars of confidences go. */
+  range: [number, number];
+  /** Whether another threshold than the policy's decides. */
+  isTrial: boolean;
   pages: Pages;
   query: Query;
   selected: number;
+  /** Number of the selected row; it may have left the list. */
+  chosen: number | null;
+  /** Whether another list is asked for and has not come. */
+  isWaiting: boolean;
   onSelect: (index: number) => void;
   onOpen: (index: number) => void;
   handle: RefObject<GridHandle>;
 }
 
-export function Grid({ run, extent, pages, query, selected, onSelect, onOpen, handle }: GridProps) {
+export function Grid({ run, range, isTrial, pages, query, selected, chosen, isWaiting, onSelect, onOpen, handle }: GridProps) {
   const scroller = useRef<HTMLDivElement>(null);
   const [scrollTop, height] = useScroll(scroller);
   const columns = columnsOf(run);
   const total = pages.total ?? 0;
   const window = visibleRows(scrollTop, height, ROW_HEIGHT, total);
-  useStore(log); // verdicts of others appear as they come
+  const decided = useDecided(run);
   handle.current = { rowsVisible: () => Math.max(1, Math.floor(height / ROW_HEIGHT) - 1) };
   useEffect(() => pages.want(window), [pages, window.first, window.end]);
   useLayoutEffect(() => {
     if (scroller.current && height > 0)
       scroller.current.scrollTop = scrollToShow(selected, scroller.current.scrollTop, height, ROW_HEIGHT);
-  }, [selected, height > 0, total]);
+  }, [selected, height > 0, total, pages.query]);
 
   const rows = Array.from({ length: window.end - window.first }, (_, i) => window.first + i);
   return (
@@ -53,10 +59,11 @@ export function Grid({ run, extent, pages, query, selected, onSelect, onOpen, ha
         role="grid"
         ref={scroller}
         aria-label="Cases"
+        aria-busy={isWaiting}
         aria-rowcount={total + 1}
         aria-colcount={columns.length}
         tabIndex={0}
-        aria-activedescendant={`row-${selected}`}
+        aria-activedescendant={selected >= window.first && selected < window.end ? `row-${selected}` : undefined}
         data-testid="grid"
       >
         <div class="heads" role="rowgroup">
@@ -73,9 +80,10 @@ export function Grid({ run, extent, pages, query, selected, onSelect, onOpen, ha
               key={index}
               index={index}
               row={pages.row(index)}
-              extent={extent}
+              range={range}
+              isTrial={isTrial}
               columns={columns}
-              isSelected={index === selected}
+              isSelected={index === selected && (chosen ?? pages.row(index)?.number) === pages.row(index)?.number}
               onSelect={onSelect}
               onOpen={onOpen}
             />
@@ -84,11 +92,21 @@ export function Grid({ run, extent, pages, query, selected, onSelect, onOpen, ha
         </div>
       </div>
       <p class="foot" aria-hidden="true">
-        {count(selected + 1)} of {count(total)}
-        <span>{count(standing().decided)} decided</span>
+        {count(Math.min(selected + 1, total))} of {count(total)}
+        <span>{count(decided)} decided</span>
       </p>
     </>
   );
+}
+
+/** How many cases of the run have a verdict that holds; verdicts of others appear as they come. */
+function useDecided(run: Run): number | null {
+  const entries = useStore(log).length;
+  const { value } = useLoaded(
+    (signal) => api.cases({ verdict: "decided", limit: 0 }, signal),
+    [entries, run.version],
+  );
+  return value?.total ?? null;
 }
 
 function Spacer({ height }: { height: number }) {
@@ -119,14 +137,15 @@ function cleaned(query: Query): Query {
 interface LineProps {
   index: number;
   row: Row | null;
-  extent: [number, number];
+  range: [number, number];
+  isTrial: boolean;
   columns: Column[];
   isSelected: boolean;
   onSelect: (index: number) => void;
   onOpen: (index: number) => void;
 }
 
-function Line({ index, row, extent, columns, isSelected, onSelect, onOpen }: LineProps) {
+function Line({ index, row, range, isTrial, columns, isSelected, onSelect, onOpen }: LineProps) {
   const place = { id: `row-${index}`, role: "row", "aria-rowindex": index + 2, "aria-selected": isSelected } as const;
   if (!row)
     return (
@@ -147,33 +166,37 @@ function Line({ index, row, extent, columns, isSelected, onSelect, onOpen }: Lin
     >
       {columns.map((column) => (
         <div key={column.name} role="gridcell" class={`cell col-${column.name} ${column.isNumber ? "number" : ""}`}>
-          <Cell column={column} row={row} extent={extent} />
+          <Cell column={column} row={row} range={range} isTrial={isTrial} />
         </div>
       ))}
     </div>
   );
 }
 
-function Cell({ column, row, extent }: { column: Column; row: Row; extent: [number, number] }) {
+interface CellProps {
+  column: Column;
+  row: Row;
+  range: [number, number];
+  isTrial: boolean;
+}
+
+function Cell({ column, row, range, isTrial }: CellProps) {
   switch (column.name) {
     case "confidence":
       return (
         <>
-          <Meter value={row.confidence} extent={extent} />
+          <Meter value={row.confidence} range={range} />
           {number(row.confidence)}
         </>
       );
     case "margin":
       return (
-        <>
-          {row.margin != null && row.margin > 0 ? "+" : ""}
-          {number(row.margin)}
-        </>
+        <>{margin(row.margin)}</>
       );
     case "dice":
       return <>{number(row.dice)}</>;
     case "decision":
-      return <DecisionTag decision={row.decision} />;
+      return <DecisionTag decision={row.decision} isTrial={isTrial} />;
     case "verdict":
       return <Verdicts row={row} />;
     default:
@@ -185,11 +208,15 @@ function Cell({ column, row, extent }: { column: Column; row: Row; extent: [numb
   }
 }
 
-/** Where a confidence lies among those of the run: they are often close together. */
-function Meter({ value, extent: [low, high] }: { value: number | null; extent: [number, number] }) {
-  const share = value === null ? 0 : 0.04 + 0.96 * Math.min(Math.max((value - low) / (high - low || 1), 0), 1);
+/** A confidence as a bar, which is full at the end of its range. */
+function Meter({ value, range: [low, high] }: { value: number | null; range: [number, number] }) {
+  const share = value === null ? 0 : Math.min(Math.max((value - low) / (high - low || 1), 0), 1);
+  const isWhole = low === 0 && high === 1;
+  const title = isWhole
+    ? "From 0 to 1"
+    : `From ${number(low)} to ${number(high)}, the lowest and the highest confidence of this run`;
   return (
-    <span class="meter" aria-hidden="true">
+    <span class="meter" aria-hidden="true" title={title}>
       <span style={{ width: `${100 * share}%` }} />
     </span>
   );

@@ -1,34 +1,26 @@
 /** Whether the threshold still holds: confidences against calibration, drift, and what reviewers say. */
 
-import { useState } from "preact/hooks";
 import type { Agreement, Monitoring, Run } from "../api";
 import { api, log, returns } from "../desk";
 import { count, number } from "../format";
-import { Choice, Loading, Nothing, Problem } from "../parts/basics";
+import { Loading, Nothing, Problem, StructureChoice } from "../parts/basics";
 import { Chart, linePath } from "../parts/chart";
 import { useLoaded, useStore } from "../store";
+import { useStructure } from "../structure";
 import { quantiles, rollingMedian } from "../statistics";
 
 export function MonitoringView({ run }: { run: Run }) {
-  const [structure, setStructure] = useState(run.structures[0] ?? "");
+  const [structure, setStructure] = useStructure(run);
   const returned = useStore(returns);
   const verdicts = useStore(log).length;
   const monitoring = useLoaded(
-    (signal) => api.monitoring({ structure }, signal),
+    async (signal) => ({ structure, ...(await api.monitoring({ structure }, signal)) }),
     [structure, run.version, returned, verdicts],
   );
   return (
     <div class="page monitoring" data-testid="monitoring-view">
-      {run.structures.length > 1 && (
-        <Choice
-          label="Structure"
-          testid="monitoring-structure"
-          value={structure}
-          options={run.structures.map((name) => [name, name] as const)}
-          onChange={setStructure}
-        />
-      )}
-      {monitoring.value ? (
+      <StructureChoice run={run} structure={structure} onChange={setStructure} testid="monitoring-structure" />
+      {monitoring.value?.structure === structure ? (
         <Panels {...monitoring.value} />
       ) : monitoring.error ? (
         <Problem error={monitoring.error} />
@@ -39,11 +31,11 @@ export function MonitoringView({ run }: { run: Run }) {
   );
 }
 
-function Panels({ reference, new: fresh, drift, martingale, agreement }: Monitoring) {
+function Panels({ reference, new: fresh, left_out, drift, martingale, agreement }: Monitoring) {
   return (
     <>
       <section class="panel" aria-labelledby="drift-title">
-        <h2 id="drift-title">Confidence over time</h2>
+        <h2 id="drift-title">Confidence, case after case</h2>
         {drift && (
           <p
             class={`certificate ${drift.alarm ? "broken" : "holds"}`}
@@ -51,6 +43,11 @@ function Panels({ reference, new: fresh, drift, martingale, agreement }: Monitor
             data-testid="drift"
           >
             <b>{drift.alarm ? "Drift." : "No sign of drift."}</b> {drift.text}
+          </p>
+        )}
+        {left_out > 0 && (
+          <p class="faint" data-testid="left-out">
+            {count(left_out)} {left_out === 1 ? "case" : "cases"} of the calibration left out.
           </p>
         )}
         {fresh.length > 0 ? (
@@ -88,7 +85,7 @@ function Panels({ reference, new: fresh, drift, martingale, agreement }: Monitor
 function OverTime({ reference, fresh }: { reference: number[]; fresh: number[] }) {
   const [low, middle, high] = quantiles(reference, [0.05, 0.5, 0.95]);
   const all = [...reference, ...fresh].filter(Number.isFinite);
-  const bottom = all.reduce((least, value) => Math.min(least, value), 1);
+  const [bottom = 0] = quantiles(all, [0.02]); // a few that are far below are drawn on the frame
   return (
     <>
       <ul class="legend">
@@ -104,9 +101,9 @@ function OverTime({ reference, fresh }: { reference: number[]; fresh: number[] }
         xTitle="case"
         yTitle="confidence"
         xFormat={count}
-        counts
+        counts="x"
       >
-        {({ x, y, left, right }) => (
+        {({ x, y, left, right, bottom: bottomPx }) => (
           <>
             {low !== undefined && high !== undefined && (
               <rect class="band" x={left} width={right - left} y={y(high)} height={Math.max(1, y(low) - y(high))} />
@@ -115,7 +112,7 @@ function OverTime({ reference, fresh }: { reference: number[]; fresh: number[] }
             <path
               class="dots"
               d={fresh
-                .map((value, i) => (Number.isFinite(value) ? `M${x(i + 1).toFixed(1)},${y(value).toFixed(1)}h0` : ""))
+                .map((value, i) => (Number.isFinite(value) ? `M${x(i + 1).toFixed(1)},${Math.min(y(value), bottomPx).toFixed(1)}h0` : ""))
                 .join("")}
             />
             <path
@@ -152,7 +149,7 @@ function Evidence({ values, alarm_at }: { values: number[]; alarm_at: number }) 
         xTitle="case"
         yTitle="log₁₀ wealth"
         xFormat={count}
-        counts
+        counts="x"
       >
         {({ x, y, left, right }) => (
           <>
@@ -198,6 +195,7 @@ function AgreementChart({ bins, auroc }: Agreement) {
         yDomain={[0, highest]}
         xTitle="confidence"
         yTitle="verdicts"
+        counts="y"
       >
         {({ x, y }) =>
           bins.map((bin) => (

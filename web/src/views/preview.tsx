@@ -3,30 +3,41 @@
 import type { RefObject } from "preact";
 import type { Row } from "../api";
 import { api } from "../desk";
-import { number } from "../format";
+import { margin, number } from "../format";
+import { identityOf } from "../log";
 import { DecisionTag, Key, Loading } from "../parts/basics";
 import { useLoaded } from "../store";
+import type { Trial } from "../trial";
 import type { Opened } from "../viewer/layers";
 import { Thumbnail } from "../viewer/thumbnail";
 import { History, VerdictForm, type VerdictHandle } from "./verdict";
 
 interface PreviewProps {
   row: Row;
+  /** What decides in place of the policy; null where the policy does. */
+  trial: Trial | null;
+  /** Whether it has left the list meanwhile. */
+  isGone: boolean;
   onOpen: () => void;
   onDecided: () => void;
   handle: RefObject<VerdictHandle>;
 }
 
-export function Preview({ row, onOpen, onDecided, handle }: PreviewProps) {
-  const opened = useLoaded((signal) => quietly(signal, () => api.case(row.number, {}, signal)), [row.number]);
+export function Preview({ row, trial, isGone, onOpen, onDecided, handle }: PreviewProps) {
+  const opened = useLoaded((signal) => quietly(signal, () => api.case(row.number, {}, signal)), [identityOf(row)]);
   return (
     <>
       <header class="side-head">
         <h2 class="clip" title={row.case} data-testid="preview-case">
           {row.case}
         </h2>
-        <DecisionTag decision={row.decision} />
+        <DecisionTag decision={row.decision} isTrial={trial !== null} />
       </header>
+      {isGone && (
+        <p class="faint" role="status" data-testid="gone">
+          This case is no longer in the list.
+        </p>
+      )}
       <div class="thumbnail">
         {opened.value?.view ? (
           <Thumbnail opened={opened.value as Opened} />
@@ -46,7 +57,7 @@ export function Preview({ row, onOpen, onDecided, handle }: PreviewProps) {
         </div>
         <div>
           <dt>Margin</dt>
-          <dd>{number(row.margin)}</dd>
+          <dd>{margin(row.margin)}</dd>
         </div>
         {row.dice != null && (
           <div>

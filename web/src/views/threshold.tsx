@@ -2,40 +2,38 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { AtThreshold, Curve, Policy, Run } from "../api";
-import { api, go, returns, settings } from "../desk";
-import { count, hours, number, percent } from "../format";
+import { api, go, lastOpened, returns, settings, tried } from "../desk";
+import { SIGNIFICANT, count, hours, number, percent } from "../format";
 import { Latest } from "../latest";
-import { Choice, Figure, Loading, Nothing, Problem } from "../parts/basics";
+import { Figure, Loading, Nothing, Problem, StructureChoice } from "../parts/basics";
 import { Chart, linePath } from "../parts/chart";
-import { extentOf, quantiles } from "../statistics";
+import { NumberField } from "../parts/number";
+import { extentOf, nearest, quantiles, stopsOf } from "../statistics";
 import { useLoaded, useStore } from "../store";
+import { useStructure } from "../structure";
+import { policyOf } from "../trial";
 import { BudgetPanel } from "./budget";
-
-const STEPS = 1000;
+import { Certificate, type Drift } from "./certificate";
 
 export function ThresholdView({ run }: { run: Run }) {
-  const [structure, setStructure] = useState(run.structures[0] ?? "");
+  const [structure, setStructure] = useStructure(run);
   const returned = useStore(returns);
-  const curve = useLoaded((signal) => api.curve({ structure }, signal), [structure, run.version, returned]);
-  const policy = run.policies[structure] ?? run.policies[""] ?? null;
+  const loaded = useLoaded(
+    async (signal) => ({ structure, ...(await api.curve({ structure }, signal)) }),
+    [structure, run.version, returned],
+  );
+  const curve = { ...loaded, value: loaded.value?.structure === structure ? loaded.value : null };
+  const policy = policyOf(run, structure);
   return (
     <div class="page" data-testid="threshold-view">
-      {run.structures.length > 1 && (
-        <Choice
-          label="Structure"
-          testid="threshold-structure"
-          value={structure}
-          options={run.structures.map((name) => [name, name] as const)}
-          onChange={setStructure}
-        />
-      )}
+      <StructureChoice run={run} structure={structure} onChange={setStructure} testid="threshold-structure" />
       {curve.value && curve.value.thresholds.length > 0 ? (
         <Explorer
           key={structure}
           curve={curve.value}
           policy={policy}
           structure={structure}
-          usualMinutes={run.minutes}
+          run={run}
         />
       ) : curve.error ? (
         <Problem error={curve.error} />
@@ -53,15 +51,18 @@ interface ExplorerProps {
   curve: Curve;
   policy: Policy | null;
   structure: string;
-  usualMinutes: number;
+  run: Run;
 }
 
-function Explorer({ curve, policy, structure, usualMinutes }: ExplorerProps) {
+function Explorer({ curve, policy, structure, run }: ExplorerProps) {
   const domain = useMemo(() => extentOf(curve.thresholds), [curve]);
-  const [value, setValue] = useState(() => policy?.threshold ?? quantiles(curve.thresholds, [0.5])[0] ?? 0);
-  const minutes = useStore(settings).minutes ?? usualMinutes;
-  const { answer, error } = useAnswer(value, structure, minutes);
-  const step = (domain[1] - domain[0]) / STEPS || 0.001;
+  const stops = useMemo(() => stopsOf(curve.thresholds, policy?.threshold), [curve, policy]);
+  const [value, setValue] = useState(
+    () => tried.get(structure) ?? policy?.threshold ?? quantiles(curve.thresholds, [0.5])[0] ?? 0,
+  );
+  useEffect(() => void tried.set(structure, value), [value]);
+  const minutes = useStore(settings).minutes ?? run.minutes;
+  const { answer, error } = useAnswer(value, structure, minutes, run.version);
   return (
     <section class="panel" aria-labelledby="threshold-title">
       <h2 id="threshold-title">Threshold</h2>
@@ -69,31 +70,30 @@ function Explorer({ curve, policy, structure, usualMinutes }: ExplorerProps) {
         <div class="explorer-chart">
           <Legend hasRisk={curve.risks !== null} hasPolicy={policy?.threshold != null} />
           <CurveChart curve={curve} domain={domain} value={value} policy={policy} onPick={setValue} />
-          <input
-            class="threshold-slider"
-            type="range"
-            aria-label="Threshold"
-            data-testid="threshold-slider"
-            min={domain[0]}
-            max={domain[1]}
-            step={step}
-            value={value}
-            onInput={(event) => setValue(Number(event.currentTarget.value))}
-          />
           <div class="slider-line">
             <label for="threshold-value">Threshold</label>
-            <input
+            <NumberField
               id="threshold-value"
-              type="number"
               data-testid="threshold-value"
               min={domain[0]}
               max={domain[1]}
               step="any"
-              value={Number(value.toFixed(4))}
-              onChange={(event) =>
-                Number.isFinite(event.currentTarget.valueAsNumber) && setValue(event.currentTarget.valueAsNumber)
-              }
+              value={Number(value.toFixed(SIGNIFICANT))}
+              onChange={(typed) => setValue(meant(typed, policy))}
             />
+            <span class="faint">accept all</span>
+            <input
+              class="threshold-slider"
+              type="range"
+              aria-label="Threshold"
+              data-testid="threshold-slider"
+              aria-valuetext={number(value, 6)}
+              min={0}
+              max={stops.length - 1}
+              value={nearest(stops, value)}
+              onInput={(event) => setValue(stops[Number(event.currentTarget.value)]!)}
+            />
+            <span class="faint">the surest only</span>
             {policy?.threshold != null && (
               <button
                 type="button"
@@ -101,14 +101,14 @@ function Explorer({ curve, policy, structure, usualMinutes }: ExplorerProps) {
                 data-testid="threshold-policy"
                 onClick={() => setValue(policy.threshold!)}
               >
-                Back to the policy’s {number(policy.threshold, 4)}
+                Back to the policy’s {number(policy.threshold, SIGNIFICANT)}
               </button>
             )}
           </div>
         </div>
         <div class="explorer-numbers" aria-live="polite">
           {answer ? (
-            <Numbers answer={answer} minutes={minutes} policy={policy} structure={structure} />
+            <Numbers answer={answer} minutes={minutes} policy={policy} structure={structure} run={run} />
           ) : error ? (
             <Problem error={error} />
           ) : (
@@ -117,13 +117,14 @@ function Explorer({ curve, policy, structure, usualMinutes }: ExplorerProps) {
           <button
             type="button"
             data-testid="list-at-threshold"
-            onClick={() =>
+            onClick={() => {
+              lastOpened.set(null); // it begins at the top
               go({
                 view: "worklist",
                 at: 0,
                 query: { threshold: String(value), decision: "defer", ...(structure && { structure }) },
-              })
-            }
+              });
+            }}
           >
             List what this defers
           </button>
@@ -133,10 +134,17 @@ function Explorer({ curve, policy, structure, usualMinutes }: ExplorerProps) {
   );
 }
 
+/** The threshold that somebody types: the policy's own if it is the same in the digits that are shown. */
+function meant(typed: number, policy: Policy | null): number {
+  const own = policy?.threshold;
+  return own != null && typed.toFixed(SIGNIFICANT) === own.toFixed(SIGNIFICANT) ? own : typed;
+}
+
 function useAnswer(
   value: number,
   structure: string,
   minutes: number,
+  version: string,
 ): { answer: AtThreshold | null; error: Error | null } {
   const [state, setState] = useState<{ answer: AtThreshold | null; error: Error | null }>({
     answer: null,
@@ -151,7 +159,8 @@ function useAnswer(
       ),
     [],
   );
-  useEffect(() => latest.put({ value, structure, minutes }), [value, structure, minutes]);
+  const returned = useStore(returns);
+  useEffect(() => latest.put({ value, structure, minutes }), [value, structure, minutes, version, returned]);
   return state;
 }
 
@@ -160,9 +169,11 @@ interface NumbersProps {
   minutes: number;
   policy: Policy | null;
   structure: string;
+  run: Run;
 }
 
-function Numbers({ answer, minutes, policy, structure }: NumbersProps) {
+function Numbers({ answer, minutes, policy, structure, run }: NumbersProps) {
+  const drift = useDrift(structure, run.version);
   const interval = answer.low != null && answer.high != null ? `${number(answer.low)} to ${number(answer.high)}` : "";
   return (
     <>
@@ -175,8 +186,8 @@ function Numbers({ answer, minutes, policy, structure }: NumbersProps) {
         <Figure label="Review" testid="hours" value={hours(answer.hours)} note={`at ${minutes} min a case`} />
       </dl>
       <Minutes minutes={minutes} />
-      <Certificate answer={answer} policy={policy} />
-      <DriftNote structure={structure} />
+      <Certificate answer={answer} policy={policy} hasPolicies={Object.keys(run.policies).length > 0} drift={drift} />
+      <DriftNote drift={drift} hasPolicy={policy !== null} />
     </>
   );
 }
@@ -185,66 +196,49 @@ function Minutes({ minutes }: { minutes: number }) {
   return (
     <label class="inline-field">
       Minutes a case{" "}
-      <input
-        type="number"
+      <NumberField
         data-testid="minutes"
         min={0.1}
         max={600}
         step="any"
         value={minutes}
-        onChange={(event) =>
-          event.currentTarget.valueAsNumber > 0 && settings.update({ minutes: event.currentTarget.valueAsNumber })
-        }
+        onChange={(typed) => typed > 0 && settings.update({ minutes: typed })}
       />
     </label>
   );
 }
 
-/** Whether somebody may rely on it, and why. */
-function Certificate({ answer, policy }: { answer: AtThreshold; policy: Policy | null }) {
-  const { certified } = answer;
-  if (!certified)
-    return (
-      <p class="certificate" data-testid="certified">
-        <b>Not certified.</b> This run has no calibrated policy: these numbers are what its cases happen to give.
-      </p>
-    );
-  const limit =
-    certified.below_dice == null
-      ? `risk at most ${number(certified.risk)}`
-      : `at most ${percent(certified.risk)} of the accepted below a Dice of ${number(certified.below_dice, 2)}`;
-  const promise = `${limit}, with probability ${percent(certified.probability, 0)}`;
-  if (certified.holds && certified.below_dice == null && answer.low != null && answer.low > certified.risk) {
-    return (
-      <p class="certificate broken" data-testid="certified">
-        <b>Promised, but not kept here:</b> {promise}. The cases of this run have a risk of {number(answer.risk)}: they
-        are not like those of the calibration.
-      </p>
-    );
-  }
-  if (certified.holds) {
-    return (
-      <p class="certificate holds" data-testid="certified">
-        <b>Certified:</b> {promise}.{" "}
-        {!certified.tested && "Above the policy’s own threshold this rests on the risk not rising with the confidence."}
-      </p>
-    );
-  }
-  const why =
-    certified.standing === "certified"
-      ? `The promise (${promise}) needs a threshold of at least ${number(policy?.threshold, 4)}.`
-      : policy?.text;
-  return (
-    <p class="certificate broken" data-testid="certified">
-      <b>Not certified{certified.standing === "certified" ? " here" : ""}.</b> {why}
-    </p>
+function useDrift(structure: string, version: string): Drift {
+  const returned = useStore(returns);
+  const { value, error } = useLoaded(
+    async (signal) => ({ structure, ...(await api.monitoring({ structure }, signal)) }),
+    [structure, version, returned],
   );
+  if (error) return "failed";
+  if (value?.structure !== structure) return "asked";
+  const { drift, martingale } = value;
+  const isBetLost = martingale?.values.some((wealth) => wealth >= martingale.alarm_at);
+  if (drift?.alarm || isBetLost) return "alarm";
+  return drift ? "none" : "unchecked";
 }
 
 /** A promise is about cases like those of the calibration; drift says that these are others. */
-function DriftNote({ structure }: { structure: string }) {
-  const { value } = useLoaded((signal) => api.monitoring({ structure }, signal), [structure]);
-  if (!value?.drift?.alarm) return null;
+function DriftNote({ drift, hasPolicy }: { drift: Drift; hasPolicy: boolean }) {
+  if (drift === "unchecked")
+    return (
+      <p class="certificate" data-testid="drift-note">
+        {hasPolicy
+          ? "Not checked for drift: there are no new cases, or the confidences of the calibration are not known. Cases that the policy was made with are no test of it."
+          : "Not checked for drift: without a policy there is no calibration to compare with."}
+      </p>
+    );
+  if (drift === "failed")
+    return (
+      <p class="certificate" data-testid="drift-note">
+        Whether the new cases are like those of the calibration could not be found out: the server did not tell.
+      </p>
+    );
+  if (drift !== "alarm") return null;
   return (
     <p class="certificate broken" data-testid="drift-note">
       <b>Drift:</b> confidences differ from those of the calibration.{" "}

@@ -1,48 +1,64 @@
 /** The worklist: which cases wait, the most doubtful first; a preview and the verdict beside it. */
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Refused, type Run, type Verdict } from "../api";
 import { useCommands } from "../commands";
-import { api, go, returns, route, settings, undoOn } from "../desk";
+import { api, go, lastOpened, returns, route, settings, undoOn } from "../desk";
 import { count } from "../format";
 import type { Command } from "../keys";
+import { identityOf } from "../log";
 import { Pages } from "../pages";
 import { Loading, Nothing, Problem } from "../parts/basics";
-import { type Query } from "../route";
-import { extentOf } from "../statistics";
+import type { Query, Route } from "../route";
+import { Selection } from "../selection";
+import { extentOf, meterRange } from "../statistics";
 import { useLoaded, useStore } from "../store";
+import { trialOf } from "../trial";
 import { clamp } from "../virtual";
+import { AlarmNote } from "./alarm";
 import { Filters } from "./filters";
 import { Grid, type GridHandle } from "./grid";
 import { Preview } from "./preview";
+import { TrialNote } from "./trial";
 import type { VerdictHandle } from "./verdict";
 
 export const VERDICT_OF: Partial<Record<Command, Verdict>> = { accept: "accept", reject: "reject", correct: "correct" };
 
 export function Worklist({ run }: { run: Run }) {
-  const { query, at } = useStore(route);
+  const here = useStore(route);
+  const { query } = here;
   const [round, again] = useState(0);
-  const pages = usePages(query, round, run.version);
-  const extent = useExtent(run);
+  const selection = useMemo(() => new Selection(), []);
+  const pages = usePages(query, selection, [round, run.version]);
+  const range = useRange(run);
+  const trial = trialOf(query, run);
   const grid = useRef<GridHandle>(null);
   const preview = useRef<VerdictHandle>(null);
   const total = pages.total ?? 0;
-  const selected = clamp(at, 0, total - 1);
-  const row = total > 0 ? pages.row(selected) : null;
-  const select = (index: number) => go({ at: clamp(index, 0, total - 1) }, true);
-  const open = (index = selected) => {
-    const target = pages.row(index);
-    if (target) go({ view: "case", number: target.number, at: index });
+  useSelected(selection, pages, here, () => again((value) => value + 1));
+  const { index: selected, row } = selection;
+  const select = (index: number) => {
+    selection.choose(pages, clamp(index, 0, total - 1));
+    go({ at: selection.index }, true);
   };
+  const move = (step: number) => {
+    if (isOutdated(pages, query)) return; // its rows are no longer asked for
+    const isNext = step > 0 && selection.isGone(pages); // what came into its place is the next one
+    select(selection.index + step - (isNext ? 1 : 0));
+  };
+  const open = () => selection.row && go({ view: "case", number: selection.row.number, at: selection.index });
+
+  /** Whether the selected case is the one that the reviewer sees: it may not be drawn yet. */
+  const isShown = () => preview.current?.number === selection.row?.number;
 
   useCommands((command) => {
     const step = stepOf(command, grid.current?.rowsVisible() ?? 10, total);
-    if (step !== null) return select(selected + step);
+    if (step !== null) return move(step);
     const verdict = VERDICT_OF[command];
-    if (verdict) return row ? preview.current?.decide(verdict) : undefined;
-    if (command === "open") return open();
-    if (command === "undo") return void undoOn(row);
-    if (command === "comment") return preview.current?.comment();
+    if (verdict) return isShown() ? preview.current?.decide(verdict) : undefined;
+    if (command === "open") return void open();
+    if (command === "undo") return isShown() ? void undoOn(selection.row) : undefined;
+    if (command === "comment") return isShown() ? preview.current?.comment() : undefined;
     if (command === "refresh") return again((value) => value + 1);
     if (command === "search") return document.getElementById("search")?.focus();
     if (command === "back" && Object.keys(query).length > 0) return go({ query: {}, at: 0 });
@@ -58,6 +74,8 @@ export function Worklist({ run }: { run: Run }) {
           onChange={(change) => go({ query: merged(query, change), at: 0 }, true)}
           onRefresh={() => again((value) => value + 1)}
         />
+        <AlarmNote run={run} />
+        <TrialNote trial={trial} run={run} />
         <p class="visually-hidden" role="status" aria-live="polite" data-testid="total">
           {pages.total === null ? "Loading" : `${count(pages.total)} ${pages.total === 1 ? "case" : "cases"}`}
         </p>
@@ -73,23 +91,31 @@ export function Worklist({ run }: { run: Run }) {
           <Grid
             handle={grid}
             run={run}
-            extent={extent}
+            range={range}
+            isTrial={trial !== null}
             pages={pages}
             query={query}
             selected={selected}
+            chosen={row?.number ?? null}
+            isWaiting={isOutdated(pages, query)}
             onSelect={select}
-            onOpen={open}
+            onOpen={(index) => {
+              const target = pages.row(index);
+              if (target) go({ view: "case", number: target.number, at: index });
+            }}
           />
         )}
       </section>
       <aside class="side" aria-label="Selected case">
         {row && (
           <Preview
-            key={row.number}
+            key={identityOf(row)}
             handle={preview}
             row={row}
-            onOpen={() => open()}
-            onDecided={() => settings.value.advance && select(selected + 1)}
+            trial={trial}
+            isGone={selection.isGone(pages)}
+            onOpen={() => void open()}
+            onDecided={() => selection.row?.number === row.number && move(1)}
           />
         )}
       </aside>
@@ -97,10 +123,10 @@ export function Worklist({ run }: { run: Run }) {
   );
 }
 
-/** The lowest and the highest confidence of the run. */
-function useExtent(run: Run): [number, number] {
+/** From where to where the bar of a confidence goes. */
+function useRange(run: Run): [number, number] {
   const { value } = useLoaded((signal) => api.curve({}, signal), [run.version]);
-  return value && value.thresholds.length > 0 ? extentOf(value.thresholds) : [0, 1];
+  return value && value.thresholds.length > 0 ? meterRange(extentOf(value.thresholds)) : [0, 1];
 }
 
 /** By how many rows a command moves. */
@@ -120,17 +146,37 @@ function merged(query: Query, change: Query): Query {
   return Object.fromEntries(Object.entries({ ...query, ...change }).filter(([, value]) => value !== ""));
 }
 
+/** Where the selected case is in the list as it is now; the address follows it. */
+function useSelected(selection: Selection, pages: Pages, { query, at }: Route, onLost: () => void): void {
+  const isWaiting = isOutdated(pages, query);
+  if (pages.total && !isWaiting) selection.update(pages, at);
+  else if (pages.total === 0) selection.choose(pages, 0); // nothing, where there is nothing
+  useLayoutEffect(() => {
+    if (!pages.total || isWaiting) return;
+    pages.place = null;
+    lastOpened.set(null);
+    if (selection.index !== at) go({ at: selection.index }, true);
+    if (selection.mustAskAgain(pages)) onLost();
+  });
+}
+
+/** Whether what is shown is the list of before: the one that is asked for now has not come. */
+function isOutdated(pages: Pages, query: Query): boolean {
+  return pages.query !== JSON.stringify(query);
+}
+
 /** Pages of the list that the query gives; begun anew when it changes, or when the run has grown. */
-function usePages(query: Query, round: number, version: number): Pages {
+function usePages(query: Query, selection: Selection, rounds: (number | string)[]): Pages {
   const [, redraw] = useState(0);
   const returned = useStore(returns);
   const { reviewer } = useStore(settings);
-  const key = JSON.stringify([query, round, version, returned, reviewer]);
+  const asked = JSON.stringify(query); // who asks makes it no other list: what is selected stays so
   const pages = useMemo(() => {
+    const find = selection.row?.number ?? lastOpened.value;
     const load = (offset: number, limit: number, signal: AbortSignal) =>
-      api.cases({ ...query, reviewer, offset, limit }, signal);
-    return new Pages(load, () => redraw((value) => value + 1));
-  }, [key]);
+      api.cases({ ...query, reviewer, offset, limit, find }, signal);
+    return new Pages(load, () => redraw((value) => value + 1), asked, find);
+  }, [asked, reviewer, returned, ...rounds]);
   const shown = useRef(pages);
   useEffect(() => {
     const { at } = route.value;
