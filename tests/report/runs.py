@@ -7,15 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.engine.files import segtrust
+from tests.commands import segtrust
 from tests.experiments.medical.folders import maps_and_truths, write_manifest
 
 HOSTILE = "<script>alert(1)</script>"
 QUICK = ("--resamples", 100)
 
 
-def run(*arguments, code=0, **more):
-    done = segtrust(*arguments, **more)
+def run(*arguments, code=0):
+    done = segtrust(*arguments)
     assert done.returncode == code, done.stderr
     return done
 

@@ -127,7 +127,7 @@ def test_curves_are_seen_without_the_script(page):
 
 
 def test_empty_truths_are_left_out_as_in_the_evaluation(page):
-    assert "ID has 70 cases, without 2 empty truths." in words(section(page, "summary"))
+    assert "ID has 70 cases; 2 empty truths are left out." in words(section(page, "summary"))
     assert "ID: 2 of 70 truths are empty; they are left out" in words(section(page, "warnings"))
 
 
@@ -138,6 +138,35 @@ def test_all_that_reproduces_it_is_told(evaluated, page):
     assert hashlib.sha256((evaluated / "scores.parquet").read_bytes()).hexdigest() in told
     assert hashlib.sha256((evaluated / "tables/areas.csv").read_bytes()).hexdigest() in told
     assert "numpy" in told
+
+
+def test_the_table_of_an_evaluation_is_judged_as_that_was(evaluated, tmp_path):
+    alone = write_report(evaluated / "scores.parquet", out=tmp_path / "report.html").read_text()
+    told = words(section(alone, "summary"))
+    assert "ID has 70 cases; 2 empty truths are left out." in told
+    whole = write_report(evaluated, out=tmp_path / "whole.html").read_text()
+    assert told == words(section(whole, "summary"))
+
+
+def test_a_merged_table_tells_the_commands_of_its_parts(tmp_path):
+    data = write_manifest(tmp_path / "data", "many", 6)
+    parts = [tmp_path / f"part-{at}.csv" for at in range(2)]
+    for at, path in enumerate(parts):
+        run("score", data, "-o", path, "--num-parts", 2, "--part-id", at)
+    run("merge", *parts, "-o", tmp_path / "scores.csv")
+    told = words(section(write_report(tmp_path / "scores.csv").read_text(), "reproduce"))
+    for command in (*(f"--num-parts 2 --part-id {at}" for at in range(2)), f"segtrust merge {parts[0]}"):
+        assert command in told
+
+
+def test_the_policy_that_decides_is_told_with_how_it_was_made(evaluated, tmp_path):
+    policy = tmp_path / "policy.json"
+    run("calibrate", evaluated / "scores.parquet", "-o", policy, "--target-risk", 0.6, "--predictor", "mine")
+    page = write_report(evaluated, out=tmp_path / "report.html", policy=policy, predictor="mine").read_text()
+    told = words(section(page, "reproduce"))
+    assert f"segtrust report {evaluated} --policy {policy} --predictor mine" in told
+    assert "sdc; mean loss at most 0.6; δ 0.05" in told
+    assert "start_coverages (0.5)" in told
 
 
 def test_figures_are_written_in_all_formats(evaluated):
@@ -152,6 +181,8 @@ def test_cases_are_pictures_with_outlines(page):
     assert 'class="truth"' in cases
     assert 'class="mask"' in cases
     assert "No policy decides on these cases" in cases
+    assert "ranked too high" in cases
+    assert "slips through" not in cases, "nothing is let through"
 
 
 def test_a_policy_decides_and_its_promise_is_told(evaluated, tmp_path):
@@ -160,7 +191,7 @@ def test_a_policy_decides_and_its_promise_is_told(evaluated, tmp_path):
     run("calibrate", folder / "scores.parquet", "-o", policy, "--target-risk", 0.6, "--predictor", "a")
     certified = write_report(folder, policy=policy, predictor="a").read_text()
     assert 'class="promise certified"' in certified
-    assert "calibrated with cases of this set" in certified
+    assert "The policy was calibrated with these very cases" in certified
     assert "Worst accepted" in certified
     assert 'class="threshold"' in section(certified, "confidence")
     assert 'class="policy"' in section(certified, "curves")
@@ -200,6 +231,7 @@ def test_triage_without_truths(evaluated, tmp_path):
     told = write_report(tmp_path / "triage", policy=policy).read_text()
     assert "What the threshold promises: estimated" in told
     assert "There are 12 cases." in told
+    assert f"Commands segtrust triage {new}" in words(section(told, "reproduce"))
     assert 'class="truth"' not in told, "triage looks at no truth, and so does its report"
     assert tags_of(told)
 
@@ -230,6 +262,21 @@ def test_missing_and_damaged_files_are_notes(tmp_path):
     assert "expected the map of the case" in cases
 
 
+def test_images_that_are_not_shown_are_told_of(tmp_path):
+    data, images = write_volumes(tmp_path / "data"), tmp_path / "<b>images"
+    images.mkdir()
+    for at in range(6):
+        np.save(images / f"volume_{at}.npy", np.zeros((9, 14, 12 + at % 2)))
+    run("evaluate", data, "-o", tmp_path / "run", "--image-dir", images, *QUICK)
+    page = (tmp_path / "run/report.html").read_text()
+    cases = section(page, "cases")
+    assert cases.count("The image is not shown.") == len(re.findall("volume_[135]</span>", cases)) > 0
+    assert "expected an image of the map&#x27;s shape, 9 × 14 × 12, got 9 × 14 × 13" in cases
+    assert "&lt;b&gt;images" in cases
+    assert "<b>images" not in page
+    assert cases.count("Probability map of") >= cases.count('class="card"'), "what there is is shown"
+
+
 def test_failures_and_odd_maps_are_warned_of(tmp_path):
     manifest = write_manifest(tmp_path / "data", "id", 8)
     for path in sorted((tmp_path / "data/maps").glob("*.npy"))[1:]:
@@ -237,10 +284,10 @@ def test_failures_and_odd_maps_are_warned_of(tmp_path):
     (tmp_path / "data/maps/id-00.npy").write_bytes(b"damaged")
     run("evaluate", manifest, "-o", tmp_path / "run", *QUICK, code=1)
     told = words(section((tmp_path / "run/report.html").read_text(), "warnings"))
-    assert "1 case gave no result" in told
+    assert "1 case gave no result and is in no number of this report" in told
     assert "Failed: id-00" in told
     assert "7 of 7 maps are polarised" in told
-    assert "is the same for all cases and ranks nothing" in told
+    assert "SDC, IDC and aMSP are each the same for all cases and rank nothing" in told
     assert "only 7 cases" in told
 
 
@@ -261,7 +308,7 @@ def test_twenty_thousand_cases_stay_small(tmp_path):
 
 
 def test_what_is_no_run_is_refused(tmp_path):
-    with pytest.raises(ParameterError, match="expected a score table, or a folder"):
+    with pytest.raises(ParameterError, match="expected a table of scores"):
         write_report(tmp_path)
     (tmp_path / "scores.csv").write_text("case,structure,k\n")
     with pytest.raises(ParameterError, match="no rows"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,17 +12,18 @@ import numpy as np
 
 from segtrust.experiments.evaluation import EvaluatedSet
 from segtrust.report.evaluation import suffix_of
-from segtrust.report.figures import new_axes, save_figure
+from segtrust.report.figures import new_axes, plain_name, save_figure
 from segtrust.report.styles import style_of
 from segtrust.selective.bands import risk_band
 from segtrust.selective.resample import Bootstrap
 
-__all__ = ["draw_bands", "draw_confidences", "save_confidence_figures"]
+__all__ = ["draw_bands", "draw_confidences", "draw_histograms", "save_confidence_figures", "save_histograms"]
 
 Threshold = Callable[[str], float | None]
 """Gives that of a structure, if there is one."""
 _GRID = np.linspace(0.005, 1.0, 200)
 _RESAMPLES = 400
+_BINS = 30
 
 
 def save_confidence_figures(
@@ -41,6 +42,47 @@ def save_confidence_figures(
         for name, figure in drawn.items():
             written += save_figure(figure, folder / f"{name}{suffix}")
     return written
+
+
+def save_histograms(
+    confidences: Mapping[tuple[str, str], Any], estimator: str, threshold_of: Threshold, folder: Path
+) -> list[Path]:
+    """Write ``confidences`` for each structure, where no truth is known; nothing without Matplotlib.
+
+    Parameters
+    ----------
+    confidences
+        By set and structure.
+    estimator, threshold_of
+        What the confidences are of, and from which on cases of a structure are accepted.
+    folder
+        Where the figures go.
+    """
+    if find_spec("matplotlib") is None:
+        return []
+    folder.mkdir(parents=True, exist_ok=True)
+    structures = list(dict.fromkeys(structure for _, structure in confidences))
+    written: list[Path] = []
+    for number, structure in enumerate(structures):
+        chosen = {name: found for (name, each), found in confidences.items() if each == structure}
+        suffix = f"_{number}_{plain_name(structure)}" if len(structures) > 1 else ""
+        figure = draw_histograms(chosen, estimator, threshold_of(structure))
+        written += save_figure(figure, folder / f"confidences{suffix}")
+    return written
+
+
+def draw_histograms(confidences: Mapping[str, Any], estimator: str, threshold: float | None = None) -> Any:
+    """Draw how many cases have which confidence; a panel a set."""
+    figure, axes = new_axes(1, len(confidences), width=2.9 * len(confidences) + 0.4, height=2.7)
+    style = style_of(estimator)
+    for ax, (name, found) in zip(axes[0], confidences.items(), strict=True):
+        ax.hist(found, bins=_BINS, color=style.colour)
+        if threshold is not None:
+            ax.axvline(threshold, color="black", linewidth=0.8, linestyle="--")
+        ax.set(xlabel=f"confidence ({style.label})")
+        ax.set_title(f"{name} (n = {len(found)})", fontsize=9)
+    axes[0, 0].set_ylabel("cases")
+    return figure
 
 
 def draw_confidences(sets: Sequence[EvaluatedSet], estimator: str, threshold: float | None = None) -> Any:

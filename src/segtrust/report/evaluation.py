@@ -11,7 +11,7 @@ from segtrust.experiments.evaluation import (
     EvaluatedSet,
     Evaluation,
     evaluate_sets,
-    evaluated_sets,
+    rankable_sets,
 )
 from segtrust.report.figures import new_axes, plain_name, save_figure
 from segtrust.report.runs import RESULTS
@@ -34,8 +34,11 @@ Tables = Mapping[str, Sequence[Row]]
 
 
 def write_evaluation(out: Path, sets: Mapping[str, Sequence[Row]], how: Evaluation) -> Tables:
-    """Judge the rows of each set; write tables, figures and a short report into a folder; give the tables."""
-    found = evaluated_sets(sets, how)
+    """Judge the rows of each set; write tables, figures and a short report into a folder; give the tables.
+
+    Sets of too few cases to rank are left out, see `rankable_sets`.
+    """
+    found, _ = rankable_sets(sets, how)
     tables = evaluate_sets(found, how)
     write_evaluated(out, found, tables, how)
     return tables
@@ -71,8 +74,7 @@ def tables_for_people(tables: Tables) -> dict[str, str]:
 
 
 def _rounded_tables(tables: Tables) -> dict[str, list[dict[str, str]]]:
-    shown = {"sets": tables["sets"], "areas": tables["areas"]}
-    shown |= {name: tables[name] for name in ("coverages", "comparisons", "bounds") if tables[name]}
+    shown = {name: tables[name] for name in TITLES if tables[name]}
     return {name: [rounded_row(row) for row in rows] for name, rows in shown.items()}
 
 

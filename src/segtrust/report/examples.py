@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 
 from segtrust.confidence.learning import mask_and_truth
+from segtrust.errors import SegtrustError
 from segtrust.experiments.evaluation import ALL_STRUCTURES, EvaluatedSet
 from segtrust.experiments.file_cases import FileCase
 from segtrust.io.case_images import read_case_image
+from segtrust.io.orientation import orientation_of
+from segtrust.maps import Case
 from segtrust.report.figures import new_axes, plain_name, save_figure
 from segtrust.report.styles import style_of
 
@@ -42,6 +45,8 @@ class Example:
         Colours (H, W, 3) in [0, 1]; of a volume the slice with most foreground.
     probabilities, mask, truth
         Of the same size.
+    aspect
+        Height of a pixel for its width.
     """
 
     row: Row
@@ -49,6 +54,7 @@ class Example:
     probabilities: Any
     mask: Any
     truth: Any
+    aspect: float = 1.0
 
 
 def choose_pair(rows: Sequence[Row], right: str = "sdc", wrong: str = "amsp") -> tuple[Row, Row] | None:
@@ -106,16 +112,20 @@ def load_example(row: Row, case: FileCase) -> Example | None:
     """Load the pictures of a case; ``None`` where it has no image or no truth."""
     if case.files.image is None or case.files.truth is None or not case.files.image.path.exists():
         return None
-    loaded = case()
-    mask, truth = mask_and_truth(loaded)
+    loaded = case.load()
+    mask, truth = mask_and_truth(Case(loaded.prediction, loaded.truth))
     p = _as_floats(np.asarray(loaded.prediction.probabilities))
-    image = read_case_image(case.files.image, p.shape)
-    if image is None:
+    try:
+        image = read_case_image(case.files.image, p.shape, loaded.grid, resample=case.options.resample)
+    except SegtrustError:
         return None
     if p.ndim == 3:
         at = int(np.argmax((mask | truth).sum((1, 2))))
         p, mask, truth, image = p[at], mask[at], truth[at], image[at]
-    return Example(row, _as_colours(image), p, mask, truth)
+    orientation = orientation_of(loaded.grid)
+    p, mask, truth, image = (orientation.turned(each) for each in (p, mask, truth, image))
+    aspect = orientation.aspect(loaded.prediction.spacing_mm)
+    return Example(row, _as_colours(image), p, mask, truth, aspect)
 
 
 def _as_floats(p: Any) -> Any:
@@ -152,12 +162,12 @@ def draw_examples(examples: Sequence[Example]) -> Any:
     for place, title in enumerate(("image", _PROBABILITIES, "confidence", _PREDICTION)):
         axes[0, place].set_title(title, fontsize=7 if "\n" in title else 9)
     for row, example in zip(axes, examples, strict=True):
-        row[0].imshow(example.image)
-        row[1].imshow(example.probabilities, vmin=0.0, vmax=1.0, cmap="viridis")
+        row[0].imshow(example.image, aspect=example.aspect)
+        row[1].imshow(example.probabilities, vmin=0.0, vmax=1.0, cmap="viridis", aspect=example.aspect)
         row[2].text(
             0.5, 0.5, _told(example.row), ha="center", va="center", fontsize=9, transform=row[2].transAxes
         )
-        row[3].imshow(overlay(example))
+        row[3].imshow(overlay(example), aspect=example.aspect)
         row[2].set_box_aspect(1.0)
         for ax in row:
             ax.set_axis_off()

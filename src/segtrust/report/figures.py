@@ -40,6 +40,8 @@ def new_axes(rows: int, columns: int, *, width: float, height: float) -> tuple[A
 def save_figure(figure: Any, stem: Path) -> list[Path]:
     """Write a figure as PNG, PDF and SVG, without the date, so that equal figures are equal files.
 
+    It is laid out once, and keeps that arrangement.
+
     Returns
     -------
     list of Path
@@ -52,6 +54,7 @@ def save_figure(figure: Any, stem: Path) -> list[Path]:
         for path, kind, dated in zip(paths, _FORMATS, _DATED, strict=True):
             with replacing(path) as draft:
                 figure.savefig(draft, format=kind, dpi=300, metadata=dict.fromkeys(dated))
+            figure.set_layout_engine("none")  # to find the arrangement takes as long as to draw it
     return paths
 
 
@@ -115,6 +118,8 @@ def _lines(axes: Any, outcomes: Sequence[Any], value: str) -> None:
 
 def _draw_broken(axes: Any, outcomes: Sequence[Any], delta: float) -> None:
     _lines(axes, outcomes, "broken")
+    for each in outcomes:
+        axes.vlines(each.n, each.broken_low, each.broken_high, color=_COLOURS.get(each.p_value), linewidth=1)
     axes.axhline(delta, color="black", linewidth=0.8, linestyle="--", label="promised")
     axes.set_ylim(0.0, 1.4 * delta)
 

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
-from tempfile import TemporaryFile
 from typing import Any
 
-from segtrust.errors import ParameterError
-from segtrust.saved import remove_old_drafts, write_json
+from segtrust.errors import ParameterError, SavedStateError
+from segtrust.saved import check_format, make_writable, read_json, remove_old_drafts, write_json
 
-__all__ = ["RESULTS", "fresh_results", "mark_running", "more_results", "open_run", "write_run"]
+__all__ = [
+    "FORMAT",
+    "RESULTS",
+    "check_run_format",
+    "fresh_results",
+    "mark_running",
+    "more_results",
+    "open_run",
+    "write_run",
+]
 
 RESULTS = ("tables", "figures")
 """Folders that every run has."""
+FORMAT = "segtrust-run-1"
+"""Of ``run.json`` and of the tables in its folder, which are CSV without a word of their own."""
 _LIST = ".results.json"
 
 
@@ -31,7 +40,7 @@ def open_run(folder: Path, *, command: str) -> None:
     ParameterError
         If the folder cannot be written to, or holds the results of another command.
     """
-    _make_writable(folder)
+    make_writable(folder)
     path = folder / "run.json"
     found = _command_of(path) if path.exists() else command
     if found != command:
@@ -40,13 +49,13 @@ def open_run(folder: Path, *, command: str) -> None:
             f"Choose another folder."
         )
     for name in RESULTS:
-        _make_writable(folder / name)
+        make_writable(folder / name)
     remove_old_drafts(folder)
 
 
 def mark_running(folder: Path, *, command: str) -> None:
     """Let ``run.json`` say until `write_run` that the run is not finished."""
-    write_json(folder / "run.json", {"command": command, "finished": None})
+    write_json(folder / "run.json", {"format": FORMAT, "command": command, "finished": None})
 
 
 @contextmanager
@@ -58,60 +67,71 @@ def fresh_results(folder: Path) -> Iterator[None]:
     listed = folder / _LIST
     for name in _listed(listed):
         (folder / name).unlink(missing_ok=True)
+    with _listing(folder, listed):
+        yield
+
+
+@contextmanager
+def more_results(folder: Path) -> Iterator[None]:
+    """Note tables and figures that are added to those of a run, so that its next one removes them too."""
+    with _listing(folder, folder / _LIST, before=_listed(folder / _LIST)):
+        yield
+
+
+@contextmanager
+def _listing(folder: Path, listed: Path, before: Sequence[str] = ()) -> Iterator[None]:
+    """List the results that are written meanwhile, beside those of before.
+
+    What a run that was killed has written is in no list; it is known again by being written anew.
+    """
     for name in RESULTS:
         (folder / name).mkdir(parents=True, exist_ok=True)
     foreign = _files_in(folder)
     try:
         yield
     finally:
-        write_json(listed, sorted(_files_in(folder) - foreign))
+        now = _files_in(folder)
+        written = {name for name, stamp in now.items() if foreign.get(name) != stamp}
+        write_json(listed, sorted({*before, *written} & {*now}))
 
 
-@contextmanager
-def more_results(folder: Path) -> Iterator[None]:
-    """Note tables and figures that are added to those of a run, so that its next one removes them too."""
-    (folder / "figures").mkdir(parents=True, exist_ok=True)
-    (folder / "tables").mkdir(parents=True, exist_ok=True)
-    before = _files_in(folder)
-    try:
-        yield
-    finally:
-        known = {*_listed(folder / _LIST), *(_files_in(folder) - before)}
-        write_json(folder / _LIST, sorted(known & _files_in(folder)))
-
-
-def _files_in(folder: Path) -> set[str]:
-    return {f"{name}/{path.name}" for name in RESULTS for path in (folder / name).iterdir() if path.is_file()}
+def _files_in(folder: Path) -> dict[str, tuple[int, int]]:
+    """Give the files of all results, each with what tells whether it was written anew."""
+    return {
+        f"{name}/{path.name}": (path.stat().st_ino, path.stat().st_mtime_ns)
+        for name in RESULTS
+        for path in (folder / name).iterdir()
+        if path.is_file()
+    }
 
 
 def _listed(path: Path) -> list[str]:
     """Give the names in a list of results; none but such may be removed."""
     try:
-        names = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        names = read_json(path)
+    except (OSError, SavedStateError):
         return []
     return [name for name in names if PurePosixPath(name).parent.as_posix() in RESULTS]
 
 
-def _make_writable(folder: Path) -> None:
-    """Make a folder, or refuse one that nothing can be written to."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise ParameterError(
-            f"{folder}: expected a folder that can be written to, got: {error.strerror}. "
-            f"Choose another folder, or change its permissions."
-        ) from None
-
-
 def _command_of(path: Path) -> str:
-    """Give the command that wrote a ``run.json``; a file that cannot be read is of none."""
+    """Give the command that wrote a ``run.json``; a file that cannot be read is of none.
+
+    One of another version is refused: its results would be lost.
+    """
     try:
-        return str(json.loads(path.read_text(encoding="utf-8"))["command"])
-    except (ValueError, KeyError, TypeError, OSError):
+        found = read_json(path)
+        command = str(found["command"])
+    except (SavedStateError, KeyError, TypeError, OSError):
         return "something that cannot be read"
+    check_run_format(found, path)
+    return command
+
+
+def check_run_format(found: Mapping[str, Any], path: Path) -> None:
+    """Refuse a ``run.json`` of another version; one without a format is older than formats are."""
+    if "format" in found:
+        check_format(found, FORMAT, str(path))
 
 
 def write_run(
@@ -140,6 +160,7 @@ def write_run(
     """
     folder.mkdir(parents=True, exist_ok=True)
     run = {
+        "format": FORMAT,
         "command": command,
         "parameters": dict(parameters),
         **({} if seeds is None else {"seeds": dict(seeds)}),

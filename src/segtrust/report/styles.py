@@ -7,12 +7,15 @@ which they are with other parameters. Lines that lie on top of each other are to
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
-from segtrust.errors import UnknownNameError
+from segtrust.confidence.registry import get_estimator, is_free_name
+from segtrust.errors import PluginError, UnknownNameError
 
-__all__ = ["STYLES", "Style", "style_of"]
+__all__ = ["STYLES", "Style", "is_styled", "style_of"]
 
 _BLACK, _GREY = "#000000", "#7f7f7f"
 _BLUE, _SKY, _GREEN = "#0072b2", "#56b4e9", "#009e73"
@@ -57,21 +60,43 @@ STYLES = {
     "pla-tuned": Style("PLA*", _PURPLE, _DASHED),
     "aef": Style("AEF", _SKY, _MIXED),
     "aef-sdc": Style("AEF+SDC", _INDIGO, _DASHED),
+    "pairwise-dice": Style("pairwise Dice", _GREEN, _DOTTED),
     "oracle": Style("oracle", _BLACK, _DASHED, width=1.0),
     "random": Style("random", _GREY, _DOTTED),
 }
 """Styles by the names of the library; see `style_of`."""
 
 
+_OTHERS = tuple(
+    (colour, dashes) for dashes in (_DASHED, _DOTTED, _MIXED) for colour in (_OLIVE, _WINE, _BLUE)
+)
+"""Looks of estimators of other packages, which have none of their own."""
+
+
 def style_of(name: str) -> Style:
-    """Give the style of an estimator by its name.
+    """Give the style of an estimator by its name, also of one of another package, installed here or not.
 
     Examples
     --------
     >>> style_of("aef-sdc").label
     'AEF+SDC'
     """
-    try:
+    if name in STYLES:
         return STYLES[name]
-    except KeyError:
-        raise UnknownNameError(f"Unknown estimator {name!r}; available: {', '.join(STYLES)}.") from None
+    if not is_free_name(name):
+        raise UnknownNameError(f"Unknown estimator {name!r}; available: {', '.join(STYLES)}.")
+    colour, dashes = _OTHERS[crc32(name.encode()) % len(_OTHERS)]
+    return Style(_label_of(name), colour, dashes)
+
+
+def is_styled(name: str, told: Container[str] = ()) -> bool:
+    """Tell whether a column is a confidence: an estimator's of segtrust, or one that a table tells of."""
+    return name in STYLES or (name in told and is_free_name(name))
+
+
+def _label_of(name: str) -> str:
+    """Give the label of an estimator of another package; its name where it cannot be asked."""
+    try:
+        return get_estimator(name).label
+    except (UnknownNameError, PluginError):
+        return name

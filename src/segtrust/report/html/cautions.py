@@ -9,8 +9,8 @@ import numpy as np
 
 from segtrust.report.html.choosing import kept_and_deferred
 from segtrust.report.html.run import ReportedRun
-from segtrust.report.html.standing import observed_risks
-from segtrust.report.html.words import counted, listed, percent
+from segtrust.report.html.standing import loss_of_row, observed_risks
+from segtrust.report.html.words import counted, is_or_are, listed, percent
 from segtrust.report.styles import style_of
 
 __all__ = ["cautions_of"]
@@ -21,35 +21,42 @@ _DOUBT = 0.005
 _MANY = 0.5
 _DIFFERENT = 0.001
 """Share of the pixels from which on a delivered mask is said to differ from its map."""
-_FEW = 30
+_FEW, _FEWEST = 30, 2
 _LONGEST_REASON = 300
 _SHOWN_FAILURES = 20
 
 
 def cautions_of(run: ReportedRun) -> list[str]:
     """Give warnings, each a sentence or two; none where all looks well."""
-    found = [*_of_failures(run), *_of_run(run), *_of_rankings(run), *_of_promises(run)]
+    found = [*_of_failures(run), *_of_run(run), *_of_rankings(run), *_of_promises(run), *_of_drift(run)]
     for (name, structure), rows in run.groups.items():
-        what = f"{name}, {structure}" if run.several_structures else name
-        found += [f"{what}: {text}" for text in _of_group(rows, run)]
+        found += [f"{run.title_of(name, structure)}: {text}" for text in _of_group(rows, run)]
     return found
 
 
 def _of_failures(run: ReportedRun) -> Iterator[str]:
     if not run.failures:
         return
+    number = len(run.failures)
     yield (
-        f"{counted(len(run.failures), 'case')} gave no result and are in no number of this report "
+        f"{counted(number, 'case')} gave no result and {is_or_are(number)} in no number of this report "
         "(failures.csv)."
     )
     for row in run.failures[:_SHOWN_FAILURES]:
         yield f"Failed: {row.get('case')}: {str(row.get('reason'))[:_LONGEST_REASON]}"
+    if number > _SHOWN_FAILURES:
+        yield f"Failed: {number - _SHOWN_FAILURES:,} more, which failures.csv lists."
 
 
 def _of_run(run: ReportedRun) -> Iterator[str]:
     if run.unjudged:
-        yield f"{counted(run.unjudged, 'row')} without a loss are in no curve, area or mean."
-    if run.settings and run.settings.get("finished") is None:
+        are = is_or_are(run.unjudged)
+        yield f"{counted(run.unjudged, 'row')} without a loss {are} in no curve, area or mean."
+    for text in run.unranked:
+        yield f"Not ranked, so in no curve, area or table: {text}"
+    if not run.is_finished:
+        yield f"The run is not finished: this is of the {counted(len(run.rows), 'row')} that it has so far."
+    elif run.settings and run.settings.get("finished") is None:
         yield "The run has not finished: numbers may be of a run before."
     if not run.policies and any(row.get("decision") for row in run.rows):
         yield "Decisions are those in the score table; what the policy promises is told with --policy."
@@ -64,8 +71,8 @@ def _of_rankings(run: ReportedRun) -> Iterator[str]:
             and found.curves[run.main].normalised_aurc >= 1.0
         ):
             yield (
-                f"{found.name}, {found.structure}: {style_of(run.main).label} ranks no better than chance. A "
-                "threshold on it protects nobody here."
+                f"{run.title_of(found.name, found.structure)}: {style_of(run.main).label} ranks no better "
+                "than chance. A threshold on it protects nobody here."
             )
 
 
@@ -74,11 +81,22 @@ def _of_promises(run: ReportedRun) -> Iterator[str]:
     for (name, structure), rows in run.groups.items():
         policy = run.policies.get(structure, run.policies.get(""))
         accepted, _ = kept_and_deferred(rows, run)
-        for target, risk in observed_risks(accepted, policy) if policy is not None else ():
-            if risk > target.risk:
+        for found in observed_risks(accepted, policy) if policy is not None else ():
+            if not found.is_kept:
                 yield (
-                    f"{name}, {structure}: the accepted cases are not as the policy limits them. Observed "
-                    f"{risk:.3f}, limit: {target}."
+                    f"{run.title_of(name, structure)}: the accepted cases are not as the policy limits them. "
+                    f"Observed {found.risk:.3f}, limit: {found.target}."
+                )
+
+
+def _of_drift(run: ReportedRun) -> Iterator[str]:
+    """Tell of sets whose new cases are not like those that a policy was made with."""
+    for name, of_set in run.compared.items():
+        for structure, found in of_set.items():
+            if found.alarm:
+                yield (
+                    f"{run.title_of(name, structure)}: drift alarm. The new cases are not like those of the "
+                    "calibration, and of such cases nothing is promised, however they are decided."
                 )
 
 
@@ -91,9 +109,11 @@ def _of_group(rows: Sequence[Row], run: ReportedRun) -> Iterator[str]:
 
 
 def _few(rows: Sequence[Row], run: ReportedRun) -> str:
-    if len(rows) >= _FEW:
+    """Tell of intervals of few cases; where nothing can be ranked there are none."""
+    number = sum(loss_of_row(row) is not None for row in rows)
+    if number >= _FEW or number < _FEWEST:
         return ""
-    return f"only {counted(len(rows), 'case')}; intervals from so few are too narrow."
+    return f"only {counted(number, 'case')}; intervals from so few are too narrow."
 
 
 def _empty_truths(rows: Sequence[Row], run: ReportedRun) -> str:
@@ -101,12 +121,14 @@ def _empty_truths(rows: Sequence[Row], run: ReportedRun) -> str:
     if not count:
         return ""
     what = "left out" if run.how.drop_empty else "kept: any predicted pixel gives a Dice of 0"
-    return f"{count} of {len(rows)} truths are empty; they are {what}."
+    they = "it" if count == 1 else "they"
+    are = is_or_are(count)
+    return f"{count} of {len(rows)} truths {are} empty; {they} {are} {what}."
 
 
 def _empty_masks(rows: Sequence[Row], run: ReportedRun) -> str:
     count = sum(row["k"] == 0 for row in rows)
-    return f"{count} of {len(rows)} masks are empty." if count else ""
+    return f"{count} of {len(rows)} masks {is_or_are(count)} empty." if count else ""
 
 
 def _ties(rows: Sequence[Row], run: ReportedRun) -> str:
@@ -122,7 +144,10 @@ def _constants(rows: Sequence[Row], run: ReportedRun) -> str:
     same = [name for name in run.estimators if len({row[name] for row in rows}) == 1]
     if len(rows) < 2 or not same:
         return ""
-    return f"{listed([style_of(name).label for name in same])} is the same for all cases and ranks nothing."
+    labels = listed([style_of(name).label for name in same])
+    if len(same) == 1:
+        return f"{labels} is the same for all cases and ranks nothing."
+    return f"{labels} are each the same for all cases and rank nothing."
 
 
 def _disagreement(rows: Sequence[Row], run: ReportedRun) -> str:
@@ -131,8 +156,9 @@ def _disagreement(rows: Sequence[Row], run: ReportedRun) -> str:
     if not found:
         return ""
     worst = max(found, key=lambda row: float(row["mask_difference"]))
+    differ = "differs" if len(found) == 1 else "differ"
     return (
-        f"{len(found)} of {len(rows)} delivered masks differ from their map cut at the threshold; most in "
+        f"{len(found)} of {len(rows)} delivered masks {differ} from the map cut at the threshold; most in "
         f"{worst['case']}, by {percent(worst['mask_difference'])} of the pixels."
     )
 
@@ -144,8 +170,8 @@ def _polarised(rows: Sequence[Row], run: ReportedRun) -> str:
     if not filled or len(sure) < _MANY * len(filled):
         return ""
     return (
-        f"{len(sure)} of {len(filled)} maps are polarised, next to 0 or 1 in nearly all pixels. Are they "
-        "probabilities, or masks?"
+        f"{len(sure)} of {len(filled)} maps {is_or_are(len(sure))} polarised, next to 0 or 1 in nearly all "
+        "pixels. Are these probabilities, or masks?"
     )
 
 
@@ -153,5 +179,8 @@ def _mixed(rows: Sequence[Row], run: ReportedRun) -> str:
     kinds = {row["mask"] for row in rows if row.get("mask")}
     if len(kinds) < 2:
         return ""
-    cut = sum(row.get("mask") == "threshold" for row in rows)
-    return f"{cut} of {len(rows)} have no delivered mask: their maps were cut at the threshold."
+    cut = sum(row.get("mask") in kinds - {"delivered"} for row in rows)
+    how = "decoded" if "dice-optimal" in kinds else "cut at the threshold"
+    if cut == 1:
+        return f"1 of {len(rows)} has no delivered mask: its map was {how}."
+    return f"{cut} of {len(rows)} have no delivered mask: their maps were {how}."

@@ -40,13 +40,19 @@ class Choice:
 def kept_and_deferred(rows: Sequence[Row], run: ReportedRun) -> tuple[list[Row], list[Row]]:
     """Part rows by their decision; where nobody decides, into the surer half and the other."""
     if any(row.get("decision") for row in rows):
-        deferred = [row for row in rows if row.get("decision") in (str(Decision.DEFER), "")]
-        return [row for row in rows if row.get("decision") not in (str(Decision.DEFER), "", None)], deferred
+        return (
+            [row for row in rows if row.get("decision") not in _DEFERRED],
+            [row for row in rows if row.get("decision") in _DEFERRED],
+        )
     middle = float(np.median([row[run.main] for row in rows]))
     return (
         [row for row in rows if row[run.main] >= middle],
         [row for row in rows if row[run.main] < middle],
     )
+
+
+_DEFERRED = (str(Decision.DEFER), "", None)
+"""Where no policy is for a structure, somebody has to look at it."""
 
 
 def choices_of(rows: Sequence[Row], run: ReportedRun) -> list[Choice]:
@@ -60,30 +66,48 @@ def choices_of(rows: Sequence[Row], run: ReportedRun) -> list[Choice]:
     if not rows:
         return []
     most = max(1, min(_MOST_OF_KIND, MOST_CASES // (4 * len(run.groups))))
-    kept, deferred = kept_and_deferred(rows, run)
+    parts = kept_and_deferred(rows, run)
     is_decided = any(row.get("decision") for row in rows)
-    names = ("accepted", "deferred") if is_decided else ("the surer half", "the less sure half")
-    judged = any(loss_of_row(row) is not None for row in rows)
+    words = _WORDS[is_decided, _is_judged(rows)]
+    names = _NAMES[is_decided]
+    if not is_decided and not parts[1]:
+        names, words = ("of all cases", ""), (_EQUAL, _EQUAL)
     found = []
-    for name, part, words in zip(names, (kept, deferred), _WORDS[judged], strict=True):
-        for is_worst, (kind, why) in zip((True, False), words, strict=True):
+    for name, part, kinds in zip(names, parts, words, strict=True):
+        for is_worst, (kind, why) in zip((True, False), kinds, strict=True):
             chosen = _ends(part, run, most, is_worst)
             if chosen:
-                found.append(Choice(f"{kind} of {name}" if not is_decided else f"{kind} {name}", why, chosen))
+                found.append(Choice(f"{kind} {name}", why, chosen))
     return _each_once(found)
 
 
+def _is_judged(rows: Sequence[Row]) -> bool:
+    """Tell whether some cases are better than others, by their losses."""
+    losses = [loss for row in rows if (loss := loss_of_row(row)) is not None]
+    return len(set(losses)) > 1
+
+
+_NAMES = {True: ("accepted", "deferred"), False: ("of the surer half", "of the less sure half")}
+_EQUAL = (("Worst", "all are equally sure"), ("Best", "all are equally sure"))
 _WORDS = {
-    True: (
-        (("Worst", "errors that slip through"), ("Best", "rightly trusted")),
-        (("Worst", "rightly held back"), ("Best", "reviewed for nothing")),
+    (True, True): (
+        (("Worst", "slips through unseen"), ("Best", "passes unseen")),
+        (("Worst", "is held back"), ("Best", "is held back all the same")),
     ),
-    False: (
+    (True, False): (
         (("Least sure", "just trusted"), ("Surest", "trusted without doubt")),
         (("Least sure", "look at these first"), ("Surest", "just held back")),
     ),
+    (False, True): (
+        (("Worst", "ranked too high"), ("Best", "rightly ranked high")),
+        (("Worst", "rightly ranked low"), ("Best", "ranked too low")),
+    ),
+    (False, False): (
+        (("Least sure", "near the middle"), ("Surest", "surest of all")),
+        (("Least sure", "least sure of all"), ("Surest", "near the middle")),
+    ),
 }
-"""By whether truths are known, of those kept and those not: what the worst and the best are."""
+"""By whether a policy decides and cases are judged, of those kept and those not: the worst and the best."""
 
 
 def _ends(rows: Sequence[Row], run: ReportedRun, most: int, worst: bool) -> tuple[Row, ...]:

@@ -102,6 +102,7 @@ def curve_chart(found: EvaluatedSet, run: ReportedRun, target: float) -> Chart:
         inside(
             frame,
             tag("path", d=f"M{frame.point(0.0, target)}H{frame.across(1.0):.1f}", class_="target"),
+            None if target == found.full_risk else _target_name(frame, target),
             *(_band(line, frame, line.name == run.main) for line in lines if line.band is not None),
             *(_drawn(line, frame, line.name == run.main) for line in reversed(lines)),
         ),
@@ -116,6 +117,12 @@ def curve_chart(found: EvaluatedSet, run: ReportedRun, target: float) -> Chart:
         {"kind": "curve", **_data(lines)},
         _legend(lines, run.main),
     )
+
+
+def _target_name(frame: Frame, risk: float) -> Html:
+    """Name the risk of all cases of the first set in charts of others: random is a flat line as well."""
+    x, y = frame.across(0.0) + 6, frame.up(risk) - 5
+    return tag("text", "all cases of the first set", x=f"{x:.1f}", y=f"{y:.1f}", class_="mark target-name")
 
 
 def _height(found: EvaluatedSet, lines: Sequence[Line], target: float) -> float:
@@ -183,7 +190,7 @@ def _caption(found: EvaluatedSet, run: ReportedRun, lines: Sequence[Line]) -> st
     label = style_of(run.main).label
     text = (
         f"Mean loss of the accepted cases against their share. Shaded: {level} bootstrap interval of {label} "
-        "at each coverage. Dotted: risk of all cases of the first set."
+        "at each coverage. Thin line: risk of all cases of the first set."
     )
     longest = max(curve.coverages.size for curve in found.curves.values())
     shown = max(line.coverages.size for line in lines)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from segtrust.engine.score_table import COMMANDS, journal_beside
 from segtrust.report.html.markup import Html, joined, tag
 from segtrust.report.html.run import ReportedRun
 from segtrust.report.html.words import counted
+from segtrust.selective.policy import Policy
 
 __all__ = ["data_and_settings", "how_to_reproduce"]
 
@@ -102,21 +105,44 @@ def _some(values: list[str]) -> str:
 def how_to_reproduce(run: ReportedRun) -> Html:
     """Give the command, the versions, and the fingerprints of what was read."""
     versions = run.settings.get("versions") or {"segtrust": run.about.get("segtrust")}
-    arguments = (run.settings.get("parameters") or {}).get("arguments")
     facts = {
-        "Command": shlex.join(["segtrust", *map(str, arguments)]) if arguments else _command(run),
+        "Commands": joined(*(tag("div", tag("code", each)) for each in _commands(run))),
         "Started in": run.about.get("folder"),
         "Finished": run.settings.get("finished"),
         "Seconds": run.settings.get("seconds"),
         "Versions": ", ".join(f"{name} {each}" for name, each in versions.items() if each),
         "Seeds": f"bootstrap {run.how.bootstrap.seed}; dots and bands of this page {run.how.bootstrap.seed}",
         "Format of the table": run.about.get("format"),
+        **{_title("Policy", name): _calibration(policy) for name, policy in run.policies.items()},
     }
     return joined(_listing(facts), _files(run))
 
 
-def _command(run: ReportedRun) -> str:
-    return f"segtrust {run.settings['command']}" if run.settings.get("command") else "not known"
+def _commands(run: ReportedRun) -> Iterator[str]:
+    """Give the commands that made the table, then the one that made this page of it."""
+    arguments = (run.settings.get("parameters") or {}).get("arguments")
+    made = [arguments] if arguments else run.about.get(COMMANDS) or []
+    if not made:
+        named = run.settings.get("command")
+        yield f"segtrust {named}" if named else "not known how the table was made"
+    for each in made:
+        yield shlex.join(["segtrust", *map(str, each)])
+    if run.policy_path is not None and "--policy" not in (arguments or ()):
+        named = ["--predictor", run.predictor] if run.predictor else []
+        yield shlex.join(
+            ["segtrust", "report", str(run.given or run.source), "--policy", str(run.policy_path), *named]
+        )
+
+
+def _title(what: str, name: str) -> str:
+    return f"{what}, {name}" if name else what
+
+
+def _calibration(policy: Policy) -> str:
+    """Say how a policy was calibrated."""
+    limits = " and ".join(map(str, policy.targets))
+    how = in_words({**asdict(policy.procedure), "start_coverages": list(policy.procedure.start_coverages)})
+    return f"{policy.scoring.estimator}; {limits}; δ {policy.delta:g}; {how}; made {policy.made}"
 
 
 def _files(run: ReportedRun) -> Html:
@@ -130,8 +156,12 @@ def _files(run: ReportedRun) -> Html:
 
 
 def _digests(run: ReportedRun) -> Iterator[tuple[str, str]]:
-    paths = [run.source, *sorted((run.folder / "tables").glob("*.csv")), run.folder / "run.json"]
-    for path in [*paths, run.folder / "failures.csv", *([run.policy_path] if run.policy_path else [])]:
+    tables = sorted((run.folder / "tables").glob("*.csv")) if run.has_files else []
+    settings = [run.folder / "run.json"] if run.settings else []
+    diaries = [] if run.is_finished else [journal_beside(run.source)]
+    failures = [run.folder / "failures.csv"] if run.failures else []
+    policies = [run.policy_path] if run.policy_path else []
+    for path in [run.source, *diaries, *tables, *settings, *failures, *policies]:
         if path.is_file():
             is_below = path.is_relative_to(run.folder)
             yield (path.relative_to(run.folder).as_posix() if is_below else path.name), _digest(path)

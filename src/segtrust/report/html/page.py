@@ -11,6 +11,7 @@ from importlib.resources import files
 from itertools import count
 from pathlib import Path
 
+from segtrust.errors import ParameterError
 from segtrust.experiments.evaluation import EvaluatedSet
 from segtrust.report.html.cautions import cautions_of
 from segtrust.report.html.charts import Chart, chart_figure
@@ -25,8 +26,9 @@ from segtrust.report.html.shown_tables import tables_of
 from segtrust.report.html.summary import summary_of
 from segtrust.report.runs import more_results
 from segtrust.report.tables import write_text
+from segtrust.saved import make_writable
 
-__all__ = ["page_of", "write_report"]
+__all__ = ["page_of", "write_page", "write_report"]
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class _Section:
 def write_report(
     path: Path, *, out: Path | None = None, policy: Path | None = None, predictor: str = ""
 ) -> Path:
-    """Write the report of a run, and the figures that go with it; give the page's path.
+    """Write the report of a run, and of a folder the figures that go with it; give the page's path.
 
     Parameters
     ----------
@@ -71,16 +73,44 @@ def write_report(
     policy, predictor
         What decides, and which model made the maps.
     """
-    from segtrust.report.confidence_figures import save_confidence_figures
+    return write_page(open_run_folder(path, policy, predictor), out, with_figures=path.is_dir())
 
-    run = open_run_folder(path, policy, predictor)
+
+def write_page(run: ReportedRun, out: Path | None = None, *, with_figures: bool = False) -> Path:
+    """Write the report of a run that is opened, see `write_report`; figures only where it is finished."""
     page = out or run.folder / "report.html"
-    page.parent.mkdir(parents=True, exist_ok=True)
+    if page.is_dir():
+        raise ParameterError(f"{page}: expected the name of a page, such as report.html, got a folder.")
+    make_writable(page.parent)
     write_text(page, page_of(run))
-    if path.is_dir() and run.sets:
-        with more_results(path):
-            save_confidence_figures(run.sets, run.main, run.threshold_of, path / "figures")
+    if with_figures and run.is_finished:
+        _write_figures(run, page)
     return page
+
+
+def _write_figures(run: ReportedRun, page: Path) -> None:
+    """Write the figures into the folder of a run; those of a table alone beside the page, by its name."""
+    if run.given is None or not run.given.is_dir():
+        _write_figures_into(page.with_name(f"{page.stem}_figures"), run)
+    elif run.sets:
+        with more_results(run.folder):
+            _write_figures_into(run.folder / "figures", run)
+    else:
+        _write_figures_into(run.folder / "figures", run)
+
+
+def _write_figures_into(folder: Path, run: ReportedRun) -> None:
+    """Write what the page shows: curves and qualities where truths are known, else confidences alone."""
+    from segtrust.report.confidence_figures import save_confidence_figures, save_histograms
+
+    if run.sets:
+        save_confidence_figures(run.sets, run.main, run.threshold_of, folder)
+        return
+    confidences = {
+        (run.title_of(name, structure), structure): [row[run.main] for row in rows]
+        for (name, structure), rows in run.groups.items()
+    }
+    save_histograms(confidences, run.main, run.threshold_of, folder)
 
 
 def page_of(run: ReportedRun) -> str:
@@ -127,6 +157,7 @@ def _allowed(style: str, script: str) -> str:
 def _header(run: ReportedRun, sections: Sequence[_Section]) -> Html:
     command = str(run.settings.get("command") or "score table")
     made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    state = "" if run.is_finished else " · not finished"
     links = [tag("a", each.title, href=f"#{each.name}") for each in sections]
     return tag(
         "header",
@@ -134,7 +165,7 @@ def _header(run: ReportedRun, sections: Sequence[_Section]) -> Html:
             "div",
             tag("p", "segtrust report", class_="brand"),
             tag("h1", run.folder.resolve().name),
-            tag("p", f"{command} · {run.source.name} · report of {made}", class_="made"),
+            tag("p", f"{command} · {run.source.name}{state} · report of {made}", class_="made"),
             class_="title",
         ),
         tag("nav", tag("div", *links), aria_label="Parts of this report"),
@@ -151,7 +182,7 @@ def _sections(run: ReportedRun) -> Iterator[_Section]:
     title = "Confidence against quality" if run.sets else "Confidences"
     yield _Section("confidence", title, _confidences(run, numbers))
     yield _Section("cases", "Best and worst cases", _cases(run))
-    yield _Section("tables", "Tables", joined(*tables_of(run.tables)))
+    yield _Section("tables", "Tables", joined(*tables_of(run.tables, are_files=run.has_files)))
     yield _Section("settings", "Data and settings", data_and_settings(run))
     yield _Section("reproduce", "To reproduce", how_to_reproduce(run))
 
@@ -198,7 +229,7 @@ def _confidences(run: ReportedRun, numbers: Iterator[str]) -> Html:
     if run.sets:
         return _of_sets(run, lambda each: scatter_chart(each, run), numbers)
     charts = [
-        confidence_chart(f"{name}, {structure}" if run.several_structures else name, rows, run)
+        confidence_chart(run.title_of(name, structure) if run.several_structures else name, rows, run)
         for (name, structure), rows in run.groups.items()
     ]
     return _charts(charts, numbers)
@@ -218,8 +249,13 @@ def _cases(run: ReportedRun) -> Html:
     key = tag(
         "p",
         tag("span", "mask", class_="swatch mask"),
-        tag("span", "truth", class_="swatch truth") if run.about.get("with_truth", True) else None,
+        tag("span", "truth", class_="swatch truth") if _has_truths(run) else None,
         "outlines; maps from dark (0) to bright (1)",
         class_="outlines",
     )
     return joined(tag("p", text), key, *pictures_of(run))
+
+
+def _has_truths(run: ReportedRun) -> bool:
+    """Tell whether outlines of truths can be drawn: triage looks at none."""
+    return bool(run.about.get("with_truth", True)) and any(row.get("truth_file") for row in run.rows)

@@ -88,10 +88,11 @@ def _pictures(row: Row, run: ReportedRun, room: int) -> Html:
     if room <= 0:
         return _note("Not shown: the pictures above fill this page.")
     try:
-        planes = planes_of(row, run.about)
+        found = planes_of(row, run.about)
     except (SegtrustError, OSError, ValueError, KeyError, TypeError, MemoryError) as error:
         return _note(f"No picture: {error or type(error).__name__}")
-    return tag("div", *(_plane(plane, short_name(row["case"])) for plane in planes), class_="planes")
+    shown = tag("div", *(_plane(plane, short_name(row["case"])) for plane in found.planes), class_="planes")
+    return joined(shown, _note(found.note)) if found.note else shown
 
 
 def _note(text: str) -> Html:
@@ -112,8 +113,15 @@ def _plane(plane: Plane, case: str) -> Html:
             _picture(plane, png_url(plane.image), described, outlines),
             _picture(plane, mapped, f"Probability map of {case}{where}", Html("")),
         ]
-    title = tag("p", plane.title, class_="slice") if plane.title else None
+    title = tag("p", f"{plane.title}; {_sides(plane)}", class_="slice") if plane.title else None
     return tag("div", tag("div", *shown, class_="pair"), title)
+
+
+def _sides(plane: Plane) -> str:
+    """Say which way up a slice is shown."""
+    if not plane.letters:
+        return "orientation unknown"
+    return f"{plane.letters[0]} on the left, {plane.letters[2]} on top"
 
 
 _PALETTE = _palette()

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from segtrust.confidence.learning import mask_and_truth
-from segtrust.engine.reopening import files_of_row, reopen_case
-from segtrust.errors import WrongContentError
+from segtrust.engine.reopening import files_of_row, read_options_of, reopen_case
+from segtrust.errors import SegtrustError, WrongContentError
 from segtrust.io.case_images import read_case_image
+from segtrust.io.loading import LoadedCase
+from segtrust.io.orientation import Orientation, orientation_of
+from segtrust.io.places import Place
+from segtrust.io.slices import doubt_of, middle_slice
+from segtrust.io.windows import stretched, window_of
 from segtrust.maps import Case
 
-__all__ = ["Plane", "planes_of"]
+__all__ = ["Plane", "Planes", "planes_of"]
 
 _SIDE = 256
 """Pixels of a picture along its longer side at most."""
 _MOST_PIXELS = 2**28
 """Of a map that is opened for a picture; a larger one takes too long, and too much memory."""
-_BLACK, _WHITE = 0.005, 0.995
-"""Shares of the pixels of an image that are black, and that are not white."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +42,8 @@ class Plane:
         uint8, (H, W) or (H, W, 3), or ``None`` where none is known.
     aspect
         Height of a pixel for its width.
+    letters
+        The sides of the body that are left, right, on top and at the bottom; empty where nothing tells.
     """
 
     title: str
@@ -47,9 +52,18 @@ class Plane:
     truth: Any
     image: Any
     aspect: float = 1.0
+    letters: str = ""
 
 
-def planes_of(row: Mapping[str, Any], about: Mapping[str, Any]) -> list[Plane]:
+@dataclass(frozen=True)
+class Planes:
+    """The pictures of a case, and why its image is not among them; empty where it is, or there is none."""
+
+    planes: list[Plane]
+    note: str = ""
+
+
+def planes_of(row: Mapping[str, Any], about: Mapping[str, Any]) -> Planes:
     """Open a case again and give its pictures: of a volume the middle and the most uncertain slice.
 
     Raises
@@ -70,10 +84,29 @@ def planes_of(row: Mapping[str, Any], about: Mapping[str, Any]) -> list[Plane]:
     mask, truth = mask_and_truth(
         Case(loaded.prediction, np.zeros(p.shape, bool) if unknown else loaded.truth)
     )
-    place = files_of_row(dict(row), about).image
-    image = None if place is None else read_case_image(place, p.shape)
-    whole = Plane("", _shares(p), mask, None if unknown else truth, image, _aspect(loaded.prediction))
-    return [_small(each) for each in ([whole] if p.ndim == 2 else _slices(whole))]
+    image, note = _image(files_of_row(dict(row), about).image, loaded, read_options_of(about).resample)
+    whole = Plane("", _shares(p), mask, None if unknown else truth, image)
+    orientation, spacing_mm = orientation_of(loaded.grid), loaded.prediction.spacing_mm
+    flat = [whole] if p.ndim == 2 else _slices(whole)
+    return Planes([_small(_turned(each, orientation, spacing_mm)) for each in flat], note)
+
+
+def _image(place: Place | None, loaded: LoadedCase, resample: bool) -> tuple[Any, str]:
+    """Give the image of a case, or why there is none that fits the map."""
+    if place is None:
+        return None, ""
+    try:
+        return read_case_image(place, loaded.prediction.shape, loaded.grid, resample=resample), ""
+    except SegtrustError as error:
+        return None, f"The image is not shown. {error}"
+
+
+def _turned(plane: Plane, orientation: Orientation, spacing_mm: tuple[float, ...] | None) -> Plane:
+    """Turn a picture as the desk shows it."""
+    layers = ("probabilities", "mask", "truth", "image")
+    known = {name: getattr(plane, name) for name in layers if getattr(plane, name) is not None}
+    turned = {name: orientation.turned(values) for name, values in known.items()}
+    return replace(plane, **turned, aspect=orientation.aspect(spacing_mm), letters=orientation.letters)
 
 
 def _pixels(row: Mapping[str, Any]) -> int:
@@ -86,18 +119,12 @@ def _shares(p: Any) -> Any:
     return p / np.float32(np.iinfo(p.dtype).max) if p.dtype.kind == "u" else p.astype(np.float32)
 
 
-def _aspect(prediction: Any) -> float:
-    spacing = prediction.spacing_mm
-    return float(spacing[-2] / spacing[-1]) if spacing else 1.0
-
-
 def _slices(whole: Plane) -> list[Plane]:
     """Give the slice in the middle of what is there, and the one with most doubt, once if they are one."""
     p = whole.probabilities
     there = whole.mask if whole.truth is None else whole.mask | whole.truth
-    filled = np.flatnonzero(there.any((1, 2)))
-    middle = int(filled[filled.size // 2]) if filled.size else p.shape[0] // 2
-    doubt = int(np.argmax((p * (1.0 - p)).sum((1, 2))))
+    middle = middle_slice(there.any((1, 2)))
+    doubt = int(np.argmax([doubt_of(each) for each in p]))
     if middle == doubt:
         return [_slice(whole, middle, f"slice {middle + 1} of {p.shape[0]}, middle and most uncertain")]
     return [
@@ -108,7 +135,7 @@ def _slices(whole: Plane) -> list[Plane]:
 
 def _slice(whole: Plane, at: int, title: str) -> Plane:
     pick = [None if each is None else each[at] for each in (whole.truth, whole.image)]
-    return Plane(title, whole.probabilities[at], whole.mask[at], pick[0], pick[1], whole.aspect)
+    return Plane(title, whole.probabilities[at], whole.mask[at], pick[0], pick[1])
 
 
 def _small(plane: Plane) -> Plane:
@@ -116,7 +143,8 @@ def _small(plane: Plane) -> Plane:
     step = -(-max(plane.mask.shape) // _SIDE)
     mask, truth = (None if each is None else _shrunk(each, step) >= 0.5 for each in (plane.mask, plane.truth))
     image = None if plane.image is None else _shown(_shrunk(plane.image, step))
-    return Plane(plane.title, _shrunk(plane.probabilities, step), mask, truth, image, plane.aspect)
+    p = _shrunk(plane.probabilities, step)
+    return Plane(plane.title, p, mask, truth, image, plane.aspect, plane.letters)
 
 
 def _shrunk(values: Any, step: int) -> Any:
@@ -130,9 +158,7 @@ def _shrunk(values: Any, step: int) -> Any:
 
 def _shown(image: Any) -> Any:
     """Give 8-bit greys or colours, from nearly the darkest to nearly the brightest."""
-    low, high = np.quantile(image, [_BLACK, _WHITE])
-    if image.ndim == 3:
-        low = 0.0  # colours are only made brighter, which keeps their hue
-    scaled = np.clip((image - low) / (high - low if high > low else 1.0), 0.0, 1.0)
-    found = (255.0 * np.nan_to_num(scaled)).round().astype(np.uint8)
+    window = window_of(image, has_colours=image.ndim == 3 and image.shape[-1] > 1)
+    levels = np.zeros_like(image) if window is None else stretched(image, window.low, window.high)
+    found = levels.astype(np.uint8)
     return found[..., 0] if found.ndim == 3 and found.shape[-1] == 1 else found

@@ -8,27 +8,35 @@ from pathlib import Path
 from typing import Any
 
 from segtrust.engine.decisions import Policies
-from segtrust.engine.score_table import PART, failures_beside
-from segtrust.errors import ParameterError, SegtrustError, TooFewCasesError
+from segtrust.engine.score_table import failures_beside
+from segtrust.engine.unfinished import find_table
+from segtrust.errors import ParameterError, SegtrustError
 from segtrust.experiments.evaluation import (
     EvaluatedSet,
     Evaluation,
     evaluate_sets,
-    evaluated_sets,
+    rankable_sets,
 )
 from segtrust.io.tables import Table, read_table
-from segtrust.report.html.standing import Drift, decided_by, drift_of, loss_of_row, policies_for
-from segtrust.report.html.words import UNNAMED
-from segtrust.report.styles import STYLES
+from segtrust.report.html.reading import read_run_table
+from segtrust.report.html.standing import (
+    Comparisons,
+    compared_with_calibration,
+    decided_by,
+    loss_of_row,
+    policies_for,
+)
+from segtrust.report.html.words import UNNAMED, set_name
+from segtrust.report.runs import check_run_format
+from segtrust.report.styles import is_styled
 from segtrust.saved import read_json
 from segtrust.selective.resample import Bootstrap
 
-__all__ = ["TABLES", "ReportedRun", "open_run_folder", "table_in"]
+__all__ = ["TABLES", "ReportedRun", "open_run_folder"]
 
 Row = dict[str, Any]
 TABLES = ("sets", "areas", "coverages", "comparisons", "bounds", "tuning")
 """Tables of an evaluation, in the order in which they are shown."""
-_NAMES = ("scores.parquet", "scores.csv", "scores.json")
 _FIRST = "ID"
 
 
@@ -38,8 +46,8 @@ class ReportedRun:
 
     Attributes
     ----------
-    source, folder
-        The score table, and where it lies.
+    source, folder, given
+        The score table, where it lies, and what the report was asked for with.
     rows, about
         Of the score table; rows have a set, and a decision where a policy decides.
     estimators, main
@@ -54,10 +62,16 @@ class ReportedRun:
         What ``run.json`` says; empty where there is none.
     failures
         Rows of ``failures.csv``.
-    policies, policy_path, drift
-        What decides, from which file, and tests against what it was made with, by set.
+    policies, policy_path, predictor, compared
+        What decides, from which file, and the cases against those that it was made with, by set.
     unjudged
         Rows without a loss, where others have one.
+    unranked
+        What has losses but too few cases to be among `sets`, in words.
+    is_finished
+        Whether the score table is written; otherwise the rows are those of its diary.
+    has_files
+        Whether the tables are those of files in the folder.
     """
 
     source: Path
@@ -73,8 +87,13 @@ class ReportedRun:
     failures: tuple[Row, ...]
     policies: Policies
     policy_path: Path | None = None
-    drift: Drift = field(default_factory=dict)
+    predictor: str = ""
+    compared: Comparisons = field(default_factory=dict)
     unjudged: int = 0
+    unranked: tuple[str, ...] = ()
+    is_finished: bool = True
+    has_files: bool = False
+    given: Path | None = None
 
     @property
     def groups(self) -> dict[tuple[str, str], list[Row]]:
@@ -88,6 +107,14 @@ class ReportedRun:
     def several_structures(self) -> bool:
         """Whether rows are of more than one structure."""
         return len({row["structure"] for row in self.rows}) > 1
+
+    def name_of(self, name: str, structure: str) -> str:
+        """Name a structure of a set; the set alone where there is one structure."""
+        return f"{set_name(name)}, {structure}" if self.several_structures else set_name(name)
+
+    def title_of(self, name: str, structure: str) -> str:
+        """Give the same as the head of a sentence."""
+        return self.name_of("All cases" if name == UNNAMED else name, structure)
 
     @property
     def loss_name(self) -> str:
@@ -107,19 +134,6 @@ class ReportedRun:
         return found.pop() if len(found) == 1 else None
 
 
-def table_in(path: Path) -> Path:
-    """Give the score table that a path is, or that a folder holds."""
-    if path.is_file():
-        return path
-    found = next((path / name for name in _NAMES if (path / name).is_file()), None)
-    if found is None:
-        raise ParameterError(
-            f"{path}: expected a score table, or a folder of `segtrust evaluate` or `triage` with one, got "
-            f"neither ({', '.join(_NAMES)})."
-        )
-    return found
-
-
 def open_run_folder(path: Path, policy: Path | None = None, predictor: str = "") -> ReportedRun:
     """Read all that a report tells of.
 
@@ -130,11 +144,12 @@ def open_run_folder(path: Path, policy: Path | None = None, predictor: str = "")
     policy, predictor
         What decides, and which model made the maps: the promise holds for the policy's own.
     """
-    source = table_in(path)
-    table = _checked(read_table(source))
+    table, is_finished = read_run_table(path)
+    source = Path(table.source)
     folder = source.parent
-    saved = _saved_tables(folder) if path.is_dir() else {}
-    settings = _settings(folder) if path.is_dir() else {}
+    is_whole = path.is_dir() or _is_of_run(source)
+    saved = _saved_tables(folder) if is_whole and is_finished else {}
+    settings = _settings(folder) if is_whole else {}
     policies = policies_for(policy, predictor, table)
     estimators = _estimators(table, saved)
     main = _main(estimators, policies)
@@ -142,7 +157,7 @@ def open_run_folder(path: Path, policy: Path | None = None, predictor: str = "")
     rows = tuple(sorted(rows, key=lambda row: row["set"] != _FIRST))
     judged = [{**row, "loss": loss} for row in rows if (loss := loss_of_row(row)) is not None]
     how = _how(estimators, settings, saved)
-    sets = _sets(judged, how)
+    sets, unranked = rankable_sets(_by_set(judged), how)
     return ReportedRun(
         source,
         folder,
@@ -150,26 +165,26 @@ def open_run_folder(path: Path, policy: Path | None = None, predictor: str = "")
         table.about,
         estimators,
         main,
-        sets,
+        tuple(sets),
         saved or _tables(sets, how),
         how,
         settings,
         _failures(source),
         policies,
         policy,
-        drift_of(policy, policies, rows),
+        predictor,
+        compared_with_calibration(policy, policies, rows),
         len(rows) - len(judged) if judged else 0,
+        tuple(unranked),
+        is_finished,
+        bool(saved),
+        path,
     )
 
 
-def _checked(table: Table) -> Table:
-    if PART in table.about:
-        raise ParameterError(f"{table.source}: expected a whole run, got a part of one: segtrust merge.")
-    missing = [name for name in ("case", "structure", "k") if name not in table.columns]
-    if missing or not table.rows:
-        what = f"no column {missing[0]!r}" if missing else "no rows"
-        raise ParameterError(f"{table.source}: expected a score table, got one with {what}.")
-    return table
+def _is_of_run(source: Path) -> bool:
+    """Tell whether a table is that of the run in its folder, and is judged as that says."""
+    return (source.parent / "run.json").is_file() and find_table(source.parent) == source
 
 
 def _named(row: Row) -> Row:
@@ -179,7 +194,8 @@ def _named(row: Row) -> Row:
 def _estimators(table: Table, saved: Mapping[str, Sequence[Row]]) -> tuple[str, ...]:
     """Give the confidences that were judged, or all that the table has in each row."""
     judged = dict.fromkeys(str(row["estimator"]) for row in saved.get("areas", ()))
-    names = [name for name in judged or table.columns if name in STYLES and name in table.columns]
+    told = table.about.get("estimators") or {}
+    names = [name for name in judged or table.columns if is_styled(name, told) and name in table.columns]
     found = tuple(name for name in names if None not in table.column(name))
     if not found:
         raise ParameterError(f"{table.source}: expected a column of confidences, got none: {table.columns}.")
@@ -207,18 +223,11 @@ def _how(
     )
 
 
-def _sets(rows: Sequence[Row], how: Evaluation) -> tuple[EvaluatedSet, ...]:
-    """Sort rows by set and structure; a set of too few cases to rank has no curve, and is left out."""
-    by_set: dict[str, list[Row]] = {}
+def _by_set(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
     for row in rows:
-        by_set.setdefault(row["set"], []).append(row)
-    found: list[EvaluatedSet] = []
-    for name, chosen in by_set.items():
-        try:
-            found += evaluated_sets({name: chosen}, how)
-        except TooFewCasesError:
-            continue
-    return tuple(found)
+        found.setdefault(row["set"], []).append(row)
+    return found
 
 
 def _tables(sets: Sequence[EvaluatedSet], how: Evaluation) -> Mapping[str, Sequence[Row]]:
@@ -239,7 +248,10 @@ def _settings(folder: Path) -> Mapping[str, Any]:
         found = read_json(folder / "run.json")
     except (SegtrustError, OSError):
         return {}
-    return found if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        return {}
+    check_run_format(found, folder / "run.json")
+    return found
 
 
 def _failures(source: Path) -> tuple[Row, ...]:

@@ -61,7 +61,7 @@ def scatter_chart(found: EvaluatedSet, run: ReportedRun) -> Chart:
         threshold_line(frame, threshold),
     )
     shown = "" if at.size == confidence.size else f" {at.size} of {confidence.size} cases are shown."
-    below = "" if threshold is None else " Orange ones, left of the threshold, are deferred."
+    below = " Orange ones, left of the threshold, are deferred." if deferred.any() else ""
     data = {
         "kind": "scatter",
         "axis": judged.axis,

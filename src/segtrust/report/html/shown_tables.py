@@ -22,11 +22,12 @@ _HEADS |= {"normalised_aurc": "normalised AURC", "p_value": "p", "max_epsilon": 
 _HEADS |= {"mean_epsilon": "mean ε", "tuning cases": "tuning cases"}
 
 
-def tables_of(tables: Mapping[str, Sequence[Row]]) -> list[Html]:
-    """Give each table that there is, rounded, with its caption."""
+def tables_of(tables: Mapping[str, Sequence[Row]], *, are_files: bool = True) -> list[Html]:
+    """Give each table that there is, rounded, with its caption, and the file that has it in full."""
     titles = {**TITLES, "tuning": "Estimators that learn from a part of each set"}
     rounded = {name: _rounded(name, tables[name]) for name in TABLES if tables.get(name)}
-    return [_table(titles[name], name, rows) for name, rows in rounded.items() if rows]
+    files = {name: f"tables/{name}.csv" if are_files else "" for name in rounded}
+    return [_table(titles[name], files[name], rows) for name, rows in rounded.items() if rows]
 
 
 def _rounded(name: str, rows: Sequence[Row]) -> list[dict[str, str]]:
@@ -42,7 +43,7 @@ def _whole(column: str, value: Any) -> Any:
     return int(value) if column in _COUNTS and value is not None else value
 
 
-def _table(title: str, name: str, rows: Sequence[Mapping[str, str]]) -> Html:
+def _table(title: str, file: str, rows: Sequence[Mapping[str, str]]) -> Html:
     heads = [
         tag("th", _HEADS.get(key, key.replace("_", " ")), scope="col", class_=_kind(key)) for key in rows[0]
     ]
@@ -51,7 +52,7 @@ def _table(title: str, name: str, rows: Sequence[Mapping[str, str]]) -> Html:
         for row in rows[:_MOST_ROWS]
     ]
     more = f" The first {_MOST_ROWS} of {len(rows)} rows." if len(rows) > _MOST_ROWS else ""
-    caption = tag("caption", f"{title}.{more} ", tag("small", f"tables/{name}.csv"))
+    caption = tag("caption", f"{title}.{more} ", tag("small", file) if file else None)
     return tag(
         "div",
         tag("table", caption, tag("thead", tag("tr", *heads)), tag("tbody", *body)),

@@ -3,25 +3,78 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from segtrust.engine.calibration import check_reading, other_masks, read_reference, reference_beside
+from segtrust.engine.calibration import check_policies, read_reference, reference_beside, standing_for
 from segtrust.engine.decisions import Policies, decide_rows, load_policies
+from segtrust.engine.seen_cases import are_calibration_cases
 from segtrust.engine.triage import check_drift
 from segtrust.errors import ParameterError
 from segtrust.io.tables import Table
 from segtrust.selective.policy import Policy
-from segtrust.selective.targets import Target
+from segtrust.selective.targets import Observed
 from segtrust.selective.two_sample import DriftTest
 
-__all__ = ["Drift", "decided_by", "drift_of", "loss_of_row", "observed_risks", "policies_for"]
+__all__ = [
+    "Comparison",
+    "Comparisons",
+    "compared_with_calibration",
+    "decided_by",
+    "loss_of_row",
+    "observed_risks",
+    "policies_for",
+]
 
 Row = dict[str, Any]
-Drift = Mapping[str, Mapping[str, DriftTest]]
-"""Tests by set, and in it by structure."""
+_ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The cases of a set against those that a policy was made with.
+
+    Attributes
+    ----------
+    cases
+        How many there are.
+    others
+        Those that the policy was not made with, as far as is known.
+    is_known
+        Whether it knows its cases.
+    has_reference
+        Whether the confidences of the calibration are known.
+    test
+        Whether the others look like those; ``None`` where too few are left, or nothing is known of those.
+    """
+
+    cases: int
+    others: Sequence[Row]
+    is_known: bool
+    has_reference: bool
+    test: DriftTest | None
+
+    @property
+    def new(self) -> int:
+        """How many the policy was not made with, as far as is known."""
+        return len(self.others)
+
+    @property
+    def seen(self) -> int:
+        """How many it was made with, as far as is known."""
+        return self.cases - self.new
+
+    @property
+    def alarm(self) -> bool:
+        """Whether the new cases differ."""
+        return self.test is not None and self.test.alarm
+
+
+Comparisons = Mapping[str, Mapping[str, Comparison]]
+"""By set, and in it by structure of the policy."""
 
 
 def policies_for(path: Path | None, predictor: str, table: Table) -> Policies:
@@ -40,15 +93,8 @@ def policies_for(path: Path | None, predictor: str, table: Table) -> Policies:
             "none. Score the cases with --policy."
         )
     reference = reference_beside(path)
-    if table.about.get("read"):
-        check_reading(reference, table.about["read"])
-    others = other_masks(reference, table.rows)
-    if others == set():
-        return found
-    why = "how the cases it was made with were read is not known"
-    if others:
-        why = f"made with masks of another kind than used ({', '.join(sorted(others))})"
-    return {name: policy.estimated(why) for name, policy in found.items()}
+    check_policies(found, reference, table)
+    return standing_for(found, reference, table.rows)
 
 
 def decided_by(policies: Policies, rows: Sequence[Row]) -> Sequence[Row]:
@@ -69,19 +115,35 @@ def loss_of_row(row: Mapping[str, Any]) -> float | None:
     return None if row.get("dice") is None else 1.0 - float(row["dice"])
 
 
-def observed_risks(accepted: Sequence[Row], policy: Policy) -> list[tuple[Target, float]]:
+def observed_risks(accepted: Sequence[Row], policy: Policy) -> list[Observed]:
     """Give what accepted cases have of each quantity that a policy limits; nothing without truths."""
     losses = np.array([loss for row in accepted if (loss := loss_of_row(row)) is not None])
-    return [(each, float(np.mean(each.losses(losses)))) for each in policy.targets] if losses.size else []
+    return [each.observed(losses) for each in policy.targets] if losses.size else []
 
 
-def drift_of(path: Path | None, policies: Policies, rows: Sequence[Row]) -> Drift:
-    """Compare the confidences of each set with those that policies were made with, where these are known."""
+def compared_with_calibration(path: Path | None, policies: Policies, rows: Sequence[Row]) -> Comparisons:
+    """Compare the cases of each set with those that policies were made with; these are left out of a test."""
     if path is None:
         return {}
     reference = read_reference(reference_beside(path), policies)
-    sets = dict.fromkeys(row["set"] for row in rows)
+    by_set: dict[str, list[Row]] = {}
+    for row in rows:
+        by_set.setdefault(row["set"], []).append(row)
     found = {
-        name: check_drift([row for row in rows if row["set"] == name], policies, reference) for name in sets
+        name: {
+            structure: _compared(chosen, policy, reference.get(structure, ()), _ALPHA / len(policies))
+            for structure, policy in policies.items()
+            if (chosen := [row for row in of_set if structure in ("", row["structure"])])
+        }
+        for name, of_set in by_set.items()
     }
-    return {name: tests for name, tests in found.items() if tests}
+    return {name: each for name, each in found.items() if each}
+
+
+def _compared(rows: Sequence[Row], policy: Policy, reference: Sequence[float], alpha: float) -> Comparison:
+    confidence = [row[policy.scoring.estimator] for row in rows]
+    seen = are_calibration_cases([row["case"] for row in rows], confidence, policy, reference)
+    new = [row for row, is_seen in zip(rows, seen, strict=True) if not is_seen]
+    name = policy.structure
+    tests = check_drift(new, {name: policy}, {name: reference}, alpha=alpha)
+    return Comparison(len(rows), new, bool(policy.used_ids), bool(len(reference)), tests.get(name))

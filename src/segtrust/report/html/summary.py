@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from segtrust.errors import PolicyError, SeenCasesError
 from segtrust.experiments.evaluation import ALL_STRUCTURES, EvaluatedSet
 from segtrust.report.html.choosing import kept_and_deferred
 from segtrust.report.html.markup import Html, joined, tag
+from segtrust.report.html.promises import promises_of
 from segtrust.report.html.quality import quality_of
+from segtrust.report.html.ranking import (
+    FEWEST_TO_JUDGE,
+    half_sentence,
+    half_tile,
+    has_gap,
+    ranking_tile,
+    verdict,
+)
 from segtrust.report.html.run import ReportedRun
-from segtrust.report.html.standing import observed_risks
-from segtrust.report.html.words import UNNAMED, counted, percent
+from segtrust.report.html.standing import loss_of_row
+from segtrust.report.html.words import UNNAMED, counted, is_or_are, listed, percent, set_name
 from segtrust.report.styles import style_of
-from segtrust.selective.policy import Policy, Standing
+from segtrust.selective.policy import Decision
 
 __all__ = ["summary_of"]
 
 Row = Mapping[str, Any]
-_HALF = 0.5
 
 
 def summary_of(run: ReportedRun) -> Html:
@@ -29,8 +36,7 @@ def summary_of(run: ReportedRun) -> Html:
     return joined(
         _tiles(run),
         tag("div", *_sentences(run), class_="words"),
-        *(_promise(name, policy, run) for name, policy in run.policies.items()),
-        *_alarms(run),
+        *promises_of(run),
     )
 
 
@@ -44,6 +50,8 @@ def _tiles(run: ReportedRun) -> Html:
         kept, deferred = kept_and_deferred(run.rows, run)
         what = "row" if run.several_structures else "case"
         share = f"{percent(len(kept) / len(run.rows))} of {counted(len(run.rows), what)}"
+        nothing = sum(row["decision"] == str(Decision.NO_FINDING) for row in kept)
+        share += f", {nothing:,} with no finding" if nothing else ""
         tiles.append(("accepted", f"{len(kept):,}", share))
         tiles.append(("deferred", f"{len(deferred):,}", "to be looked at"))
     if run.failures:
@@ -61,23 +69,14 @@ def _headline(run: ReportedRun) -> EvaluatedSet:
 
 
 def _judged_tiles(found: EvaluatedSet, run: ReportedRun) -> list[tuple[str, str, str]]:
-    curve, label = found.curves[run.main], style_of(run.main).label
-    area = _area(found, run.main, run)
-    interval = _interval(area)
-    judged, closed = quality_of(run), 1.0 - curve.normalised_aurc
-    half = curve.risk_at_coverage(_HALF)
+    area, judged, label = _area(found, run.main, run), quality_of(run), style_of(run.main).label
+    of_what = "of all cases" if found.name == UNNAMED else f"of {found.name}"
     return [
-        (f"mean {judged.word}", f"{judged.of(found.full_risk):.3f}", f"of {found.name}"),
-        (f"AURC of {label}", f"{area['aurc']:.3f}", interval or "lower is better"),
-        _ranking_tile(closed),
-        ("risk, surer half", f"{half:.3f}", f"{found.full_risk:.3f} for all cases"),
+        (f"mean {judged.word}", f"{judged.of(found.full_risk):.3f}", of_what),
+        (f"AURC of {label}", f"{area['aurc']:.3f}", _interval(area, run) or "lower is better"),
+        ranking_tile(found, run.main),
+        half_tile(found, run.main),
     ]
-
-
-def _ranking_tile(closed: float) -> tuple[str, str, str]:
-    if closed <= 0.0:
-        return "ranking", "none", "no better than a random order"
-    return "ranking", percent(closed), "0 % is a random order, 100 % a perfect one"
 
 
 def _area(found: EvaluatedSet, name: str, run: ReportedRun) -> Row:
@@ -89,17 +88,19 @@ def _area(found: EvaluatedSet, name: str, run: ReportedRun) -> Row:
     return {"aurc": found.curves[name].aurc}
 
 
-def _interval(area: Row) -> str:
+def _interval(area: Row, run: ReportedRun) -> str:
     if area.get("low") is None:
         return ""
-    return f"{area['low']:.3f} to {area['high']:.3f}"
+    return f"{run.how.bootstrap.level:.0%} interval {area['low']:.3f} to {area['high']:.3f}"
 
 
 def _sentences(run: ReportedRun) -> Iterator[Html]:
     yield tag("p", " ".join(_cases(run)))
     for found in run.sets:
         yield tag("p", _ranking(found, run))
-    if not run.sets:
+    unranked = list(_unranked(run))
+    yield from unranked
+    if not run.sets and not unranked:
         yield tag("p", _unjudged(run))
     best = _best(run)
     if best:
@@ -112,121 +113,71 @@ def _cases(run: ReportedRun) -> Iterator[str]:
         rows = [row for row in run.rows if row["set"] == name]
         found = [each for each in run.sets if each.name == name]
         left_out = sum(each.left_out for each in found if each.structure != ALL_STRUCTURES)
-        cases = counted(len({row["case"] for row in rows}), "case")
+        number = len({row["case"] for row in rows})
         structures = len({row["structure"] for row in rows})
         of_each = f" with {counted(structures, 'structure')} each" if structures > 1 else ""
-        without = f", without {counted(left_out, 'empty truth')}" if left_out else ""
-        begin = "There are" if name == UNNAMED else f"{name} has"
-        yield f"{begin} {cases}{of_each}{without}."
+        without = f"; {counted(left_out, 'empty truth')} {is_or_are(left_out)} left out" if left_out else ""
+        begin = f"There {is_or_are(number)}" if name == UNNAMED else f"{name} has"
+        yield f"{begin} {counted(number, 'case')}{of_each}{without}."
 
 
 def _ranking(found: EvaluatedSet, run: ReportedRun) -> Html:
     """Say how good the cases of a set are, and how well their confidence ranks them."""
-    curve, label = found.curves[run.main], style_of(run.main).label
-    area = _area(found, run.main, run)
-    interval = f" ({run.how.bootstrap.level:.0%} interval {_interval(area)})" if _interval(area) else ""
-    what = f"{found.name}, {found.structure}" if run.several_structures else found.name
-    half, judged = curve.risk_at_coverage(_HALF), quality_of(run)
-    return joined(
-        tag("strong", f"{what}: "),
-        f"the mean {judged.word} is {judged.of(found.full_risk):.3f}. Ranking by {label} gives an AURC of "
-        f"{area['aurc']:.3f}{interval}, between {curve.oracle.aurc:.3f} of the best possible order and "
-        f"{curve.full_risk:.3f} of a random one. {_verdict(curve.normalised_aurc)} Accepting only the surer "
-        f"half would change the mean loss from {curve.full_risk:.3f} to {half:.3f}.",
-    )
+    curve, judged = found.curves[run.main], quality_of(run)
+    mean = f"the mean {judged.word} is {judged.of(found.full_risk):.3f}."
+    told = f"{mean} All losses are equal, so that there is nothing to rank."
+    if has_gap(curve):
+        area = _area(found, run.main, run)
+        interval = f" ({_interval(area, run)})" if _interval(area, run) else ""
+        told = (
+            f"{mean} Ranking by {style_of(run.main).label} gives an AURC of {area['aurc']:.3f}{interval}, "
+            f"between {curve.oracle.aurc:.3f} of the best possible order and {curve.full_risk:.3f} of a "
+            f"random one. {verdict(found, run.main)} {half_sentence(found, run.main)}"
+        )
+    return joined(tag("strong", f"{run.title_of(found.name, found.structure)}: "), told)
 
 
-def _verdict(normalised: float) -> str:
-    """Say in words how far a ranking is from the oracle's, 0, and from a random one, 1."""
-    closed = 1.0 - normalised
-    if closed <= 0.0:
-        return "It ranks no better than chance."
-    kinds = ((0.8, "very well"), (0.6, "well"), (0.3, "moderately"), (0.0, "poorly"))
-    word = next(word for least, word in kinds if closed >= least)
-    return f"It ranks {word}: {percent(closed)} of that gap is closed."
+def _unranked(run: ReportedRun) -> Iterator[Html]:
+    """Say how good the cases are that are too few to be ranked."""
+    ranked = {(found.name, found.structure) for found in run.sets}
+    judged = quality_of(run)
+    for (name, structure), rows in run.groups.items():
+        kept = [row for row in rows if not (run.how.drop_empty and row.get("truth_ratio") == 0.0)]
+        losses = [loss for row in kept if (loss := loss_of_row(row)) is not None]
+        if losses and (name, structure) not in ranked:
+            told = (
+                f"{counted(len(losses), 'case')} with a {judged.word} of {judged.of(np.mean(losses)):.3f}. "
+                "To rank cases takes two or more."
+            )
+            yield tag("p", tag("strong", f"{run.title_of(name, structure)}: "), told)
 
 
 def _unjudged(run: ReportedRun) -> str:
     values = np.array([row[run.main] for row in run.rows], np.float64)
-    low, middle, high = np.quantile(values, [0.05, 0.5, 0.95])
+    low, middle, high = (f"{each:.3f}" for each in np.quantile(values, [0.05, 0.5, 0.95]))
+    spread = f"{middle} in the middle, and between {low} and {high} for nine of ten"
+    if values.size < FEWEST_TO_JUDGE:
+        low, high = f"{values.min():.3f}", f"{values.max():.3f}"
+        spread = f"between {low} and {high}"
     return (
         f"No truths are known, so nothing is said of how good these cases are. Their confidence "
-        f"({style_of(run.main).label}) is {middle:.3f} in the middle, and between {low:.3f} and {high:.3f} "
-        "for nine of ten."
+        f"({style_of(run.main).label}) is {spread if low != high else middle}."
     )
 
 
 def _best(run: ReportedRun) -> str:
-    """Name the confidence with the smallest area on the headline set, where there are several."""
-    if not run.sets or len(run.estimators) < 2:
+    """Name the confidences with the smallest area on the headline set, where there are several."""
+    if not run.sets or len(run.estimators) < 2 or not has_gap(_headline(run).curves[run.main]):
         return ""
     found = _headline(run)
-    best = min(run.estimators, key=lambda name: float(_area(found, name, run)["aurc"]))
-    name, area = style_of(best).label, float(_area(found, best, run)["aurc"])
+    areas = {name: f"{_area(found, name, run)['aurc']:.3f}" for name in run.estimators}
+    least = min(areas.values(), key=float)
+    best = [style_of(name).label for name, area in areas.items() if area == least]
+    where, many = f"on {set_name(found.name)}", len(areas)
+    if len(best) == many:
+        return f"All {many} confidences have the same AURC {where} ({least})."
+    has = "has" if len(best) == 1 else "have"
     return (
-        f"Of {len(run.estimators)} confidences {name} has the smallest AURC on {found.name} ({area:.3f}). "
+        f"Of {many} confidences {listed(best, many)} {has} the smallest AURC {where} ({least}). "
         "Whether differences are more than chance is in the table of comparisons."
     )
-
-
-def _promise(structure: str, policy: Policy, run: ReportedRun) -> Html:
-    """Say what a policy promises, and what it does to these cases."""
-    tests = [each for of_set in run.drift.values() for name, each in of_set.items() if name == structure]
-    is_doubted = bool(tests) and all(test.alarm for test in tests)
-    is_certified = policy.standing is Standing.CERTIFIED and not is_doubted
-    but = ", but not for cases like these" if is_doubted else ""
-    return tag(
-        "div",
-        tag("h3", f"What the threshold promises: {policy.standing}{but}"),
-        tag("p", str(policy)),
-        tag("ul", *_kept(structure, policy, run)),
-        class_=f"promise {'certified' if is_certified else 'estimated'}",
-    )
-
-
-def _kept(structure: str, policy: Policy, run: ReportedRun) -> Iterator[Html]:
-    """Say for each set what is accepted, and whether it is as good as was promised."""
-    for name in dict.fromkeys(row["set"] for row in run.rows):
-        rows = [row for row in run.rows if row["set"] == name and structure in ("", row["structure"])]
-        accepted, _ = kept_and_deferred(rows, run)
-        if not rows:
-            continue
-        text = f"{name}: {len(accepted)} of {len(rows)} are accepted ({percent(len(accepted) / len(rows))})"
-        yield tag("li", text, *_observed(accepted, policy), ".", _seen(rows, policy))
-
-
-def _observed(accepted: Sequence[dict[str, Any]], policy: Policy) -> Iterator[Html]:
-    """Say of each limit whether the accepted cases keep it; nothing where no truth is known."""
-    for target, risk in observed_risks(accepted, policy):
-        what = "mean loss" if target.below_dice is None else f"share below Dice {target.below_dice:g}"
-        told = tag("span", "above", class_="above") if risk > target.risk else "within"
-        yield joined(f"; their {what} is {risk:.3f}, ", told, f" the limit of {target.risk:g}")
-
-
-def _seen(rows: Sequence[Row], policy: Policy) -> str:
-    """Say whether the policy was made with these very cases, which then show nothing new."""
-    try:
-        policy.refuse([row["case"] for row in rows])
-    except SeenCasesError:
-        return " The policy was calibrated with cases of this set, so this is no test of it."
-    except PolicyError:
-        return " Whether the policy was calibrated with these cases is not known."
-    return ""
-
-
-def _alarms(run: ReportedRun) -> Iterator[Html]:
-    for name, tests in run.drift.items():
-        for structure, test in tests.items():
-            of_what = f"{name}, {structure}" if structure and run.several_structures else name
-            head = "Drift alarm" if test.alarm else "No drift seen"
-            after = " The promise no longer holds for such cases." if test.alarm else ""
-            yield tag(
-                "p",
-                tag("strong", f"{head}, {of_what}: "),
-                test.explain(),
-                after,
-                class_="alarm" if test.alarm else "calm",
-            )
-    if run.policies and not run.drift:
-        text = "No drift check: the calibration confidences are not beside the policy, or cases are too few."
-        yield tag("p", text, class_="calm")

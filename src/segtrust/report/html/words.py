@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["UNNAMED", "counted", "listed", "percent", "set_title"]
+__all__ = ["UNNAMED", "counted", "is_or_are", "listed", "percent", "set_name", "set_title"]
 
 UNNAMED = "cases"
 """Name of a set that has none."""
+_SHOWN, _SAME = 0.0005, 1e-9
 
 
 def counted(number: int, what: str) -> str:
@@ -19,6 +20,28 @@ def counted(number: int, what: str) -> str:
     ('1 case', '20,000 cases')
     """
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def is_or_are(number: int) -> str:
+    """Give the verb of so many things.
+
+    Examples
+    --------
+    >>> is_or_are(1), is_or_are(0)
+    ('is', 'are')
+    """
+    return "is" if number == 1 else "are"
+
+
+def set_name(name: str) -> str:
+    """Name a set in a sentence.
+
+    Examples
+    --------
+    >>> set_name("ID"), set_name(UNNAMED)
+    ('ID', 'these cases')
+    """
+    return "these cases" if name == UNNAMED else name
 
 
 def set_title(name: str, cases: int) -> str:
@@ -33,13 +56,17 @@ def set_title(name: str, cases: int) -> str:
 
 
 def percent(share: float) -> str:
-    """Give a share in percent.
+    """Give a share in percent; what is not all is not rounded to all, nor some to none.
 
     Examples
     --------
-    >>> percent(0.4567), percent(1.0)
-    ('45.7 %', '100 %')
+    >>> percent(0.4567), percent(1.0), percent(0.9999), percent(0.0001)
+    ('45.7 %', '100 %', '> 99.9 %', '< 0.1 %')
     """
+    if _SAME < share < _SHOWN:
+        return "< 0.1 %"
+    if 1.0 - _SHOWN < share < 1.0 - _SAME:
+        return "> 99.9 %"
     return f"{100.0 * share:.1f}".removesuffix(".0") + " %"
 
 
