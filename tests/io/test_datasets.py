@@ -54,7 +54,10 @@ def test_masks_of_nnunet_are_no_maps(folder, beside):
 def test_masks_without_maps_are_told(folder):
     found = find_cases([folder("a.npz", "a.nii.gz", "b.nii.gz")])
     assert masks_of(found) == {"a": "a.nii.gz"}
-    assert told(found) == {"b": "a mask without a probability map"}
+    assert told(found) == {
+        "b": "a mask without a probability map: a.nii.gz beside a.npz makes all of that ending masks. If "
+        "they are maps, keep the two formats apart, or say which are meant: --pattern"
+    }
 
 
 def test_two_masks_of_a_case_are_told(folder, tmp_path):

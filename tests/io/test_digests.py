@@ -98,6 +98,15 @@ def test_folders_are_told_apart_by_names_and_contents(write, tmp_path):
     assert first != of(a=b"xb\x001\0y")
 
 
+def test_what_a_link_leads_to_outside_of_a_folder_is_no_part_of_it(write, tmp_path):
+    within, outside = write(b"1", "store/a"), write(b"2", "secret")
+    alone = digest_of(tmp_path / "store", "sha256")
+    (tmp_path / "store/b").symlink_to(outside)
+    assert digest_of(tmp_path / "store", "sha256") == alone
+    (tmp_path / "store/c").symlink_to(within)
+    assert digest_of(tmp_path / "store", "sha256") != alone
+
+
 def test_an_absent_file_is_an_error_of_the_system(tmp_path):
     with pytest.raises(FileNotFoundError):
         digest_of(tmp_path / "absent.npy")
@@ -117,3 +126,15 @@ def test_pixels_in_another_file_count(tmp_path, ending, kind):
         found.append((digest_of(path, kind), stamps_of([CaseFiles("a", Place(path))])["a"]))
     assert found[0][0] != found[1][0]
     assert found[0][1] != found[1][1]
+
+
+@pytest.mark.parametrize("kind", ["quick", "sha256"])
+@pytest.mark.parametrize("name", ["a.hdr", "a.img"])
+def test_of_a_pair_both_files_count(write, name, kind):
+    paths = {each: write(WORDS, each) for each in ("a.hdr", "a.img")}
+    before = digest_of(paths[name], kind)
+    for each in paths:
+        write(WORDS + b".", each)
+        assert digest_of(paths[name], kind) != before
+        write(WORDS, each)
+    assert digest_of(paths[name], kind) == before

@@ -107,7 +107,7 @@ def test_a_case_that_comes_twice_is_told(tmp_path):
 def test_text_is_no_loss(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("case,loss\na,high\n")
-    with pytest.raises(WrongContentError, match=f"^{path}: expected numbers as 'loss', got text: .*'high'"):
+    with pytest.raises(WrongContentError, match=f"^{path}: expected numbers as 'loss', got: .*'high'"):
         losses_in(path, None)
 
 

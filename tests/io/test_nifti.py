@@ -1,6 +1,7 @@
 """NIfTI files against nibabel and SimpleITK."""
 
 import gzip
+import os
 import struct
 from contextlib import suppress
 
@@ -189,6 +190,34 @@ def test_pairs_are_opened_by_either(tmp_path, opened):
     path = tmp_path / opened
     assert recognises_nifti(path, path.read_bytes()[:512])
     assert (open_nifti(path).read() == example((3, 4, 5)).T).all()
+
+
+@pytest.mark.parametrize("other", ["link", "pipe"])
+@pytest.mark.parametrize(("opened", "partner"), [("a.hdr", "a.img"), ("a.img", "a.hdr")])
+def test_of_a_pair_both_lie_in_one_folder(tmp_path, opened, partner, other):
+    import nibabel
+
+    folder = tmp_path / "maps"
+    folder.mkdir()
+    nibabel.save(nibabel.Nifti1Pair(example((3, 4, 5)), AFFINE), folder / "a.img")
+    (folder / partner).rename(tmp_path / partner)
+    if other == "pipe":
+        os.mkfifo(folder / partner)
+    else:
+        (folder / partner).symlink_to(tmp_path / partner)
+    with pytest.raises(UnsafeFileError, match=rf"^{folder / opened}: expected the other file of the pair"):
+        open_nifti(folder / opened)
+
+
+def test_both_of_a_pair_may_be_links_to_one_folder(tmp_path):
+    import nibabel
+
+    (tmp_path / "chosen").mkdir()
+    nibabel.save(nibabel.Nifti1Pair(example((3, 4, 5)), AFFINE), tmp_path / "a.img")
+    for name in ("a.hdr", "a.img"):
+        (tmp_path / "chosen" / name).symlink_to(tmp_path / name)
+    for name in ("a.hdr", "a.img"):
+        assert open_nifti(tmp_path / "chosen" / name).read().shape == (5, 4, 3)
 
 
 @pytest.mark.parametrize("suffix", [".nii", ".nii.gz"])

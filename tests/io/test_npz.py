@@ -106,10 +106,19 @@ def test_no_more_is_unpacked_than_is_asked_for(library, path, monkeypatch):
     save(path, p=values, other=np.zeros(10**7, np.uint8))
     volume = open_npz(path, "p")
     assert counting.count <= 20_000
-    for channel in (0, 2):
+    for channel, unpacked in ((0, 128 + 300_000), (2, 600_000), (1, 128 + 600_000), (2, 300_000)):
         counting.count = 0
         assert (volume.read(channel) == values[channel]).all()
-        assert counting.count == 128 + (channel + 1) * 300_000
+        assert counting.count == unpacked  # it goes on where it was, or begins anew
+
+
+def test_channels_one_after_the_other_are_compared_with_the_checksum(library, path):
+    values = np.random.default_rng(0).random((3, 40, 50))
+    written(path, values, method=8, crc=12345)
+    volume = open_npz(path)
+    assert (volume.read(0) == values[0]).all()
+    with pytest.raises(DamagedFileError, match="expected 'p' to have the checksum"):
+        volume.read(2)
 
 
 def test_stored_arrays_stay_on_the_disk(path):

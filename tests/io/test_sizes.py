@@ -29,6 +29,11 @@ def test_packed_arrays_take_what_they_unpack_to(tmp_path):
     assert memory(tmp_path / "a.nii.gz") == 2 * P.nbytes
 
 
+def test_of_nnunet_one_channel_is_in_memory_at_a_time(tmp_path):
+    np.savez_compressed(tmp_path / "a.npz", probabilities=P[:, None])
+    assert P.nbytes / 4 <= memory(tmp_path / "a.npz") / 2 <= P.nbytes / 4 + 256
+
+
 def test_masks_and_truths_count(tmp_path):
     np.save(tmp_path / "a.npy", P)
     place = Place(tmp_path / "a.npy")

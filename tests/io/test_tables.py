@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import tracemalloc
 from contextlib import suppress
 
 import numpy as np
@@ -10,7 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from segtrust.errors import ParameterError, WrongContentError
+from segtrust.io.rows import Stream
 from segtrust.io.tables import ENDINGS, Table, check_ending, read_table, write_table
+from segtrust.saved import json_text
 
 in_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 pytestmark = pytest.mark.needs("pyarrow")
@@ -122,6 +125,70 @@ def test_columns_that_some_lack_are_empty_there(path):
 def test_full_precision_is_kept(path):
     values = [random.Random(0).random() * 10.0**power for power in range(-300, 300, 7)]
     assert again(path, Table.of([{"x": value} for value in values])).column("x") == values
+
+
+NOTES = ({}, {"note": 0.5}, {"note": "a\u2028b\x85\n"})
+LONG = [{"case": f"{at:05d}", "sdc": at / 7, "k": at, **NOTES[at % 3]} for at in range(5000)]
+
+
+def test_a_stream_gives_the_table_that_its_rows_give(tmp_path, path):
+    held, streamed = tmp_path / f"held{path.suffix}", tmp_path / f"streamed{path.suffix}"
+    write_table(held, Table.of(LONG, ABOUT))
+    write_table(streamed, Table.of(Stream(lambda: iter(LONG)), ABOUT))
+    assert read_table(streamed) == read_table(held)
+    if path.suffix != ".parquet":  # there a stream is written in pieces
+        assert streamed.read_bytes() == held.read_bytes()
+
+
+def test_a_stream_without_rows(path):
+    found = again(path, Table.of(Stream(lambda: iter(())), ABOUT))
+    assert (found.columns, found.rows, found.about) == ((), (), ABOUT)
+
+
+def test_a_long_stream_takes_little_memory(path):
+    rows = [{"case": "a", "sdc": 0.5, "idc": 0.25, "k": 3}] * (12_000 if path.suffix == ".parquet" else 2000)
+    peaks = []
+    for each in (rows, Stream(lambda: iter(rows))):
+        tracemalloc.start()
+        write_table(path, Table.of(each, ABOUT))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 0.5 * peaks[0]
+
+
+def test_parquet_that_is_held_is_one_group_and_a_stream_several(tmp_path):
+    from pyarrow import parquet
+
+    write_table(tmp_path / "held.parquet", Table.of(LONG))
+    write_table(tmp_path / "streamed.parquet", Table.of(Stream(lambda: iter(LONG))))
+    groups = [
+        parquet.ParquetFile(tmp_path / name).num_row_groups for name in ("held.parquet", "streamed.parquet")
+    ]
+    assert groups == [1, 3]
+
+
+def test_json_is_written_row_by_row_as_the_whole_would_be(tmp_path):
+    for rows in (ROWS, LONG[:3], []):
+        table = Table.of(rows, ABOUT)
+        write_table(tmp_path / "a.json", table)
+        whole = {"about": ABOUT, "columns": table.columns, "rows": table.rows}
+        assert (tmp_path / "a.json").read_text(encoding="utf-8") == json_text(whole, indent=1)
+
+
+def test_a_stream_that_breaks_off_leaves_the_table_that_was_there(path):
+    write_table(path, Table.of(ROWS, ABOUT))
+    before = {each.name: each.read_bytes() for each in path.parent.iterdir()}
+    times = []
+
+    def breaking():
+        times.append("begun")
+        yield from ROWS
+        if len(times) > 1:
+            raise OSError("the drive is gone")
+
+    with pytest.raises(OSError, match="the drive is gone"):
+        write_table(path, Table.of(Stream(breaking)))
+    assert {each.name: each.read_bytes() for each in path.parent.iterdir()} == before
 
 
 def test_endings_in_capitals(tmp_path):

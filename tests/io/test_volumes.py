@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from segtrust.errors import ParameterError, UnsafeFileError, WrongContentError
-from segtrust.io.volumes import Volume, check_size, largest_case
+from segtrust.errors import UnsafeFileError, WrongContentError
+from segtrust.io.volumes import Volume
 
 PATH = Path("case.npy")
 
@@ -16,28 +16,6 @@ def volume_of(values, **about):
         return values if channel is None else values[channel]
 
     return Volume(PATH, values.shape, values.dtype, load, **about)
-
-
-def test_the_limit_is_taken_from_the_environment(monkeypatch):
-    monkeypatch.delenv("SEGTRUST_MAX_BYTES", raising=False)
-    assert largest_case() == 16 << 30
-    monkeypatch.setenv("SEGTRUST_MAX_BYTES", "")
-    assert largest_case() == 16 << 30
-    monkeypatch.setenv("SEGTRUST_MAX_BYTES", "1000")
-    assert largest_case() == 1000
-
-
-@pytest.mark.parametrize("text", ["0", "-1", "1e9", "16GB", "1.5", " "])
-def test_a_limit_that_is_no_number_is_refused(monkeypatch, text):
-    monkeypatch.setenv("SEGTRUST_MAX_BYTES", text)
-    with pytest.raises(ParameterError, match=f"^SEGTRUST_MAX_BYTES: .* got '{text}'"):
-        largest_case()
-
-
-def test_what_is_too_large_says_how_to_allow_it(monkeypatch):
-    check_size(PATH, 16 << 30)
-    with pytest.raises(UnsafeFileError, match=r"^case\.npy: .* 16 GiB, got one of 32 GiB.*=34359738368\."):
-        check_size(PATH, 32 << 30)
 
 
 def test_the_limit_is_for_what_is_read(monkeypatch):

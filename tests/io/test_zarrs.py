@@ -187,6 +187,30 @@ def test_links_that_lead_out_are_refused(path, tmp_path, what):
         open_zarr(path, "p")
 
 
+@pytest.mark.parametrize("key", ["p", None])
+@pytest.mark.parametrize("where", ["", "p"])
+def test_a_description_that_lies_elsewhere_is_not_read(path, tmp_path, where, key):
+    write_group(path, p=P)
+    described = path / where / "zarr.json"
+    shutil.move(described, tmp_path / "outside.json")
+    described.symlink_to(tmp_path / "outside.json")
+    if where or key is None:  # a group above is not looked at where an array is named
+        with pytest.raises(UnsafeFileError, match=r"got the link 'zarr\.json', which leads out of it"):
+            open_zarr(path, key)
+    else:
+        np.testing.assert_array_equal(open_zarr(path, key).read(), P)
+
+
+@pytest.mark.parametrize("is_linked", [True, False])
+def test_a_pipe_among_the_chunks_is_not_waited_for(path, is_linked):
+    write_group(path, p=P)
+    os.mkfifo(path / "p" / "pipe")
+    if is_linked:
+        (path / "p" / "chunk").symlink_to(path / "p" / "pipe")
+    with pytest.raises(UnsafeFileError, match=r"case\.zarr: expected files and folders in the store"):
+        open_zarr(path, "p")
+
+
 def test_links_within_the_store_are_followed(path):
     write_group(path, p=P)
     (path / "again").symlink_to(path / "p")
@@ -286,6 +310,7 @@ def test_an_image_is_read_with_its_place(path, ome, version):
     assert volume.channel_names == ("liver", "spleen")
     assert volume.grid.shape == P.shape[1:]
     assert volume.grid.spacing_mm == (3.0, 0.5, 0.25)
+    assert not volume.grid.is_oriented, "nothing tells where in a body it lies"
     assert volume.grid.itk()["origin"] == (30.0, 20.0, 10.0)
     expected = Grid.of_itk(P.shape[1:], spacing=(0.25, 0.5, 3.0), origin=(30.0, 20.0, 10.0))
     np.testing.assert_allclose(volume.grid.affine, expected.affine)
@@ -403,3 +428,31 @@ def test_a_coarser_level_is_chosen_by_its_name(path):
     scales = [level([1.0] * 4), level([2.0] * 4, path="1")]
     write_group(path, attributes=described("czyx", scales), **{"0": P, "1": P[..., ::2]})
     assert open_zarr(path, "1").shape == (2, 3, 4, 3)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd", "blosc"])
+@pytest.mark.parametrize("shards", [None, (8, 8)])
+def test_a_chunk_that_unpacks_to_too_much_is_refused(path, monkeypatch, codec, shards):
+    """The codecs of version 3 let those of NumCodecs work, each of which must be bound."""
+    import numcodecs
+    import zarr
+
+    chosen = {"gzip": zarr.codecs.GzipCodec, "zstd": zarr.codecs.ZstdCodec, "blosc": zarr.codecs.BloscCodec}
+    made = {
+        "shape": (8, 8),
+        "chunks": (8, 8),
+        "shards": shards,
+        "dtype": "u1",
+        "compressors": chosen[codec](),
+    }
+    zarr.create_array(path, **made)[:] = np.arange(64, dtype=np.uint8).reshape(8, 8)
+    assert open_zarr(path).read().sum() == 64 * 63 / 2
+    (chunk,) = (each for each in path.rglob("*") if each.is_file() and each.name != "zarr.json")
+    packed = bytes(numcodecs.get_codec({"id": codec}).encode(bytes(1 << 20)))
+    index = numcodecs.get_codec({"id": "crc32c", "location": "end"}).encode(
+        np.array([0, len(packed)], "<u8").tobytes()
+    )
+    chunk.write_bytes(packed + (b"" if shards is None else bytes(index)))
+    monkeypatch.setenv("SEGTRUST_MAX_BYTES", "100000")
+    with pytest.raises(UnsafeFileError, match=rf"^{path}: expected an array of at most"):
+        open_zarr(path).read()

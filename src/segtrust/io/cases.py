@@ -33,6 +33,8 @@ class CaseFiles:
         In which it lies below the one that was searched; nothing for cases in that folder itself.
     prefix
         Name of the folder that was searched, where several were.
+    members
+        Maps of the other members of an ensemble, with which that of ``probabilities`` is fused.
     """
 
     name: str
@@ -45,6 +47,12 @@ class CaseFiles:
     set: str = ""
     folder: str = ""
     prefix: str = ""
+    members: tuple[Place, ...] = ()
+
+    @property
+    def maps(self) -> tuple[Place, ...]:
+        """Of all members; the only one where there is no ensemble."""
+        return (self.probabilities, *self.members)
 
     @property
     def id(self) -> str:
@@ -101,7 +109,9 @@ class DataSet:
     unpaired: tuple[Unpaired, ...] = ()
 
     def below(self, prefix: str) -> DataSet:
-        """Give the same cases under names that tell of the folder that was searched."""
+        """Give the same cases under names that tell of the folder that was searched, where it has one."""
+        if not prefix:
+            return self
         cases = tuple(replace(each, prefix=_joined(prefix, each.prefix)) for each in self.cases)
         told = tuple(replace(each, prefix=_joined(prefix, each.prefix)) for each in self.unpaired)
         return DataSet(cases, told)

@@ -10,7 +10,7 @@ import numpy as np
 from segtrust.errors import DamagedFileError, WrongContentError
 from segtrust.io.grids import Grid
 
-__all__ = ["check_complete", "check_grid", "check_numbers"]
+__all__ = ["check_complete", "check_grid", "check_numbers", "check_shape"]
 
 
 def check_complete(path: Path, wanted: int, there: int) -> None:
@@ -38,6 +38,14 @@ def check_grid(path: Path, grid: Grid) -> Grid:
             f"{path}: expected a place in space, got {grid}. Save it again with the geometry of its image."
         )
     return grid
+
+
+def check_shape(path: Path | str, shape: tuple[int, ...], dtype: Any) -> None:
+    """Refuse a shape that no array can have, also not an empty one; none of this size is made to find out."""
+    try:
+        np.broadcast_to(np.empty((), dtype), shape)
+    except (ValueError, OverflowError) as error:
+        raise DamagedFileError(f"{path}: expected the shape of an array, got {shape} ({error}).") from None
 
 
 def check_numbers(path: Path | str, dtype: Any) -> Any:

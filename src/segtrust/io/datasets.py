@@ -8,10 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from segtrust.errors import PairingError
+from segtrust.io.beside import Neighbours
 from segtrust.io.case_images import with_images
 from segtrust.io.cases import CaseFiles, DataSet, Unpaired
 from segtrust.io.folders import FolderFile, files_in
 from segtrust.io.manifests import is_manifest, read_manifest
+from segtrust.io.members import with_members
 from segtrust.io.names import Pattern, case_of, is_data_file, stem_of
 from segtrust.io.pairing import paired, with_masks, with_truths
 from segtrust.io.roles import roles_of
@@ -24,7 +26,8 @@ _OF_NNUNET = ("predict_from_raw_data_args.json", "plans.json", "summary.json")
 """Files that lie beside its predictions and its validation."""
 _PICKLE = "a pickle, which may run any code and so was not loaded: --allow-pickle, if you made it yourself"
 _WITHOUT_MAPS = (
-    "a mask of nnU-Net without a probability map: predict with --save_probabilities, or validate with --npz"
+    "a mask of nnU-Net without a probability map: predict with --save_probabilities or by `segtrust nnunet "
+    "predict`, which keeps none; or validate with --npz"
 )
 
 
@@ -47,13 +50,16 @@ def find_cases(paths: Sequence[Path], search: Search | None = None) -> DataSet:
     """
     wanted = search or Search()
     different = list({path.resolve(): path for path in paths}.values())
-    found = without_doubles(sum((_cases_of(each, wanted) for each in _named(different)), DataSet()))
+    beside = Neighbours(wanted.beside, frozenset(different))
+    found = without_doubles(sum((_cases_of(each, wanted, beside) for each in _named(different)), DataSet()))
     if not found.cases and not found.unpaired:
         listed = ", ".join(map(str, paths))
         named = "" if wanted.maps is None else f" called {wanted.maps.text!r}"
         raise PairingError(
             f"{listed}: expected probability maps{named}, got none. Formats are told by `--help`."
         )
+    if wanted.member_folders:
+        found = _of_ensemble(found, paths, wanted)
     if wanted.mask_folder is not None:
         found = with_masks(found, wanted.mask_folder, wanted.masks)
     if wanted.truth_folder is not None:
@@ -61,6 +67,14 @@ def find_cases(paths: Sequence[Path], search: Search | None = None) -> DataSet:
     if wanted.image_folder is not None:
         found = with_images(found, wanted.image_folder)
     return found
+
+
+def _of_ensemble(found: DataSet, paths: Sequence[Path], search: Search) -> DataSet:
+    """Give cases the maps of the other members. A mask beside the maps of the first is not the ensemble's."""
+    if not any(is_manifest(path) for path in paths):
+        found = replace(found, cases=tuple(case.lacking("mask") for case in found.cases))
+    others = [(folder, find_cases([folder], search.of_members)) for folder in search.member_folders]
+    return with_members(found, others)
 
 
 def _named(paths: Sequence[Path]) -> list[tuple[str, Path]]:
@@ -74,11 +88,11 @@ def _is_folder(path: Path) -> bool:
     return path.is_dir() and not is_data_file(path)
 
 
-def _cases_of(named: tuple[str, Path], search: Search) -> DataSet:
+def _cases_of(named: tuple[str, Path], search: Search, beside: Neighbours) -> DataSet:
     name, path = named
     if search.allow_pickle and is_pickled(path):
         return cases_of_pickle(path)
-    return _cases_at(path, search).below(name)
+    return _cases_at(path, search, beside).below(name)
 
 
 def _pickled(paths: Sequence[Path], search: Search) -> DataSet:
@@ -88,14 +102,14 @@ def _pickled(paths: Sequence[Path], search: Search) -> DataSet:
     return DataSet(unpaired=tuple(Unpaired(path.name, str(path), _PICKLE) for path in paths))
 
 
-def _cases_at(path: Path, search: Search) -> DataSet:
+def _cases_at(path: Path, search: Search, beside: Neighbours) -> DataSet:
     if is_manifest(path):
         return read_manifest(path)
     if not path.exists():
         raise PairingError(f"{path}: expected a file or a folder, got none of this name.")
     if not _is_folder(path):
-        case = case_of(path) if search.maps is None else search.maps.case_of(path)
-        return cases_of_file(path, case or stem_of(path))
+        case = (case_of(path) if search.maps is None else search.maps.case_of(path)) or stem_of(path)
+        return beside.join(cases_of_file(path, case), path, case)
     return _cases_in(path, search.beside)
 
 
@@ -168,11 +182,11 @@ def without_doubles(found: DataSet) -> DataSet:
     times = Counter(case.id for case in found.cases)
     files: dict[str, list[str]] = {}
     for case in found.cases:
-        files.setdefault(case.id, []).append(str(case.probabilities))
+        if times[case.id] > 1:
+            files.setdefault(case.id, []).append(str(case.probabilities))
     told = [
         Unpaired(case, paths[0], f"expected one map of the case {case!r}, got {', '.join(paths)}")
         for case, paths in files.items()
-        if len(paths) > 1
     ]
     cases = tuple(case for case in found.cases if times[case.id] == 1)
     return DataSet(cases, found.unpaired + tuple(told))

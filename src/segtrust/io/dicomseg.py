@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 
 from segtrust.errors import DamagedFileError, GeometryError, WrongContentError
+from segtrust.io.capped import CappedFile
 from segtrust.io.grids import Grid
 from segtrust.io.planes import Planes, stacked
 from segtrust.io.stores import reading
-from segtrust.io.volumes import Volume, check_size, largest_case
+from segtrust.io.volumes import Volume
+from segtrust.limits import check_size, largest_case
 from segtrust.optional import require
 
 __all__ = ["open_dicomseg", "recognises_dicomseg"]
@@ -98,10 +100,13 @@ def _read(path: Path, **options: Any) -> Any:
     """Read a file into memory, or its header only, where it is not too large."""
     pydicom = require("pydicom", extra="io")
     check_size(path, path.stat().st_size)
-    meta = pydicom.filereader.read_file_meta_info(path)
-    if meta.get("TransferSyntaxUID") == _DEFLATED:
-        _check_inflated(path, _PREAMBLE + 16 + meta.FileMetaInformationGroupLength)
-    return pydicom.dcmread(path, **options)
+    with CappedFile(path) as file:
+        file.seek(_PREAMBLE + 4)
+        meta = pydicom.filereader.read_dataset(file, False, True, stop_when=lambda tag, *_: tag.group != 2)
+        if meta.get("TransferSyntaxUID") == _DEFLATED:
+            _check_inflated(path, _PREAMBLE + 16 + meta.FileMetaInformationGroupLength)
+        file.seek(0)
+        return pydicom.dcmread(file, **options)
 
 
 def _check_inflated(path: Path, begin: int) -> None:
@@ -111,7 +116,7 @@ def _check_inflated(path: Path, begin: int) -> None:
         file.seek(begin)
         while count <= largest_case() and (piece := unpacker.unconsumed_tail or file.read(_PIECE)):
             count += len(unpacker.decompress(piece, _PIECE))
-    check_size(path, count)
+    check_size(path, count, is_whole=False)
 
 
 def _check_kind(path: Path, dataset: Any) -> None:

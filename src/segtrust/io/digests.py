@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import mmap
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from segtrust.io.companions import companions_of
 from segtrust.io.inflate import crc32, is_gzip
-from segtrust.io.itk import data_files_of
 from segtrust.io.npz import read_directory, recognises_npz
+from segtrust.io.stores import inside
 
-__all__ = ["Digest", "digest_of"]
+__all__ = ["Digest", "digest_of", "digest_of_all"]
 
 Digest = Literal["quick", "sha256"]
 _CHUNK = 1 << 22
@@ -27,7 +29,7 @@ def digest_of(path: Path, kind: Digest = "quick") -> str:
     Quick ones are checksums that the file keeps itself (zip, and gzip of one member), or CRC-32: they tell
     files apart that differ by accident. ``"sha256"`` also tells those that were made to look alike, and takes
     as long as a quarter of the reading. A folder (Zarr) has no quick one. Where the pixels are in another
-    file (MHD, NHDR), it is of the fingerprints of both.
+    file (MHD, NHDR, pairs of NIfTI), it is of the fingerprints of both.
 
     Examples
     --------
@@ -37,13 +39,21 @@ def digest_of(path: Path, kind: Digest = "quick") -> str:
     >>> digest_of(path)
     'crc32:352441c2'
     """
-    parts = data_files_of(path)
-    if parts:
-        together = " ".join(_of_file(each, kind) for each in (path, *parts)).encode()
-        if kind == "sha256":
-            return f"sha256:{hashlib.sha256(together).hexdigest()}"
-        return f"crc32:{crc32(together):08x}"
-    return _of_file(path, kind)
+    return _of_several([_of_file(each, kind) for each in (path, *companions_of(path))], kind)
+
+
+def digest_of_all(paths: Sequence[Path], kind: Digest = "quick") -> str:
+    """Give one fingerprint of several files in their order, such as the maps of an ensemble."""
+    return _of_several([digest_of(path, kind) for path in paths], kind)
+
+
+def _of_several(digests: Sequence[str], kind: Digest) -> str:
+    if len(digests) == 1:
+        return digests[0]
+    together = " ".join(digests).encode()
+    if kind == "sha256":
+        return f"sha256:{hashlib.sha256(together).hexdigest()}"
+    return f"crc32:{crc32(together):08x}"
 
 
 def _of_file(path: Path, kind: Digest) -> str:
@@ -93,8 +103,7 @@ def _crc32_of_file(path: Path) -> int:
 
 def _sha256(path: Path) -> str:
     digest = hashlib.sha256()
-    files = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
-    for each in files:
+    for each in _files_below(path) if path.is_dir() else [path]:
         if path.is_dir():
             named = f"{each.relative_to(path).as_posix()}\0{each.stat().st_size}\0"
             digest.update(named.encode("utf-8", "surrogateescape"))
@@ -102,3 +111,9 @@ def _sha256(path: Path) -> str:
             while chunk := file.read(_CHUNK):
                 digest.update(chunk)
     return digest.hexdigest()
+
+
+def _files_below(folder: Path) -> list[Path]:
+    """Give the files of a store; what a link leads to outside of it is no part of it."""
+    found = sorted(each for each in folder.rglob("*") if each.is_file())
+    return [each for each in found if not each.is_symlink() or inside(folder, each)]

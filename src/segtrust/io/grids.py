@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
 
 from segtrust.errors import GeometryError
 
-__all__ = ["Grid", "check_same_grid"]
+__all__ = ["Grid", "Turning", "check_same_grid", "is_same_grid"]
 
 _TOLERANCE = 0.05
 """Pixels by which two grids may be apart at a corner: headers keep single floats, and quaternions round."""
@@ -18,6 +18,26 @@ _TOLERANCE = 0.05
 _TO_RAS = np.diag([-1.0, -1.0, 1.0])
 """From the axes of DICOM and ITK (left, posterior, superior) to those of NIfTI (right, anterior, superior).
 """
+
+
+@dataclass(frozen=True)
+class Turning:
+    """How the axes of a volume are exchanged, and which of them are then turned around.
+
+    Examples
+    --------
+    >>> Turning((0, 2, 1), (2,)).applied(np.array([[[1, 2], [3, 4]]])).tolist()
+    [[[3, 1], [4, 2]]]
+    """
+
+    order: tuple[int, ...]
+    backwards: tuple[int, ...]
+
+    def applied(self, values: Any) -> Any:
+        """Turn the last three axes of an array, without copying it."""
+        leading = values.ndim - 3
+        order = (*range(leading), *(leading + axis for axis in self.order))
+        return np.flip(values.transpose(order), tuple(leading + axis for axis in self.backwards))
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +50,8 @@ class Grid:
         Pixels along each axis of the array: (z, y, x) or (y, x).
     affine
         From the index (x, y, z) to millimetres, right, anterior and superior: 4 × 4, as in NIfTI.
+    is_oriented
+        Whether the file says where in the body the axes lead; some tell distances alone.
 
     Examples
     --------
@@ -39,6 +61,7 @@ class Grid:
 
     shape: tuple[int, ...]
     affine: Any
+    is_oriented: bool = True
 
     @classmethod
     def of_itk(
@@ -48,10 +71,11 @@ class Grid:
         spacing: Any,
         origin: Any = (0.0, 0.0, 0.0),
         direction: Any = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0),
+        is_oriented: bool = True,
     ) -> Grid:
         """Make a grid of what ITK says of an image: for (x, y, z), left, posterior and superior."""
         steps = _TO_RAS @ np.reshape(direction, (3, 3)) @ np.diag(np.asarray(spacing, np.float64))
-        return cls(shape, _affine(steps, _TO_RAS @ np.asarray(origin, np.float64)))
+        return cls(shape, _affine(steps, _TO_RAS @ np.asarray(origin, np.float64)), is_oriented)
 
     @property
     def spacing_mm(self) -> tuple[float, ...]:
@@ -80,6 +104,24 @@ class Grid:
         apart = step[:3, 3] - np.round(step[:3, 3])
         return bool(np.abs(step[:3, :3] - np.eye(3)).max() < 1e-3 and np.abs(apart).max() < _TOLERANCE)
 
+    def turning_to(self, other: Grid) -> Turning:
+        """Tell how the axes of an array are exchanged and turned around to run as those of another grid."""
+        step = np.linalg.inv(other.affine[:3, :3]) @ self.affine[:3, :3]
+        order = max(permutations(range(3)), key=lambda axes: np.abs(step[range(3), axes]).sum())
+        along = tuple(bool(step[place, axis] > 0.0) for place, axis in enumerate(order))
+        axes = tuple(2 - axis for axis in order[::-1])
+        return Turning(axes, tuple(place for place, each in enumerate(along[::-1]) if not each))
+
+    def turned(self, turning: Turning) -> Grid:
+        """Give the grid of an array of three axes after it was turned: no pixel has left its place."""
+        shape = tuple(self.shape[axis] for axis in turning.order)
+        steps = np.column_stack([self.affine[:3, 2 - axis] for axis in turning.order[::-1]])
+        origin = self.affine[:3, 3].copy()
+        for axis in turning.backwards:
+            origin += (shape[axis] - 1) * steps[:, 2 - axis]
+            steps[:, 2 - axis] *= -1.0
+        return Grid(shape, _affine(steps, origin), self.is_oriented)
+
     @property
     def lengths(self) -> tuple[int, ...]:
         """Pixels along x, y and z; a slice has one along z."""
@@ -99,6 +141,11 @@ def _affine(steps: Any, origin: Any) -> Any:
     return found
 
 
+def is_same_grid(grid: Grid, other: Grid) -> bool:
+    """Tell whether pixels of one index lie in one place, but for the rounding of headers."""
+    return grid.lengths == other.lengths and grid.distance_to(other) <= _TOLERANCE
+
+
 def check_same_grid(grid: Grid | None, other: Grid | None, names: tuple[str, str]) -> None:
     """Refuse two arrays that lie in different places; where one of the files does not say, nothing is known.
 
@@ -110,11 +157,9 @@ def check_same_grid(grid: Grid | None, other: Grid | None, names: tuple[str, str
     ...
     segtrust.errors.GeometryError: b.nii.gz: expected the grid of a.npz, spacing 1×1×1 mm, ...
     """
-    if grid is None or other is None:
+    if grid is None or other is None or is_same_grid(grid, other):
         return
     is_of_one_shape = grid.lengths == other.lengths
-    if is_of_one_shape and grid.distance_to(other) <= _TOLERANCE:
-        return
     first, second = (str(each) if is_of_one_shape else f"shape {each.shape}" for each in (grid, other))
     raise GeometryError(
         f"{names[1]}: expected the grid of {names[0]}, {first}, got {second}. "

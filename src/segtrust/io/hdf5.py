@@ -6,6 +6,7 @@ only within the file's folder; pixels must lie in the file that holds the data s
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from segtrust.errors import DamagedFileError, UnsafeFileError, WrongContentError
+from segtrust.io.packed import check_packed, may_swell, refuse_packed_twice
 from segtrust.io.stores import (
     MAPS,
+    MOST_NODES,
     NUMBERS,
     Stored,
     check_map,
@@ -26,6 +29,7 @@ from segtrust.io.stores import (
     listed,
     pixels_of,
     reading,
+    too_many_nodes,
 )
 from segtrust.io.volumes import Volume
 from segtrust.optional import require
@@ -33,6 +37,8 @@ from segtrust.optional import require
 __all__ = ["MAGIC", "open_hdf5", "recognises_hdf5"]
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
+_PACKERS = {1: "zlib", 32000: "lzf"}
+"""Numbers of HDF5's filters that unpack to more than they were given."""
 _DEEPEST = 16
 """Groups below groups that are looked into, and links to links that are followed."""
 
@@ -52,6 +58,7 @@ def open_hdf5(path: Path, key: str | None = None, usual: Sequence[str] = MAPS) -
         dataset = _dataset(file, name)
         stored = _stored(path, dataset, name)
         check_piece(stored)
+        _check_chunks(path, dataset)
         shape, dtype = stored.shape, stored.dtype
         dataset.file.close()
 
@@ -70,18 +77,24 @@ def _file(path: Path) -> Any:
 
 def _names(group: Any) -> list[str]:
     """Give the data sets that can be maps."""
-    return list(_maps_below(group, "", {group}))
+    looked_at = list(itertools.islice(_maps_below(group, "", {group}), MOST_NODES + 1))
+    if len(looked_at) > MOST_NODES:
+        raise too_many_nodes(Path(group.file.filename))
+    return [name for name in looked_at if name]
 
 
 def _maps_below(group: Any, prefix: str, seen: set[Any]) -> Iterator[str]:
-    """Look into groups, each once; what is only linked to is found where it is, or asked for by name."""
+    """Look into groups, each once; what is only linked to is found where it is, or asked for by name.
+
+    What can be no map is given too, without a name, so that all that was looked at can be counted.
+    """
     h5py = require("h5py", extra="io")
     for name in group:
         if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+            yield ""
             continue
         node = group[name]
-        if isinstance(node, h5py.Dataset) and _can_be_map(node):
-            yield prefix + name
+        yield prefix + name if isinstance(node, h5py.Dataset) and _can_be_map(node) else ""
         if isinstance(node, h5py.Group) and node not in seen and prefix.count("/") < _DEEPEST:
             seen.add(node)
             yield from _maps_below(node, f"{prefix}{name}/", seen)
@@ -145,6 +158,31 @@ def _linked_file(group: Any, link: Any) -> Any:
             f"{path}: expected the file {link.filename!r} beside it, which it links to, got none."
         )
     return _file(linked)
+
+
+def _check_chunks(path: Path, dataset: Any) -> None:
+    """Refuse chunks that unpack to more than an array may take, which HDF5 would let them."""
+    about = dataset.id.get_create_plist()
+    filters = [about.get_filter(number)[0] for number in range(about.get_nfilters())]
+    kinds = [_PACKERS[each] for each in filters if each in _PACKERS]
+    refuse_packed_twice(path, kinds)
+    if not kinds:
+        return
+    for number in range(dataset.id.get_num_chunks()) if _may_swell(dataset, kinds[0]) else ():
+        place = dataset.id.get_chunk_info(number).chunk_offset
+        check_packed(path, kinds[0], dataset.id.read_direct_chunk(place)[1])
+
+
+def _may_swell(dataset: Any, kind: str) -> bool:
+    """Tell whether some chunk is long enough to unpack to more than is allowed."""
+    longest = 0
+
+    def look(chunk: Any) -> None:
+        nonlocal longest
+        longest = max(longest, int(chunk.size))
+
+    dataset.id.chunk_iter(look)
+    return may_swell(kind, longest)
 
 
 def _stored(path: Path, dataset: Any, name: str) -> Stored:

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from segtrust.errors import DamagedFileError, ReadError, WrongContentError
-from segtrust.io.volumes import Volume, check_size
+from segtrust.io.capped import CappedFile
+from segtrust.io.volumes import Volume
+from segtrust.limits import check_size
 from segtrust.optional import require
 
 __all__ = ["open_image", "recognises_image"]
@@ -139,7 +141,7 @@ def _opened(path: Path, head: bytes) -> Iterator[Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            with path.open("rb") as file, getattr(plugin, f"{name}ImageFile")(file) as image:
+            with CappedFile(path) as file, getattr(plugin, f"{name}ImageFile")(file) as image:
                 yield image
     except _DAMAGE as error:
         if isinstance(error, ReadError):

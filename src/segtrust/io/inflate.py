@@ -10,12 +10,21 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from segtrust.errors import DamagedFileError
-from segtrust.io.volumes import check_size, largest_case
+from segtrust.limits import check_size, largest_case
 
-__all__ = ["crc32", "deflate_library", "gunzip", "gunzip_into", "inflate_into", "is_gzip"]
+__all__ = [
+    "InflatingReader",
+    "check_unpacks",
+    "crc32",
+    "deflate_library",
+    "gunzip",
+    "gunzip_into",
+    "inflate_into",
+    "is_gzip",
+]
 
 _CHUNK = 1 << 20
-_RAW, _GZIP = -15, 31
+_RAW, _ZLIB, _GZIP = -15, 15, 31
 _NAMES = ("isal.isal_zlib", "zlib_ng.zlib_ng", "zlib")
 
 
@@ -64,6 +73,91 @@ def inflate_into(file: BinaryIO, packed: int, out: memoryview, source: Path | st
         )
 
 
+def check_unpacks(path: Path, begin: int, packed: int, wanted: int) -> None:
+    """Refuse a file whose zlib or gzip stream does not unpack, by its own checksum, to just so many bytes.
+
+    Parameters
+    ----------
+    path
+        Of the file.
+    begin, packed
+        First byte of the stream, and its length.
+    wanted
+        Bytes when it is unpacked; no more are.
+    """
+    with path.open("rb") as file:
+        file.seek(begin)
+        wbits = _GZIP if is_gzip(file.read(2)) else _ZLIB
+        file.seek(begin)
+        reader, there = InflatingReader(file, packed, path, wbits=wbits), 0
+        while there <= wanted and (piece := reader.piece(wanted + 1 - there)):
+            there += len(piece)
+    if there != wanted or not reader.is_whole:
+        more = "more than that" if there > wanted else f"{there}"
+        raise DamagedFileError(
+            f"{path}: expected {wanted} bytes when it is unpacked, got {more}. The file is damaged: copy it "
+            "again."
+        )
+
+
+class InflatingReader:
+    """Unpacks a deflate stream from its beginning on, as many bytes at a time as are asked for, and no more.
+
+    Parameters
+    ----------
+    file, packed, source
+        As for `inflate_into`.
+    wbits
+        Of zlib: what is around the stream, nothing unless said otherwise.
+    """
+
+    def __init__(self, file: BinaryIO, packed: int, source: Path | str, *, wbits: int = _RAW) -> None:
+        self._file, self._packed, self._source = file, packed, source
+        self._unpacker = deflate_library().decompressobj(wbits=wbits)
+        self._rest = b""
+        self.crc = 0
+        """Checksum of all that `fill` has given so far."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the stream has come to its end."""
+        return bool(self._unpacker.eof)
+
+    def fill(self, out: memoryview) -> None:
+        """Fill ``out`` with the bytes that come next."""
+        place = 0
+        while place < len(out):
+            piece = self.piece(len(out) - place)
+            if not piece:
+                raise DamagedFileError(
+                    f"{self._source}: expected {len(out)} bytes of data more, got {place}. The file is "
+                    "truncated: copy it again."
+                )
+            out[place : place + len(piece)] = piece
+            place += len(piece)
+        self.crc = crc32(out, self.crc)
+
+    def piece(self, most: int) -> bytes:
+        """Give the bytes that come next, ``most`` of them or fewer; none at the end."""
+        library = deflate_library()
+        try:
+            while not self._unpacker.eof:
+                if not self._rest:
+                    self._rest = self._file.read(min(_CHUNK, self._packed))
+                    self._packed -= len(self._rest)
+                ended = not self._rest
+                piece: bytes = self._unpacker.decompress(self._rest, min(most, 16 * _CHUNK))
+                self._rest = self._unpacker.unconsumed_tail
+                if piece or ended:
+                    return piece
+        except (library.error, zlib.error) as error:
+            raise DamagedFileError(
+                f"{self._source}: expected compressed data, got something else ({error}). Copy the file "
+                "again."
+            ) from None
+        return b""
+
+
 def _fill(out: memoryview, pieces: Iterator[bytes], skip: int) -> int:
     """Fill ``out`` after passing over ``skip`` bytes; give how many there were, or a few more."""
     place = -skip
@@ -80,24 +174,10 @@ def _fill(out: memoryview, pieces: Iterator[bytes], skip: int) -> int:
 
 def _pieces(file: BinaryIO, packed: int, wanted: int, source: Path | str) -> Iterator[bytes]:
     """Give what comes out of a raw deflate stream, piece by piece, up to as many bytes as are wanted."""
-    library = deflate_library()
-    unpacker = library.decompressobj(wbits=_RAW)
-    rest = b""
-    try:
-        while wanted and not unpacker.eof:
-            if not rest:
-                rest = file.read(min(_CHUNK, packed))
-                packed -= len(rest)
-            piece = unpacker.decompress(rest, min(wanted, 16 * _CHUNK))
-            if not rest and not piece:
-                return
-            rest = unpacker.unconsumed_tail
-            wanted -= len(piece)
-            yield piece
-    except (library.error, zlib.error) as error:
-        raise DamagedFileError(
-            f"{source}: expected compressed data, got something else ({error}). Copy the file again."
-        ) from None
+    reader = InflatingReader(file, packed, source)
+    while wanted and (piece := reader.piece(wanted)):
+        wanted -= len(piece)
+        yield piece
 
 
 def gunzip(path: Path, *, most: int | None = None) -> bytes:
@@ -114,7 +194,7 @@ def gunzip(path: Path, *, most: int | None = None) -> bytes:
         if count > limit:
             break
     if most is None:
-        check_size(path, count)
+        check_size(path, count, is_whole=False)
     return b"".join(pieces)[:limit]
 
 

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
 
-from segtrust.errors import DamagedFileError, UnsafeFileError, WrongContentError
+from segtrust.errors import DamagedFileError, ReadError, WrongContentError
 from segtrust.io.checks import check_grid
 from segtrust.io.grids import Grid
+from segtrust.io.itk_headers import is_nrrd, read_itk_header
 from segtrust.io.volumes import Volume
+from segtrust.limits import check_size
 from segtrust.optional import require
 
 __all__ = ["data_files_of", "open_itk", "recognises_itk"]
 
-_LONGEST_HEADER = 1 << 20
+_META_IMAGE, _NRRD = "MetaImageIO", "NrrdImageIO"
 _STDERR = 2
 _META = re.compile(rb"^\s*(ObjectType|NDims|Comment)\s*=", re.MULTILINE)
 _PIXEL = re.compile(r"(?:vector of )?(\d+)-bit (unsigned integer|signed integer|float)")
@@ -29,37 +31,6 @@ _LETTERS = {"unsigned integer": "u", "signed integer": "i", "float": "f"}
 _REPORTS = (
     re.compile(r"^\[nrrd\] \w+: +(.+)$", re.MULTILINE),
     re.compile(r"^(?:\w+: ){0,2}(.+)$", re.MULTILINE),
-)
-
-
-@dataclass(frozen=True)
-class _Format:
-    """How a format names its data files.
-
-    Attributes
-    ----------
-    reader
-        ITK's.
-    data_file
-        Finds the field.
-    end
-        After it no field is read.
-    """
-
-    reader: str
-    data_file: re.Pattern[bytes]
-    end: re.Pattern[bytes]
-
-
-_META_IMAGE = _Format(
-    "MetaImageIO",
-    re.compile(rb"ElementDataFile\s*[=:][ \t]*([^\r\n]*)", re.IGNORECASE),
-    re.compile(rb"ElementDataFile\s*[=:][^\n]*\n", re.IGNORECASE),
-)
-_NRRD = _Format(
-    "NrrdImageIO",
-    re.compile(rb"[\r\n][ \t]*data ?file[ \t]*:(?!=)[ \t]*([^\r\n]*)", re.IGNORECASE),
-    re.compile(rb"\r?\n\r?\n"),
 )
 
 
@@ -72,10 +43,10 @@ def recognises_itk(path: Path, head: bytes) -> bool:
 
 def open_itk(path: Path, key: str | None = None) -> Volume:
     """Open an image; the components of its pixels, or the steps of its fourth axis, are channels."""
-    found = _format(path)
-    _check_data_files(path, found)
+    looked_at = read_itk_header(path)
+    looked_at.check_files()
     with _told(path):
-        header = _reader(path, found)
+        header = _reader(path)
         header.ReadImageInformation()
     components, lengths = header.GetNumberOfComponents(), header.GetSize()[::-1]
     if not 2 <= len(lengths) <= 4 or (components > 1 and len(lengths) > 3):
@@ -83,63 +54,37 @@ def open_itk(path: Path, key: str | None = None) -> Volume:
             f"{path}: expected 2 or 3 axes, and one of channels, got lengths {lengths} with {components} "
             "numbers a pixel. Save a file for each time."
         )
+    if components * math.prod(lengths) > looked_at.numbers:
+        raise DamagedFileError(
+            f"{path}: expected {looked_at.numbers} numbers by its own header, got {components} × {lengths}."
+        )
     grid = check_grid(path, _grid(header))
+    shape, dtype = (components, *lengths) if components > 1 else lengths, _dtype(path, header)
 
     def load(channel: int | None) -> Any:
+        check_size(path, math.prod(shape) * dtype.itemsize)  # of which a channel is a part
+        looked_at.check_complete(dtype.itemsize)
         with _told(path):
-            image = _reader(path, found).Execute()
+            image = _reader(path).Execute()
             values = require("SimpleITK", extra="io").GetArrayViewFromImage(image)
             values = np.moveaxis(values, -1, 0) if components > 1 else values
             return np.array(values if channel is None else values[channel], order="C")
 
-    shape = (components, *lengths) if components > 1 else lengths
-    return Volume(path, shape, _dtype(path, header), load, len(shape) > len(grid.shape), grid)
-
-
-def _format(path: Path) -> _Format:
-    with path.open("rb") as file:
-        is_nrrd = file.read(4) == b"NRRD" or path.suffix.lower() in (".nrrd", ".nhdr")
-    return _NRRD if is_nrrd else _META_IMAGE
+    return Volume(path, shape, dtype, load, len(shape) > len(grid.shape), grid)
 
 
 def data_files_of(path: Path) -> list[Path]:
     """Give the files in which a header says that its pixels are; none for pixels in the file itself."""
     if path.suffix.lower() not in (".mhd", ".nhdr") or not path.is_file():
         return []
-    names = [name.decode("utf-8", "replace").strip() for name in _data_names(path, _format(path))]
-    return [path.parent / name for name in names if name and (path.parent / name).is_file()]
+    with suppress(ReadError):  # which is told when it is read
+        return read_itk_header(path).files
+    return []
 
 
-def _check_data_files(path: Path, found: _Format) -> None:
-    """Refuse a header that leads to files outside of its folder, before any of them is opened."""
-    for name in _data_names(path, found):
-        _check_inside(path, name.decode("utf-8", "replace"))
-
-
-def _data_names(path: Path, found: _Format) -> list[bytes]:
-    """Give what a header says of its data files, line by line where they are listed."""
-    with path.open("rb") as file:
-        text = file.read(_LONGEST_HEADER)
-    fields = [(match[1].strip(), match.end()) for match in found.data_file.finditer(text)]
-    lists = [end for name, end in fields if name.upper().startswith(b"LIST")]
-    if len(text) == _LONGEST_HEADER and (lists or not found.end.search(text)):
-        raise DamagedFileError(f"{path}: expected a header of less than {len(text)} bytes, got a longer one.")
-    listed = [line for end in lists for line in text[end:].splitlines()]
-    return [*(name for name, _ in fields), *listed]
-
-
-def _check_inside(path: Path, name: str) -> None:
-    plain = name.strip().replace("\\", "/")
-    if plain.startswith(("/", "~")) or plain[1:2] == ":" or ".." in plain.split("/"):
-        raise UnsafeFileError(
-            f"{path}: expected pixels in its own folder, got {plain!r}, which leads out of it. Move them "
-            "beside the header, and name them there."
-        )
-
-
-def _reader(path: Path, found: _Format) -> Any:
+def _reader(path: Path) -> Any:
     reader = require("SimpleITK", extra="io").ImageFileReader()
-    reader.SetImageIO(found.reader)
+    reader.SetImageIO(_NRRD if is_nrrd(path) else _META_IMAGE)
     reader.SetFileName(str(path))
     return reader
 
@@ -160,7 +105,20 @@ def _grid(header: Any) -> Grid:
     spacing[:used] = header.GetSpacing()[:used]
     origin[:used] = header.GetOrigin()[:used]
     direction[:used, :used] = np.reshape(header.GetDirection(), (known, known))[:used, :used]
-    return Grid.of_itk(header.GetSize()[:used][::-1], spacing=spacing, origin=origin, direction=direction)
+    return Grid.of_itk(
+        header.GetSize()[:used][::-1],
+        spacing=spacing,
+        origin=origin,
+        direction=direction,
+        is_oriented=used == 3 and _tells_space(header),
+    )
+
+
+def _tells_space(header: Any) -> bool:
+    """Tell whether directions are those of a body; a NRRD file may have axes of nothing in particular."""
+    if header.GetImageIO() != _NRRD:
+        return True
+    return header.HasMetaDataKey("NRRD_space") and "superior" in header.GetMetaData("NRRD_space")
 
 
 @contextmanager

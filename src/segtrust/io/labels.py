@@ -134,7 +134,8 @@ def _check_known(labels: Any, known: set[int], source: str) -> None:
     if strange:
         raise NotBinaryError(
             f"{source}: expected the labels {_shown(sorted(known))}, got {_shown(strange)} as well. Is it of "
-            "another data set? A dataset.json beside the predictions says which labels there are."
+            "another data set? A dataset.json beside the predictions says which labels there are; one that "
+            "it calls 'ignore' marks pixels nobody has annotated, and a case that has any cannot be judged."
         )
 
 

@@ -10,25 +10,44 @@ from typing import Any
 
 import numpy as np
 
+from segtrust.ensembles import Fusion
 from segtrust.errors import GeometryError, ParameterError, WrongContentError
 from segtrust.io.cases import CaseFiles
-from segtrust.io.grids import check_same_grid
+from segtrust.io.grids import Grid, check_same_grid
+from segtrust.io.label_tables import label_table
 from segtrust.io.labels import mask_of_values
+from segtrust.io.members import fused_maps
 from segtrust.io.nnunet import check_channels, read_scheme, scheme_beside
 from segtrust.io.places import Place
 from segtrust.io.readers import open_labels, open_volume
 from segtrust.io.stores import MASKS, TRUTHS
 from segtrust.io.structures import LabelScheme, Structure
+from segtrust.io.totalsegmentator import PARTS, names_task
 from segtrust.io.volumes import Volume
+from segtrust.kernels.agreement import Agreement
 from segtrust.kernels.classes import check_normalised, is_normalised
-from segtrust.maps import Prediction
+from segtrust.maps import EmptyPolicy, Prediction
 
-__all__ = ["LoadedCase", "MaskKind", "ReadOptions", "load_case"]
+__all__ = [
+    "Decoding",
+    "LoadedCase",
+    "MaskKind",
+    "OpenedCase",
+    "ReadOptions",
+    "load_case",
+    "load_opened",
+    "opened_labels",
+]
 
 
 _MOST_AXES = 3
 _MOST_LABELS = 15
 _MOST_CLASSES = 256
+_MOST_NUMBERED = 4096
+"""Channels that are numbered where nothing names them."""
+_MOST_CHANNELS = 1 << 16
+"""Of any file: as many as a label of 16 bits can tell apart."""
+_SOME_PIXELS = 10_000
 _NO_NAMES = (
     "No dataset.json tells what its channels are: if they are regions, give one (--names), or choose a "
     "channel (--channel)."
@@ -40,6 +59,13 @@ class MaskKind(StrEnum):
 
     DELIVERED = "delivered"
     THRESHOLD = "threshold"
+
+
+class Decoding(StrEnum):
+    """How a mask is made of a map where none was delivered."""
+
+    THRESHOLD = "threshold"
+    DICE_OPTIMAL = "dice-optimal"
 
 
 @dataclass(frozen=True)
@@ -65,6 +91,12 @@ class ReadOptions:
     scheme
         What names the structures, or its ``dataset.json``; one is looked for beside the maps where none is
         given.
+    decode
+        How a mask is made where none was delivered: cut at the threshold, or `segtrust.dice_optimal_mask`.
+    decode_empty
+        What an empty mask is worth where the best mask is sought; ``None`` is as the paper has it.
+    fuse
+        How the maps of several members become one; ``None`` for the mean of probabilities.
     """
 
     regions: tuple[str, ...] = ()
@@ -75,12 +107,22 @@ class ReadOptions:
     key: str | None = None
     resample: bool = False
     scheme: Path | LabelScheme | None = None
+    decode: Decoding = Decoding.THRESHOLD
+    decode_empty: EmptyPolicy | None = None
+    fuse: Fusion | None = None
 
     def __post_init__(self) -> None:
         """Refuse a mask of an unknown kind, and a choice that is made twice."""
         if self.mask not in list(MaskKind):
             raise ParameterError(f"mask: expected {' or '.join(MaskKind)}, got {self.mask!r}.")
         object.__setattr__(self, "mask", MaskKind(self.mask))
+        if self.decode not in list(Decoding):
+            raise ParameterError(f"decode: expected {' or '.join(Decoding)}, got {self.decode!r}.")
+        object.__setattr__(self, "decode", Decoding(self.decode))
+        if self.decode_empty is not None:
+            object.__setattr__(self, "decode_empty", EmptyPolicy(self.decode_empty))
+        how = Fusion(self.fuse or Fusion.PROBABILITY)
+        object.__setattr__(self, "fuse", None if how is Fusion.PROBABILITY else how)  # said or not, the same
         if not 0.0 <= self.threshold <= 1.0:
             raise ParameterError(f"threshold: expected a probability in [0, 1], got {self.threshold}.")
         if self.regions and self.channel is not None:
@@ -101,35 +143,99 @@ class LoadedCase:
         The mask that was delivered, whether it is scored or not; ``None`` where there is none.
     truth
         ``None`` where there is none.
+    grid
+        Where the map lies in space; ``None`` where nothing tells. Of a picture it may be that of a volume
+        of one slice.
     """
 
     structure: str
     prediction: Prediction
     delivered: Any
     truth: Any
+    grid: Grid | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedCase:
+    """A case whose arrays have been opened, whether they are in files or in memory.
+
+    Attributes
+    ----------
+    id
+        Its name in tables.
+    path
+        Of the map, or where it would be: ``dataset.json`` is looked for from there on.
+    volume
+        The probabilities.
+    mask, truth
+        That was delivered, and what is known; ``None`` where there is none.
+    members
+        Probabilities of the other members of an ensemble.
+    """
+
+    id: str
+    path: Path
+    volume: Volume
+    mask: Volume | None = None
+    truth: Volume | None = None
+    members: tuple[Volume, ...] = ()
 
 
 def load_case(files: CaseFiles, options: ReadOptions) -> Iterator[LoadedCase]:
     """Give the structures of a case one after the other, so that one map is in memory at a time."""
-    place = files.probabilities
-    volume = _without_batch(open_volume(replace(place, key=place.key or options.key)), options.channel)
+    volume, *members = (open_volume(replace(each, key=each.key or options.key)) for each in files.maps)
+    mask, truth = (opened_labels(*each) for each in ((files.mask, MASKS), (files.truth, TRUTHS)))
+    case = OpenedCase(files.id, files.probabilities.path, volume, mask, truth, tuple(members))
+    yield from load_opened(case, options)
+
+
+def load_opened(case: OpenedCase, options: ReadOptions) -> Iterator[LoadedCase]:
+    """Give the structures of a case that has been opened, as `load_case` does."""
+    volume, *members = (_as_map(each, options) for each in (case.volume, *case.members))
+    structures = _structures(volume, case, options)
+    labels = [_labels(each, volume, options) for each in (case.mask, case.truth)]
+    for structure, p, agreement in _maps([volume, *members], structures, options):
+        masks = [None if each is None else each.mask_of(structure, tuple(p.shape)) for each in labels]
+        scored = masks[0] if options.mask is MaskKind.DELIVERED else None
+        spacing = _spacing(volume, len(p.shape))
+        prediction = Prediction(p, scored, options.threshold, case.id, spacing, agreement)
+        yield LoadedCase(structure.name, prediction, masks[0], masks[1], _grid(volume, prediction.shape))
+
+
+def _as_map(volume: Volume, options: ReadOptions) -> Volume:
+    """Give a volume without a batch of one; refuse what cannot hold a map."""
+    volume = _without_batch(volume, options.channel)
     if len(volume.shape) < 2:
         raise WrongContentError(
             f"{volume.path}: expected a map of at least 2 dimensions, got the shape {volume.shape}."
         )
-    structures = _structures(volume, place.path, options)
-    if len(structures) > 1 and not volume.lazy:
-        volume = _in_memory(volume)
-    sought = ((files.mask, MASKS), (files.truth, TRUTHS))
-    labels = [_labels(each, usual, volume, options) for each, usual in sought]
-    for structure in structures:
-        p = _without_unit_axes(structure.probabilities(volume))
-        _refuse_labels(p, volume)
-        _refuse_classes(p, volume, structure)
-        masks = [None if each is None else each.mask_of(structure, tuple(p.shape)) for each in labels]
-        scored = masks[0] if options.mask is MaskKind.DELIVERED else None
-        prediction = Prediction(p, scored, options.threshold, files.id, _spacing(volume, len(p.shape)))
-        yield LoadedCase(structure.name, prediction, masks[0], masks[1])
+    return volume
+
+
+def _maps(
+    volumes: Sequence[Volume], structures: Sequence[Structure], options: ReadOptions
+) -> Iterator[tuple[Structure, Any, Agreement | None]]:
+    """Give the map of each structure: that of the only file, or that of all members fused."""
+    if len(volumes) == 1:
+        ready = volumes[0].ready_for(len(structures))
+        yield from ((structure, _map_of(ready, structure), None) for structure in structures)
+        return
+    how = options.fuse or Fusion.PROBABILITY
+    for fused in fused_maps(volumes, structures, _map_of, how, options.threshold):
+        yield fused.structure, fused.p, fused.agreement
+
+
+def _map_of(volume: Volume, structure: Structure) -> Any:
+    """Read the map of a structure; refuse what is none."""
+    p = _without_unit_axes(structure.probabilities(volume))
+    _refuse_labels(p, volume)
+    _refuse_classes(p, volume, structure)
+    return p
+
+
+def opened_labels(place: Place | None, usual: Sequence[str] = TRUTHS) -> Volume | None:
+    """Open a mask or a truth, called in errors as its place is; ``None`` where there is none."""
+    return None if place is None else replace(open_labels(place, usual), path=str(place))
 
 
 def _refuse_labels(p: Any, volume: Volume) -> None:
@@ -186,10 +292,10 @@ def _without_batch(volume: Volume, channel: int | None) -> Volume:
     return replace(volume, shape=volume.shape[1:], load=lambda each: whole if each is None else whole[each])
 
 
-def _in_memory(volume: Volume) -> Volume:
-    """Read all channels at once: to unpack the third one, the first two are unpacked as well."""
-    whole = volume.read()
-    return replace(volume, load=lambda channel: whole if channel is None else whole[channel])
+def _grid(volume: Volume, shape: tuple[int, ...]) -> Grid | None:
+    """Give where the axes that are left lie."""
+    is_all = volume.grid is not None and volume.grid.lengths == (*shape[::-1], 1, 1)[:3]
+    return volume.grid if is_all and len(shape) in (2, 3) else None
 
 
 def _spacing(volume: Volume, ndim: int) -> tuple[float, ...] | None:
@@ -199,16 +305,26 @@ def _spacing(volume: Volume, ndim: int) -> tuple[float, ...] | None:
     return volume.grid.spacing_mm[-ndim:]
 
 
-def _structures(volume: Volume, path: Path, options: ReadOptions) -> Sequence[Structure]:
+def _structures(volume: Volume, case: OpenedCase, options: ReadOptions) -> Sequence[Structure]:
     """Find out what is scored: what was asked for, or what the file and its neighbours say."""
-    scheme = _scheme(volume, path, options)
+    _check_count(volume)
+    scheme = _scheme(volume, case, options)
     if scheme is not None:
-        check_channels(volume, scheme)
+        check_channels(volume, scheme, _remedy(options))
         return [_labelled(each, options) for each in _chosen(volume, scheme, options)]
-    _refuse_unnamed(volume, path, options)
+    _refuse_unnamed(volume, case.path, options)
     if options.channel is not None:
         return [Structure(f"channel {options.channel}", options.channel, values=options.labels)]
     return [Structure(values=options.labels)]
+
+
+def _check_count(volume: Volume) -> None:
+    """Refuse more channels than there are labels: a header may say anything, and each is a row."""
+    if volume.has_channels and volume.shape[0] > _MOST_CHANNELS:
+        raise WrongContentError(
+            f"{volume.path}: expected at most {_MOST_CHANNELS} channels, got {volume.shape[0]} by its own "
+            "header. It may be damaged."
+        )
 
 
 def _chosen(volume: Volume, scheme: LabelScheme, options: ReadOptions) -> Sequence[Structure]:
@@ -241,7 +357,12 @@ def _refuse_unnamed(volume: Volume, path: Path, options: ReadOptions) -> None:
         )
 
 
-def _scheme(volume: Volume, path: Path, options: ReadOptions) -> LabelScheme | None:
+def _remedy(options: ReadOptions) -> str:
+    is_task = isinstance(options.scheme, Path) and names_task(options.scheme)
+    return PARTS if is_task else ""
+
+
+def _scheme(volume: Volume, case: OpenedCase, options: ReadOptions) -> LabelScheme | None:
     if volume.has_channels is False or len(volume.shape) < 3:
         return None
     if isinstance(options.scheme, LabelScheme):
@@ -253,7 +374,15 @@ def _scheme(volume: Volume, path: Path, options: ReadOptions) -> LabelScheme | N
     if volume.channel_names:
         names = tuple((name, (i + 1,)) for i, name in enumerate(volume.channel_names))
         return LabelScheme(names, is_regions=True)
-    return scheme_beside(path) or _numbered(volume, path, options)
+    return scheme_beside(case.path) or _of_mask(volume, case.mask) or _numbered(volume, case.path, options)
+
+
+def _of_mask(volume: Volume, mask: Volume | None) -> LabelScheme | None:
+    """Give the names that the header of a mask tells, as that of TotalSegmentator does, if they fit."""
+    names = {} if mask is None else label_table(Place.of(mask.path).path)
+    if sorted(names) != list(range(1, volume.shape[0])):
+        return None
+    return LabelScheme(tuple((names[i], (i,)) for i in sorted(names)), is_regions=False)
 
 
 def _numbered(volume: Volume, path: Path, options: ReadOptions) -> LabelScheme | None:
@@ -263,9 +392,21 @@ def _numbered(volume: Volume, path: Path, options: ReadOptions) -> LabelScheme |
     """
     if path.suffix.lower() != ".npz" or volume.shape[0] < 2 or options.channel is not None:
         return None
-    check_normalised(volume.read(), source=str(path), remedy=_NO_NAMES)
+    if volume.shape[0] > _MOST_NUMBERED:
+        raise WrongContentError(
+            f"{path}: expected at most {_MOST_NUMBERED} classes, the first axis, got {volume.shape}. "
+            "Name them, if it has so many: --names."
+        )
+    some = np.stack([_some(volume.read(i)) for i in range(volume.shape[0])])
+    check_normalised(some, source=str(path), remedy=_NO_NAMES)
     names = tuple((f"class {i}", (i,)) for i in range(1, volume.shape[0]))
     return LabelScheme(names, is_regions=False)
+
+
+def _some(values: Any) -> Any:
+    """Give some pixels of a channel, the same of each; all channels at once may not fit into memory."""
+    flat = np.asarray(values).reshape(-1)
+    return flat[:: max(1, flat.size // _SOME_PIXELS)].copy()
 
 
 def _labelled(structure: Structure, options: ReadOptions) -> Structure:
@@ -308,13 +449,11 @@ class _Labels:
         return mask_of_values(self.values[at], None, self.source)
 
 
-def _labels(
-    place: Place | None, usual: Sequence[str], volume: Volume, options: ReadOptions
-) -> _Labels | None:
+def _labels(opened: Volume | None, volume: Volume, options: ReadOptions) -> _Labels | None:
     """Read a mask or a truth, on the grid of the map."""
-    if place is None:
+    if opened is None:
         return None
-    opened = open_labels(place, usual)
+    source = str(opened.path)
     names = opened.channel_names if opened.has_channels and opened.shape[0] > 1 else ()
     found = opened if names else _one_image(opened)
     if found.grid is not None and volume.grid is not None and _may_be_moved(found, volume, options):
@@ -322,9 +461,9 @@ def _labels(
 
         parts = [_channel(found, i) for i in range(len(names))] or [found]
         moved = [resampled_labels(each, volume.grid) for each in parts]
-        return _Labels(np.stack(moved) if names else moved[0], str(place), names)
-    check_same_grid(volume.grid, found.grid, (str(volume.path), str(place)))
-    return _Labels(found.read(), str(place), names)
+        return _Labels(np.stack(moved) if names else moved[0], source, names)
+    check_same_grid(volume.grid, found.grid, (str(volume.path), source))
+    return _Labels(found.read(), source, names)
 
 
 def _may_be_moved(labels: Volume, volume: Volume, options: ReadOptions) -> bool:

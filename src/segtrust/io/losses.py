@@ -38,9 +38,15 @@ def as_loss(value: Any, column: str) -> float | None:
     >>> as_loss(0.75, "Dice"), as_loss(0.75, "hd95"), as_loss(float("nan"), "Dice")
     (0.25, 0.75, None)
     """
-    if value is None or math.isnan(float(value)):
+    if value is None:
         return None
-    return 1.0 - float(value) if column.lower() in _GOOD else float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError("a whole number too large for a float") from None
+    if math.isnan(number):
+        return None
+    return 1.0 - number if column.lower() in _GOOD else number
 
 
 def read_losses(path: Path, column: str | None, scheme: LabelScheme | None = None) -> tuple[str, Losses]:
@@ -77,8 +83,8 @@ def _of_table(path: Path, column: str) -> Losses:
     values = table.column(column)
     try:
         losses = [as_loss(value, column) for value in values]
-    except ValueError as error:
-        raise WrongContentError(f"{path}: expected numbers as {column!r}, got text: {error}.") from None
+    except (TypeError, ValueError) as error:
+        raise WrongContentError(f"{path}: expected numbers as {column!r}, got: {error}.") from None
     return dict(zip(names, losses, strict=True))
 
 

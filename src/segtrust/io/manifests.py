@@ -7,16 +7,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from segtrust.errors import PairingError
+from segtrust.errors import PairingError, SegtrustError
 from segtrust.io.cases import CaseFiles, DataSet, Unpaired
+from segtrust.io.members import SEPARATOR
 from segtrust.io.names import case_of
 from segtrust.io.places import Place
-from segtrust.optional import require
+from segtrust.io.rows import csv_rows, read_parquet
 
 __all__ = ["COLUMNS", "is_manifest", "read_manifest"]
 
-COLUMNS = ("case", "probabilities", "mask", "truth", "image", "group", "split")
-"""What a manifest may say; only ``probabilities`` must be there. Other columns are not looked at."""
+COLUMNS = ("case", "probabilities", "members", "mask", "truth", "image", "group", "split")
+"""What a manifest may say; only ``probabilities`` must be there. Other columns are not looked at.
+
+The maps of the other members of an ensemble are in ``members``, separated by semicolons.
+"""
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
 
 
@@ -61,10 +65,12 @@ def _rows(path: Path) -> Sequence[Mapping[str, Any]]:
         raise PairingError(f"{path}: expected a manifest, got no file of this name.")
     try:
         if path.suffix.lower() == ".parquet":
-            return list(require("pyarrow.parquet", extra="tables").read_table(path).to_pylist())
+            return read_parquet(path)[1]
         with path.open(newline="", encoding="utf-8-sig") as file:
             separator = _SEPARATORS[path.suffix.lower()]
-            return list(csv.DictReader(file, delimiter=separator, skipinitialspace=True))
+            return list(csv_rows(path, file, delimiter=separator, skipinitialspace=True)[1])
+    except SegtrustError:
+        raise
     except (ValueError, NotImplementedError, OSError, csv.Error) as error:
         raise PairingError(f"{path}: expected a table (text in UTF-8, or Parquet), got {error}.") from None
 
@@ -73,7 +79,12 @@ def _case(row: Mapping[str, Any], path: Path) -> CaseFiles:
     places = {name: _place(row.get(name), path) for name in ("probabilities", "mask", "truth", "image")}
     texts = {name: _text(row.get(name)) for name in ("case", "group", "split")}
     name = texts.pop("case") or case_of(Place.of(_text(row["probabilities"])).path)
-    return CaseFiles(name, **places, **texts)  # type: ignore[arg-type]
+    return CaseFiles(name, **places, **texts, members=_members(row, path))  # type: ignore[arg-type]
+
+
+def _members(row: Mapping[str, Any], path: Path) -> tuple[Place, ...]:
+    texts = [text.strip() for text in _text(row.get("members")).split(SEPARATOR)]
+    return tuple(Place.of(text, path.parent) for text in texts if text)
 
 
 def _place(value: Any, path: Path) -> Place | None:

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from segtrust.errors import ParameterError
+from segtrust.plugins import plugin_names
 
 __all__ = [
+    "ENDINGS",
     "Pattern",
     "case_of",
     "ending_of",
+    "further_endings",
     "is_data_file",
     "is_foreign_file",
     "is_image_name",
@@ -22,7 +25,7 @@ __all__ = [
     "stem_of",
 ]
 
-_ENDINGS = (
+ENDINGS = (
     ".nii.gz",
     ".ome.zarr",
     ".zarr.zip",
@@ -52,7 +55,14 @@ _FOREIGN = (
 def ending_of(path: Path) -> str:
     """Give the ending by which a format is told; nothing where none is known."""
     lower = path.name.lower()
-    return next((ending for ending in _ENDINGS if lower.endswith(ending)), "")
+    found = next((ending for ending in ENDINGS if lower.endswith(ending)), "")
+    return found or next((ending for ending in further_endings() if lower.endswith(ending)), "")
+
+
+def further_endings() -> list[str]:
+    """Give the endings of files that readers of other packages are for, the longest first."""
+    named = plugin_names("readers", [ending[1:] for ending in ENDINGS])
+    return sorted((f".{name.lower()}" for name in named), key=len, reverse=True)
 
 
 def is_data_file(path: Path) -> bool:

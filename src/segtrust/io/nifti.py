@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.errors import DamagedFileError, WrongContentError
-from segtrust.io.checks import check_complete, check_grid, check_numbers
+from segtrust.errors import DamagedFileError, ReadError, UnsafeFileError, WrongContentError
+from segtrust.io.checks import check_complete, check_grid, check_numbers, check_shape
 from segtrust.io.grids import Grid
 from segtrust.io.inflate import gunzip, gunzip_into, is_gzip
-from segtrust.io.volumes import Volume, check_size
+from segtrust.io.stores import beside
+from segtrust.io.volumes import Volume
+from segtrust.limits import check_size
 from segtrust.optional import require
 
 __all__ = ["open_nifti", "recognises_nifti"]
@@ -27,6 +29,8 @@ _LENGTHS = {1: 348, 2: 540}
 """Bytes of the header, by version."""
 
 _MAGIC = {b"n+1\0": (1, ""), b"ni1\0": (1, "Pair"), b"n+2\0": (2, ""), b"ni2\0": (2, "Pair")}
+_LATEST = 64 << 20
+"""Byte at which pixels begin at the latest: what is packed before them is unpacked in vain."""
 _MILLIMETRES = {"meter": 1000.0, "micron": 0.001}
 _FATAL = 40
 """How grave a fault nibabel must find to give up; lesser ones it mends."""
@@ -77,7 +81,7 @@ class _Pixels:
 def _scaled(kept: Any, slope: float, intercept: float) -> Any:
     """Scale slice by slice in double floats, so that only the result is rounded to single ones."""
     scaled = np.empty(kept.shape, np.float32)
-    for index in range(len(kept)):
+    for index in range(len(kept) if kept.size else 0):  # of nothing there may be any number of slices
         scaled[index] = kept[index] * np.float64(slope) + intercept
     return scaled
 
@@ -96,16 +100,27 @@ def open_nifti(path: Path, key: str | None = None) -> Volume:
     Axes after the third that are of length 1 are left out; one that is longer (time, or the vector's) are
     channels. Numbers to be scaled are given scaled, as float32; all others as they are kept.
     """
-    header_path = path.with_suffix(".hdr") if path.suffix.lower() == ".img" else path
+    header_path = _partner(path, ".hdr") if path.suffix.lower() == ".img" else path
     header = _header(header_path)
     try:
         pixels, grid = _pixels(header_path, header), _grid(header)
     except _header_errors() as error:
         raise _damaged(header_path, error) from None
-    check_numbers(path, pixels.dtype)
+    check_shape(path, pixels.shape, check_numbers(path, pixels.dtype))
     dtype = pixels.dtype if pixels.scale is None else np.dtype(np.float32)
     has_channels = len(pixels.shape) > len(grid.shape)
     return Volume(path, pixels.shape, dtype, pixels.read, has_channels, check_grid(path, grid))
+
+
+def _partner(path: Path, ending: str) -> Path:
+    """Give the other file of a pair, and refuse one that lies elsewhere, or is none: a pipe is waited for."""
+    partner = path.with_suffix(ending)
+    if partner.exists() and not (partner.is_file() and beside(path, partner)):
+        raise UnsafeFileError(
+            f"{path}: expected the other file of the pair in its own folder, got {partner.name!r}, which "
+            "leads out of it or is no file. Copy it there with links followed: cp -L."
+        )
+    return partner
 
 
 def _first(path: Path, count: int) -> bytes:
@@ -162,7 +177,7 @@ def _header_errors() -> tuple[type[Exception], ...]:
 
 
 def _damaged(path: Path, error: Exception) -> Exception:
-    if isinstance(error, DamagedFileError | WrongContentError):
+    if isinstance(error, ReadError):
         return error
     return DamagedFileError(
         f"{path}: expected the header of a NIfTI file, got one that makes no sense ({error}). Save it again."
@@ -180,9 +195,11 @@ def _pixels(path: Path, header: Any) -> _Pixels:
             f"{path}: expected one axis beside x, y and z, got lengths {lengths}. Save a file for each time."
         )
     offset = int(header.get_data_offset())
-    if offset < 0:
-        raise DamagedFileError(f"{path}: expected pixels after the header, got them at byte {offset}.")
-    data = path if header.is_single else path.with_suffix(".img")
+    if not 0 <= offset <= _LATEST:
+        raise DamagedFileError(
+            f"{path}: expected pixels after the header, from byte {_LATEST} on at most, got {offset}."
+        )
+    data = path if header.is_single else _partner(path, ".img")
     return _Pixels(data, offset, channels + lengths[:3][::-1], header.get_data_dtype(), _scale(header))
 
 
@@ -195,4 +212,6 @@ def _grid(header: Any) -> Grid:
     """Give the place of the pixels in millimetres, whatever the unit of the header."""
     affine = np.array(header.get_best_affine(), np.float64)
     affine[:3] *= _MILLIMETRES.get(header.get_xyzt_units()[0], 1.0)
-    return Grid(tuple(int(each) for each in header.get_data_shape()[:3][::-1]), affine)
+    shape = tuple(int(each) for each in header.get_data_shape()[:3][::-1])
+    is_placed = bool(int(header["qform_code"]) or int(header["sform_code"]))
+    return Grid(shape, affine, is_placed and len(shape) == 3)

@@ -22,10 +22,12 @@ from segtrust.io.grids import Grid
 from segtrust.io.npz import chosen_member, open_member, read_directory
 from segtrust.io.pickles import read_plain_pickle
 from segtrust.io.structures import LabelScheme
+from segtrust.io.totalsegmentator import names_task, task_scheme
 from segtrust.io.volumes import Volume
 from segtrust.saved import read_json
 
 __all__ = [
+    "AXES",
     "KEYS",
     "check_channels",
     "dataset_json_of",
@@ -33,15 +35,21 @@ __all__ = [
     "read_scheme",
     "recognises_nnunet",
     "scheme_beside",
+    "volume_in_memory",
 ]
 
 KEYS = ("probabilities", "softmax")
 """Name of the array in version 2, and in version 1."""
 _LEVELS_UP = 3
 """Folders above the predictions in which ``dataset.json`` is looked for, as above ``fold_0/validation``."""
-_AXES = 4
+AXES = 4
+"""Of its arrays, also of those of flat images."""
 _LENGTHS = {"spacing": 3, "origin": 3, "direction": 9}
 """Numbers that SimpleITK tells of an image in space."""
+_LONGEST = 8 << 20
+"""Bytes of what nnU-Net writes about a data set."""
+_SHOWN = 12
+"""Names that an error lists."""
 _IGNORED = "ignore"
 """Name of the label that nnU-Net leaves out of training; no channel is its own."""
 
@@ -62,24 +70,56 @@ def open_nnunet(path: Path, key: str | None = None) -> Volume:
     members = read_directory(path)
     usual = next((name for name in KEYS if name in members), None)
     volume = open_member(path, chosen_member(path, members, key or usual))
-    if len(volume.shape) != _AXES:
+    if len(volume.shape) != AXES:
         return volume
-    about = _About(path)
+    about = _About.beside(path)
     if about.noted.get("crop_bbox") is not None:
         return _uncropped(volume, about)
     return replace(volume, has_channels=True, grid=about.grid(volume.shape[1:]))
 
 
+def volume_in_memory(path: Path, probabilities: Any, properties: Mapping[str, Any]) -> Volume:
+    """Give probabilities that nnU-Net holds in memory as `open_nnunet` would if they had been saved.
+
+    Parameters
+    ----------
+    path
+        Where they would be; errors name it.
+    probabilities
+        Channels first, on the grid of the image.
+    properties
+        What nnU-Net notes about the case, which it would save beside them.
+
+    Examples
+    --------
+    >>> p = np.full((2, 1, 3, 4), 0.5, np.float32)
+    >>> volume = volume_in_memory(Path("case.npz"), p, {"spacing": [999.0, 1.0, 1.0]})
+    >>> volume.shape, volume.has_channels, volume.read(1).shape
+    ((2, 1, 3, 4), True, (1, 3, 4))
+    """
+    grid = _About(path, properties).grid(probabilities.shape[1:])
+
+    def load(channel: int | None) -> Any:
+        return probabilities if channel is None else probabilities[channel]
+
+    return Volume(path, probabilities.shape, probabilities.dtype, load, has_channels=True, grid=grid)
+
+
 class _About:
     """What nnU-Net notes about a case beside its array; nothing where there is no such file."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path.with_suffix(".pkl")
-        self.noted: Mapping[str, Any] = read_plain_pickle(self.path) if self.path.exists() else {}
-        if not isinstance(self.noted, Mapping):
+    def __init__(self, path: Path, noted: Any) -> None:
+        self.path = path
+        if not isinstance(noted, Mapping):
             raise DamagedFileError(
-                f"{self.path}: expected the geometry of a case, got {type(self.noted).__name__}."
+                f"{self.path}: expected the geometry of a case, got {type(noted).__name__}."
             )
+        self.noted: Mapping[str, Any] = noted
+
+    @classmethod
+    def beside(cls, path: Path) -> _About:
+        beside = path.with_suffix(".pkl")
+        return cls(beside, read_plain_pickle(beside) if beside.exists() else {})
 
     def grid(self, shape: tuple[int, ...]) -> Grid | None:
         """Give the grid of the whole image; ``None`` where nothing is noted, as of flat images."""
@@ -176,7 +216,7 @@ def dataset_json_of(path: Path) -> Path | None:
 
 @cache
 def read_scheme(path: Path) -> LabelScheme:
-    """Read the labels that a ``dataset.json`` lists.
+    """Read the labels that a ``dataset.json`` lists, or those of a task, ``totalsegmentator:total``.
 
     Examples
     --------
@@ -187,7 +227,9 @@ def read_scheme(path: Path) -> LabelScheme:
     >>> read_scheme(path)
     LabelScheme(labels=(('whole', (1, 2)), ('core', (2,))), is_regions=True)
     """
-    described = read_json(path, error=WrongContentError)
+    if names_task(path):
+        return task_scheme(path)
+    described = read_json(path, error=WrongContentError, most=_LONGEST)
     labels = described.get("labels") if isinstance(described, Mapping) else None
     if not isinstance(labels, Mapping) or not labels:
         raise WrongContentError(f"{path}: expected nnU-Net's 'labels', names with numbers, got {labels!r}.")
@@ -219,11 +261,13 @@ def _whole(value: Any) -> int:
     return int(value)
 
 
-def check_channels(volume: Volume, scheme: LabelScheme) -> None:
+def check_channels(volume: Volume, scheme: LabelScheme, remedy: str = "") -> None:
     """Refuse probabilities that are of another model than the labels."""
     if volume.shape[0] != scheme.channels:
         kind = "regions" if scheme.is_regions else "labels and background"
+        names = [name for name, _ in scheme.labels]
+        listed = ", ".join([*names[:_SHOWN], *(["…"] if len(names) > _SHOWN else [])])
         raise WrongContentError(
-            f"{volume.path}: expected {scheme.channels} channels, for the {kind} of dataset.json "
-            f"({', '.join(name for name, _ in scheme.labels)}), got {volume.shape[0]}. Are they of one model?"
+            f"{volume.path}: expected {scheme.channels} channels, for the {kind} that are named "
+            f"({listed}), got {volume.shape[0]}. {remedy or 'Are they of one model?'}"
         )

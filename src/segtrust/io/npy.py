@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from segtrust.errors import DamagedFileError, UnsafeFileError
-from segtrust.io.checks import check_numbers
+from segtrust.io.checks import check_numbers, check_shape
 from segtrust.io.volumes import Volume
 
 __all__ = ["MAGIC", "Header", "header_of", "open_npy", "recognises_npy"]
@@ -67,7 +67,7 @@ def header_of(head: bytes, source: Path | str) -> Header:
     if dtype.hasobject:
         raise UnsafeFileError(f"{source}: expected an array of numbers, got {PICKLED}")
     check_numbers(source, dtype)
-    _check_shape(shape, dtype, source)
+    check_shape(source, shape, dtype)
     return Header(shape, dtype, fortran_order, file.tell())
 
 
@@ -78,14 +78,6 @@ def _described(file: BytesIO) -> tuple[tuple[int, ...], bool, Any]:
         raise ValueError(f"version {major}.{minor}")
     read = npy.read_array_header_1_0 if major == 1 else npy.read_array_header_2_0
     return read(file)
-
-
-def _check_shape(shape: tuple[int, ...], dtype: Any, source: Path | str) -> None:
-    """Refuse a shape that no array can have; none of this size is made to find out."""
-    try:
-        np.broadcast_to(np.empty((), dtype), shape)
-    except (ValueError, OverflowError) as error:
-        raise DamagedFileError(f"{source}: expected the shape of an array, got {shape} ({error}).") from None
 
 
 def recognises_npy(path: Path, head: bytes) -> bool:

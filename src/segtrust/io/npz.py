@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import zipfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -13,14 +13,22 @@ from typing import Any
 import numpy as np
 
 from segtrust.errors import DamagedFileError, ReadError, UnsafeFileError, WrongContentError
-from segtrust.io.inflate import crc32, inflate_into
+from segtrust.io.inflate import InflatingReader, crc32, inflate_into
 from segtrust.io.npy import LONGEST_HEADER, Header, header_of
-from segtrust.io.volumes import Volume, check_size
+from segtrust.io.volumes import Volume
+from segtrust.limits import check_size
 
 __all__ = ["Member", "chosen_member", "open_member", "open_npz", "read_directory", "recognises_npz"]
 
 _LOCAL = struct.Struct("<4s22xHH")
 """Signature, and the lengths of name and extra field, of the header before each member."""
+_END, _END_BYTES = struct.Struct("<12xL"), 22
+"""Where the record at the end has the length of the directory, and how long that record is."""
+_END_64, _LOCATOR_64 = struct.Struct("<40xQ"), 20
+"""The same of the one for large archives; between both is a locator."""
+_LONGEST_COMMENT = 0xFFFF
+_LONGEST_DIRECTORY = 1 << 20
+"""Bytes: more than ten thousand arrays, each of which is looked at."""
 _DAMAGED = (zipfile.BadZipFile, struct.error, NotImplementedError, EOFError, ValueError, OverflowError)
 """What Python raises when a directory makes no sense; also OSError, where it leads out of the file."""
 
@@ -57,6 +65,7 @@ def recognises_npz(path: Path, head: bytes) -> bool:
 def read_directory(path: Path) -> dict[str, Member]:
     """Give the arrays of an archive by name, without unpacking any."""
     try:
+        _check_directory(path)
         with zipfile.ZipFile(path) as archive, path.open("rb") as file:
             members = [_member(info, file, path) for info in archive.infolist()]
     except ReadError:
@@ -72,6 +81,29 @@ def read_directory(path: Path) -> dict[str, Member]:
     if times > 1:
         raise DamagedFileError(f"{path}: expected one array called {name!r}, got {times}. Save it again.")
     return {member.name: member for member in members}
+
+
+def _check_directory(path: Path) -> None:
+    """Refuse an archive of more arrays than anybody saves; all are listed to find one."""
+    with path.open("rb") as file:
+        file.seek(max(file.seek(0, 2) - _LONGEST_COMMENT - 200, 0))
+        length = _directory_length(file.read())
+    if length > _LONGEST_DIRECTORY:
+        raise UnsafeFileError(
+            f"{path}: expected a directory of at most {_LONGEST_DIRECTORY >> 20} MiB, got one of "
+            f"{length / 2**20:.3g} MiB, of many thousand arrays. Save fewer in a file."
+        )
+
+
+def _directory_length(tail: bytes) -> int:
+    """Give what the last bytes of an archive say; 0 for what is none, as is told by who reads it."""
+    at = tail.rfind(b"PK\x05\x06")
+    if at < 0 or len(tail) - at < _END_BYTES:
+        return 0
+    large = at - _LOCATOR_64 - 56
+    if large >= 0 and tail[at - _LOCATOR_64 :].startswith(b"PK\x06\x07"):
+        return int(_END_64.unpack_from(tail, large)[0])
+    return int(_END.unpack_from(tail, at)[0])
 
 
 def _member(info: zipfile.ZipInfo, file: Any, path: Path) -> Member:
@@ -116,7 +148,10 @@ def chosen_member(path: Path, members: Mapping[str, Member], key: str | None) ->
 
 
 def open_member(path: Path, member: Member) -> Volume:
-    """Open one array of an archive: its header is read now, its pixels later."""
+    """Open one array of an archive: its header is read now, its pixels later.
+
+    Channels of a packed array that are asked for in their order are unpacked once, and one at a time.
+    """
     header = _header(path, member)
     if header.length + header.size != member.size:
         raise DamagedFileError(
@@ -124,14 +159,57 @@ def open_member(path: Path, member: Member) -> Volume:
             f"{member.size - header.length} by the archive's directory. The file is damaged, or a trap."
         )
 
+    in_order = bool(header.shape) and not header.fortran_order
+    channels = _Channels(path, member, header) if in_order else None
+
     def load(channel: int | None) -> Any:
-        if channel is None or header.fortran_order or header.shape[0] == 1:
+        if channel is None or channels is None or header.shape[0] == 1:
             whole = _whole(path, member, header)
             return whole if channel is None else whole[channel]
-        part = Header(header.shape[1:], header.dtype, False, 0)
-        return part.view(_bytes(path, member, part.size, skip=header.length + channel * part.size))
+        return channels.read(channel)
 
-    return Volume(path, header.shape, header.dtype, load)
+    return Volume(path, header.shape, header.dtype, load, in_order=in_order)
+
+
+class _Channels:
+    """The channels of an array: of a packed one it goes on where it was, or begins anew."""
+
+    def __init__(self, path: Path, member: Member, header: Header) -> None:
+        self._path, self._member, self._header = path, member, header
+        self._part = Header(header.shape[1:], header.dtype, False, 0)
+        self._coming: Iterator[Any] = iter(())
+        self._next = header.shape[0]
+
+    def read(self, channel: int) -> Any:
+        """Give one of them."""
+        if self._member.is_stored:
+            skip = self._header.length + channel * self._part.size
+            return self._part.view(_bytes(self._path, self._member, self._part.size, skip=skip))
+        if channel < self._next:
+            self._coming, self._next = self._unpacked(channel), channel
+        while self._next < channel:
+            next(self._coming)
+            self._next += 1
+        self._next += 1
+        return next(self._coming)
+
+    def _unpacked(self, first: int) -> Iterator[Any]:
+        """Unpack one after the other, from the first that is wanted on; compare the checksum at the end."""
+        with self._path.open("rb") as file:
+            file.seek(self._member.begin)
+            reader = InflatingReader(file, self._member.packed, self._path)
+            self._pass_over(reader, self._header.length + first * self._part.size)
+            for number in range(first, self._header.shape[0]):
+                out = np.empty(self._part.size, np.uint8)
+                reader.fill(out.data)
+                if number == self._header.shape[0] - 1:
+                    _check_crc(self._path, self._member, reader.crc)
+                yield self._part.view(out)
+
+    def _pass_over(self, reader: InflatingReader, count: int) -> None:
+        spare = np.empty(min(count, 1 << 20), np.uint8)
+        for begin in range(0, count, 1 << 20):
+            reader.fill(spare.data[: min(count - begin, 1 << 20)])
 
 
 def _header(path: Path, member: Member) -> Header:
@@ -141,12 +219,17 @@ def _header(path: Path, member: Member) -> Header:
 def _whole(path: Path, member: Member, header: Header) -> Any:
     """Unpack an array and compare its checksum."""
     values = _bytes(path, member, member.size)
-    if not member.is_stored and (found := crc32(values)) != member.crc:
+    if not member.is_stored:
+        _check_crc(path, member, crc32(values))
+    return header.view(values[header.length :])
+
+
+def _check_crc(path: Path, member: Member, found: int) -> None:
+    if found != member.crc:
         raise DamagedFileError(
             f"{path}: expected {member.name!r} to have the checksum {member.crc:08x}, got {found:08x}. "
             "The file was damaged on its way: copy it again."
         )
-    return header.view(values[header.length :])
 
 
 def _bytes(path: Path, member: Member, count: int, *, skip: int = 0) -> Any:

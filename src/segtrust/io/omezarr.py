@@ -93,6 +93,7 @@ class Image:
             tuple(int(shape[axis]) for axis in reversed(space)),
             spacing=np.pad(spacing, (0, missing), constant_values=1.0),
             origin=np.pad(origin, (0, missing)),
+            is_oriented=False,
         )
 
 

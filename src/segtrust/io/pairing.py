@@ -11,7 +11,7 @@ from typing import Literal
 from segtrust.errors import PairingError
 from segtrust.io.cases import CaseFiles, DataSet, Unpaired
 from segtrust.io.folders import FolderFile, by_case, files_in, is_place
-from segtrust.io.names import Pattern
+from segtrust.io.names import Pattern, ending_of
 from segtrust.io.places import Place
 
 __all__ = ["Role", "only_with_truth", "paired", "with_masks", "with_truths"]
@@ -84,13 +84,38 @@ def paired(found: DataSet, files: Sequence[FolderFile], role: Role, pattern: Pat
         else:
             cases.append(case.having(role, Place(partners[0].path)) if partners else case)
     missing = {(each.folder, each.name) for each in found.unpaired}
+    examples = _masks_beside_archives(cases) if role == "mask" and pattern is None else {}
     told += [
-        Unpaired(name, str(file.path), f"a {role} without a probability map", file.folder)
+        Unpaired(
+            name, str(file.path), f"a {role} without a probability map{_why(file, examples)}", file.folder
+        )
         for name, each in of_case.items()
         for file in each
         if file.path not in taken and not missing & {(file.folder, name), ("", name)}
     ]
     return DataSet(tuple(cases), found.unpaired + tuple(told))
+
+
+def _masks_beside_archives(cases: Sequence[CaseFiles]) -> Mapping[tuple[Path, str], CaseFiles]:
+    """Give for each folder and ending a case by which all files that end so there are taken for masks."""
+    return {
+        (case.mask.path.parent, ending_of(case.mask.path)): case
+        for case in reversed(cases)
+        if case.mask is not None
+        and case.mask.path.parent == case.probabilities.path.parent
+        and case.probabilities.path.suffix.lower() == ".npz"
+    }
+
+
+def _why(file: FolderFile, examples: Mapping[tuple[Path, str], CaseFiles]) -> str:
+    """Say why a file is taken for a mask whose name does not say so: one archive decides for many files."""
+    case = examples.get((file.path.parent, ending_of(file.path)))
+    if case is None or case.mask is None or file.is_mask or file.place is not None:
+        return ""
+    return (
+        f": {case.mask.path.name} beside {case.probabilities.path.name} makes all of that ending masks. If "
+        "they are maps, keep the two formats apart, or say which are meant: --pattern"
+    )
 
 
 _REMEDY = {

@@ -23,6 +23,8 @@ __all__ = ["read_plain_pickle"]
 
 _LARGEST = 64 << 20
 """Bytes of a file, and of the arrays that are made of it."""
+_MOST_STEPS = 200_000
+"""Steps of a pickle, each of which takes its time, whatever it makes."""
 _NUMBERS = re.compile(r"[?biufc]\d{0,2}")
 """Types of numbers, as pickles call them."""
 
@@ -98,6 +100,18 @@ _MAKERS: dict[tuple[str, str], Any] = {
 _Unpickler: Any = pickle._Unpickler
 
 
+class _Steps(dict[int, Any]):
+    """What is done at each step of a pickle; counts them, and ends the reading where they are too many."""
+
+    _left = _MOST_STEPS
+
+    def __getitem__(self, code: int) -> Any:
+        self._left -= 1
+        if self._left < 0:
+            raise _refuse(f"more than {_MOST_STEPS} steps")
+        return super().__getitem__(code)
+
+
 class _PlainUnpickler(_Unpickler):  # type: ignore[misc]
     """Makes plain data and arrays of numbers.
 
@@ -110,6 +124,7 @@ class _PlainUnpickler(_Unpickler):  # type: ignore[misc]
     def __init__(self, content: bytes) -> None:
         super().__init__(io.BytesIO(content))
         self._left = _LARGEST
+        self.dispatch = _Steps(type(self).dispatch)  # type: ignore[misc]
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) == ("_codecs", "encode"):

@@ -6,14 +6,22 @@ import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from segtrust.errors import DamagedFileError, UnknownFormatError, WrongContentError
+from segtrust.errors import (
+    DamagedFileError,
+    PluginError,
+    SegtrustError,
+    UnknownFormatError,
+    WrongContentError,
+)
 from segtrust.io.dicomseg import open_dicomseg, recognises_dicomseg
 from segtrust.io.hdf5 import open_hdf5, recognises_hdf5
 from segtrust.io.images import open_image, recognises_image
 from segtrust.io.itk import open_itk, recognises_itk
+from segtrust.io.names import ENDINGS, ending_of
 from segtrust.io.nifti import open_nifti, recognises_nifti
 from segtrust.io.nnunet import open_nnunet, recognises_nnunet
 from segtrust.io.npy import open_npy, recognises_npy
@@ -23,8 +31,10 @@ from segtrust.io.tiff import open_tiff, recognises_tiff
 from segtrust.io.untrusted import open_unpickled
 from segtrust.io.volumes import Volume
 from segtrust.io.zarrs import open_zarr, recognises_zarr
+from segtrust.kernels.inputs import described
+from segtrust.plugins import Plugin, find_plugin
 
-__all__ = ["READERS", "Reader", "open_labels", "open_volume"]
+__all__ = ["READERS", "Reader", "missing_package", "open_labels", "open_volume", "reader_of_ending"]
 
 _HEAD = 512
 _PICKLES = (".pkl", ".pickle", ".pt", ".pth")
@@ -32,7 +42,7 @@ _PICKLES = (".pkl", ".pickle", ".pt", ".pth")
 
 @dataclass(frozen=True)
 class Reader:
-    """A format.
+    """A format. Another package may offer one under the ending of its files.
 
     Attributes
     ----------
@@ -44,25 +54,28 @@ class Reader:
         Gives its array, of the name that is given or the usual one.
     open_labels
         The same for masks and truths, with the usual names of these, where a file may hold several arrays.
+    needs
+        Package without which no file of this format can be opened, of the extra ``io``; empty for none.
     """
 
     name: str
     recognises: Callable[[Path, bytes], bool]
     open: Callable[[Path, str | None], Volume]
     open_labels: Callable[[Path, str | None, Sequence[str]], Volume] | None = None
+    needs: str = ""
 
 
 READERS = (
     Reader("nnU-Net probabilities", recognises_nnunet, open_nnunet),
     Reader("NumPy archive", recognises_npz, open_npz),
     Reader("NumPy array", recognises_npy, open_npy),
-    Reader("NIfTI", recognises_nifti, open_nifti),
-    Reader("DICOM segmentation", recognises_dicomseg, open_dicomseg),
-    Reader("HDF5", recognises_hdf5, open_hdf5, open_hdf5),
-    Reader("Zarr", recognises_zarr, open_zarr, open_zarr),
-    Reader("TIFF", recognises_tiff, open_tiff),
-    Reader("PNG, BMP or WebP", recognises_image, open_image),
-    Reader("MetaImage or NRRD", recognises_itk, open_itk),
+    Reader("NIfTI", recognises_nifti, open_nifti, needs="nibabel"),
+    Reader("DICOM segmentation", recognises_dicomseg, open_dicomseg, needs="pydicom"),
+    Reader("HDF5", recognises_hdf5, open_hdf5, open_hdf5, needs="h5py"),
+    Reader("Zarr", recognises_zarr, open_zarr, open_zarr, needs="zarr"),
+    Reader("TIFF", recognises_tiff, open_tiff, needs="tifffile"),
+    Reader("PNG, BMP or WebP", recognises_image, open_image, needs="PIL"),
+    Reader("MetaImage or NRRD", recognises_itk, open_itk, needs="SimpleITK"),
 )
 """Most specific first."""
 
@@ -91,12 +104,30 @@ def open_volume(place: Place) -> Volume:
     return volume if place.index is None else _one_of(volume, place)
 
 
+def missing_package(place: Place) -> str:
+    """Name the package that is needed to open a file and is not installed; empty where none is.
+
+    Examples
+    --------
+    >>> missing_package(Place(Path("nowhere.nii.gz")))  # what else is wrong is told when it is read
+    ''
+    """
+    try:
+        needed = "" if place.is_trusted else _reader_of(place.path).needs
+    except (SegtrustError, OSError):
+        return ""
+    return needed if needed and find_spec(needed) is None else ""
+
+
 def _reader_of(path: Path) -> Reader:
     head = _first_bytes(path)
     for reader in READERS:
         if reader.recognises(path, head):
             return reader
-    listed = ", ".join(reader.name for reader in READERS)
+    added = reader_of_ending(ending_of(path)[1:])
+    if added is not None and added.recognises(path, head):
+        return added
+    listed = ", ".join(reader.name for reader in (*READERS, *([] if added is None else [added])))
     if path.suffix.lower() in _PICKLES:
         raise UnknownFormatError(
             f"{path}: expected one of {listed}; got a pickle, which can run any code when it is loaded, and "
@@ -104,6 +135,54 @@ def _reader_of(path: Path) -> Reader:
             "--allow-pickle."
         )
     raise UnknownFormatError(f"{path}: expected one of {listed}; got a file that is none of them.")
+
+
+def reader_of_ending(ending: str) -> Reader | None:
+    """Give the reader that another package offers for an ending, written without its dot; else ``None``.
+
+    Raises
+    ------
+    PluginError
+        If it cannot be loaded, is none, or several packages offer one.
+
+    Examples
+    --------
+    >>> reader_of_ending("npy") is None
+    True
+    """
+    plugin = None if not ending or f".{ending}" in ENDINGS else find_plugin("readers", ending)
+    return None if plugin is None else plugin.load(lambda found: _guarded(found, plugin))
+
+
+def _guarded(reader: Any, plugin: Plugin) -> Reader:
+    """Check what a package offers, and let it answer for what happens in it."""
+    if not isinstance(reader, Reader):
+        raise PluginError(f"expected a segtrust.io.readers.Reader, got {described(reader)}")
+
+    def guard(function: Callable[..., Any], kind: type) -> Callable[..., Any]:
+        return lambda path, *more: _answered(plugin, path, kind, lambda: function(path, *more))
+
+    labels = reader.open_labels
+    return Reader(
+        reader.name,
+        guard(reader.recognises, bool),
+        guard(reader.open, Volume),
+        None if labels is None else guard(labels, Volume),
+    )
+
+
+def _answered(plugin: Plugin, path: Path, kind: type, call: Callable[[], Any]) -> Any:
+    try:
+        found = call()
+    except (SegtrustError, MemoryError):
+        raise
+    except Exception as error:
+        raise DamagedFileError(
+            f"{path}: expected a file that {plugin} can read, got {type(error).__name__}: {error}."
+        ) from error
+    if not isinstance(found, kind):
+        raise PluginError(f"{path}: expected {kind.__name__} from {plugin}, got {described(found)}.")
+    return found
 
 
 def _first_bytes(path: Path) -> bytes:
@@ -139,7 +218,8 @@ def _one_of(volume: Volume, place: Place) -> Volume:
         part = _stack(place.path, place.key, place.path.stat().st_mtime_ns)[index]
         return part if channel is None else part[channel]
 
-    return replace(volume, path=str(place), shape=volume.shape[1:], load=load, has_channels=None)
+    shape = volume.shape[1:]
+    return replace(volume, path=str(place), shape=shape, load=load, has_channels=None, in_order=False)
 
 
 @lru_cache(maxsize=3)  # maps, masks and truths of one file

@@ -8,10 +8,11 @@ import numpy as np
 
 from segtrust.errors import GeometryError
 from segtrust.io.grids import Grid
-from segtrust.io.volumes import Volume, check_size
+from segtrust.io.volumes import Volume
+from segtrust.limits import check_size
 from segtrust.optional import require
 
-__all__ = ["resampled_labels"]
+__all__ = ["resampled_image", "resampled_labels"]
 
 _ROUNDING = 0.05
 """Pixels that headers round by."""
@@ -30,11 +31,23 @@ def resampled_labels(labels: Volume, grid: Grid) -> Any:
     check_size(labels.path, labels.bytes)
     found = np.asarray(labels.read())
     _refuse_outside(found, labels, grid)
+    return _moved(found, labels.grid, grid, "sitkNearestNeighbor")
+
+
+def resampled_image(image: Volume, grid: Grid) -> Any:
+    """Give an image on another grid, to be looked at: between pixels in proportion, beyond it the darkest."""
+    if image.grid is None:
+        return np.asarray(image.read())
+    check_size(image.path, image.bytes)
+    found = np.asarray(image.read())
+    return _moved(found.reshape(found.shape[-3:]), image.grid, grid, "sitkLinear", float(found.min()))
+
+
+def _moved(values: Any, grid: Grid, target: Grid, interpolation: str, beyond: float = 0.0) -> Any:
     sitk = require("SimpleITK", extra="io")
-    image = _image(sitk, found, labels.grid)
-    target = _image(sitk, np.zeros(grid.shape, np.uint8), grid)
-    moved = sitk.Resample(image, target, sitk.Transform(3, sitk.sitkIdentity), sitk.sitkNearestNeighbor, 0)
-    return sitk.GetArrayFromImage(moved).reshape(grid.shape)
+    image, place = _image(sitk, values, grid), _image(sitk, np.zeros(target.shape, np.uint8), target)
+    identity, kind = sitk.Transform(3, sitk.sitkIdentity), getattr(sitk, interpolation)
+    return sitk.GetArrayFromImage(sitk.Resample(image, place, identity, kind, beyond)).reshape(target.shape)
 
 
 def _refuse_outside(values: Any, labels: Volume, grid: Grid) -> None:

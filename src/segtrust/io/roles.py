@@ -35,14 +35,16 @@ class Roles:
 
     def told(self, folder: Path, search: Search) -> tuple[Unpaired, ...]:
         """Tell of files that are not used, and of patterns that no file fits."""
+        silent = (Unpaired(each.case() or "", str(each.path), _SILENT, each.folder) for each in self.others)
+        return (*silent, *self.unfitted(folder, search))
+
+    def unfitted(self, folder: Path, search: Search) -> tuple[Unpaired, ...]:
+        """Tell of patterns of masks and truths that no file fits."""
         asked = (("mask", search.masks, self.masks), ("truth", search.truths, self.truths))
-        return (
-            *(Unpaired(each.case() or "", str(each.path), _SILENT, each.folder) for each in self.others),
-            *(
-                Unpaired(pattern.text, str(folder), f"expected a {role} of this pattern, got none that fits")
-                for role, pattern, files in asked
-                if pattern is not None and not files
-            ),
+        return tuple(
+            Unpaired(pattern.text, str(folder), f"expected a {role} of this pattern, got none that fits")
+            for role, pattern, files in asked
+            if pattern is not None and not files
         )
 
 

@@ -22,6 +22,8 @@ class Search:
         Where they are, if not beside the maps. Masks beside the maps then do not count.
     image_folder
         Where the images are, which only people look at.
+    member_folders
+        Where the maps of the other members of an ensemble are, a folder each.
     with_truths
         Whether truths are looked for at all, where they lie beside the maps.
     allow_pickle
@@ -36,6 +38,7 @@ class Search:
     image_folder: Path | None = None
     with_truths: bool = True
     allow_pickle: bool = False
+    member_folders: tuple[Path, ...] = ()
 
     @property
     def beside(self) -> Search:
@@ -47,11 +50,16 @@ class Search:
             with_truths=self.with_truths and self.truth_folder is None,
         )
 
+    @property
+    def of_members(self) -> Search:
+        """What is looked for in the folder of a member: its maps alone."""
+        return Search(maps=self.maps, masks=self.masks, with_truths=False, allow_pickle=self.allow_pickle)
+
     def has_elsewhere(self, path: Path, folder: Path) -> bool:
         """Tell whether a file in a folder lies in one of masks, truths or images: it is no map."""
         below = [
             each.absolute()
-            for each in (self.mask_folder, self.truth_folder, self.image_folder)
+            for each in (self.mask_folder, self.truth_folder, self.image_folder, *self.member_folders)
             if each is not None and each.absolute().is_relative_to(folder.absolute())
         ]
         return any(path.absolute().is_relative_to(each) for each in below if each != folder.absolute())

@@ -16,6 +16,8 @@ __all__ = ["cases_of_file", "cases_of_pickle", "is_pickled"]
 
 _STACKED = "p_hat"
 _OF_CASES = ("y_hat", "y")
+_MOST_CASES = 100_000
+"""Cases in a file: an array of so many is of another kind, as one whose first axis are pixels."""
 _STACK_AXES = 3
 """From which on an array is many maps: two are one."""
 
@@ -64,6 +66,11 @@ def _length(path: Path, name: str) -> int | None:
 def _numbered(file: Place, case: str, lengths: Mapping[str, int | None]) -> DataSet:
     """Give the cases of a stack; one whose arrays are not equally long is told: nobody knows who is whose."""
     count = lengths[_STACKED] or 0
+    if count > _MOST_CASES:
+        reason = (
+            f"expected at most {_MOST_CASES} maps in {_STACKED!r}, got {count}. Save them in several files"
+        )
+        return DataSet(unpaired=(Unpaired(case, str(file), reason),))
     other = next((name for name in _OF_CASES if lengths.get(name, count) not in (count, None)), None)
     if other is not None:
         reason = f"expected as many in {other!r} as in {_STACKED!r}, {count}, got {lengths[other]}"

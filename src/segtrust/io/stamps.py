@@ -8,7 +8,7 @@ from typing import Any
 
 from segtrust.errors import ReadError
 from segtrust.io.cases import CaseFiles
-from segtrust.io.itk import data_files_of
+from segtrust.io.companions import companions_of
 from segtrust.io.nnunet import dataset_json_of
 
 __all__ = ["stamps_of"]
@@ -18,8 +18,8 @@ def stamps_of(cases: Iterable[CaseFiles]) -> dict[str, Any]:
     """Give what changes with each case, by its name: its files, those that describe it, and its notes.
 
     Of a file that is where it was, how large it is and when it was written, and the same of the pixels where
-    these are in another (MHD, NHDR); of a folder (Zarr) how many files
-    there are, their size together and the newest. Each is looked at once, however many cases it holds.
+    these are in another (MHD, NHDR, pairs of NIfTI); of a folder (Zarr) how many files there are, their size
+    together and the newest. Each is looked at once, however many cases it holds.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def stamps_of(cases: Iterable[CaseFiles]) -> dict[str, Any]:
 
 
 def _stamp(case: CaseFiles, look: Any) -> dict[str, Any]:
-    places = (case.probabilities, case.mask, case.truth)
+    places = (case.probabilities, case.mask, case.truth, *case.members)
     path = case.probabilities.path
     return {
         "files": [None if place is None else [str(place), *look(place.path)] for place in places],
@@ -53,7 +53,7 @@ def _look(path: Path) -> list[int]:
     """Tell the state of a file or folder; nothing of what is not there."""
     try:
         if not path.is_dir():
-            found = [each.stat() for each in (path, *data_files_of(path))]
+            found = [each.stat() for each in (path, *companions_of(path))]
             return [value for each in found for value in (each.st_size, each.st_mtime_ns)]
         inside = [each.stat() for each in path.rglob("*") if each.is_file()]
     except (OSError, ReadError):

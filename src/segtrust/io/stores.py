@@ -11,16 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.errors import DamagedFileError, SegtrustError, WrongContentError
-from segtrust.io.volumes import check_size, largest_case
+from segtrust.errors import DamagedFileError, SegtrustError, UnsafeFileError, WrongContentError
+from segtrust.io.volumes import check_pieces
 from segtrust.kernels.classes import channel_of
+from segtrust.limits import check_size, largest_case
 
 __all__ = [
     "MAPS",
     "MASKS",
+    "MOST_NODES",
     "NUMBERS",
     "TRUTHS",
     "Stored",
+    "beside",
     "check_map",
     "check_piece",
     "chosen_name",
@@ -29,6 +32,7 @@ __all__ = [
     "listed",
     "pixels_of",
     "reading",
+    "too_many_nodes",
 ]
 
 NUMBERS = "biuf"
@@ -46,6 +50,11 @@ MASKS = ("mask", "masks", "y_hat", "segmentation", "seg", "labels", "label")
 TRUTHS = ("truth", "ground_truth", "gt", "y", "labels", "label", "mask", "masks", "segmentation", "seg")
 """Usual names of arrays, the surest first."""
 _LISTED = 20
+MOST_NODES = 2_000
+"""Groups and arrays that are looked at to find a map, where none is named."""
+_MOST_CHUNKS = 32_768
+_LEAST_CHUNK = 4096
+"""Bytes of a chunk, at least and on average, where there are more than that: each takes time to be found."""
 _LONGEST_REASON = 200
 
 
@@ -67,6 +76,14 @@ def reading(path: Path | str, expected: str) -> Iterator[None]:
 def inside(folder: Path, place: Path) -> bool:
     """Tell whether a place lies in a folder, links followed."""
     return place.resolve().is_relative_to(folder.resolve())
+
+
+def beside(path: Path, place: Path) -> bool:
+    """Tell whether a place lies in the folder of a file, or in that to which a file that is a link leads.
+
+    So a header and its pixels may both be links to what lies in one folder.
+    """
+    return inside(path.parent, place) or inside(path.resolve().parent, place)
 
 
 def listed(names: Sequence[str]) -> str:
@@ -184,11 +201,30 @@ class Stored:
         return np.asarray(self[(slice(None),) * self.ndim], dtype=dtype)
 
 
+def too_many_nodes(path: Path) -> WrongContentError:
+    """Say that a file is not searched to its end."""
+    return WrongContentError(
+        f"{path}: expected at most {MOST_NODES} groups and arrays to look at, got more. Say which by --key."
+    )
+
+
 def check_piece(stored: Stored) -> None:
-    """Refuse chunks larger than an array may be: to read a pixel, its chunk is unpacked whole."""
-    chunks = stored.whole.chunks
-    if chunks is not None:
-        check_size(stored.path, math.prod(chunks) * stored.dtype.itemsize)
+    """Refuse chunks larger than an array may be, as a chunk is unpacked whole, and those beyond number."""
+    whole = stored.whole
+    size = math.prod(map(int, whole.shape)) * stored.dtype.itemsize
+    if whole.chunks is not None:
+        check_size(stored.path, math.prod(map(int, whole.chunks)) * stored.dtype.itemsize)
+    check_pieces(stored.path, size)
+    if whole.chunks is None:
+        return
+    count = math.prod(
+        -(-int(n) // max(int(one), 1)) for n, one in zip(whole.shape, whole.chunks, strict=True)
+    )
+    if count > _MOST_CHUNKS + size // _LEAST_CHUNK:
+        raise UnsafeFileError(
+            f"{stored.path}: expected chunks of {_LEAST_CHUNK} bytes or more, got {count} chunks of "
+            f"{whole.chunks} pixels, which would take hours to read. Save it in larger chunks."
+        )
 
 
 def pixels_of(stored: Stored, channel: int | None, close: Callable[[], None]) -> Any:

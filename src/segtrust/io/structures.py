@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -90,6 +90,10 @@ class LabelScheme:
         Names with the labels that belong to each, in the order of the channels; the background left out.
     is_regions
         Whether each has a channel of its own (sigmoids) and no channel is that of the background.
+    others
+        Labels that masks may hold beside these, of structures that have no channel here.
+    undelivered
+        Names among those above that no mask shows; they are scored only where they are asked for by name.
 
     Examples
     --------
@@ -102,11 +106,17 @@ class LabelScheme:
 
     labels: tuple[tuple[str, tuple[int, ...]], ...]
     is_regions: bool
+    others: tuple[int, ...] = field(default=(), repr=False)
+    undelivered: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def known(self) -> tuple[int, ...]:
         """All labels, the background's too."""
-        return tuple(sorted({0, *(value for _, values in self.labels for value in values)}))
+        return tuple(sorted({0, *self._own, *self.others}))
+
+    @property
+    def _own(self) -> tuple[int, ...]:
+        return tuple(sorted({value for _, values in self.labels for value in values} - {0}))
 
     @property
     def structures(self) -> tuple[Structure, ...]:
@@ -122,7 +132,7 @@ class LabelScheme:
         """What is scored unless something is said: the first region, or all that is not background."""
         if self.is_regions or len(self.labels) == 1:
             return self.structures[0]
-        return Structure(FOREGROUND, 0, is_complement=True, values=self.known[1:], known=self.known)
+        return Structure(FOREGROUND, 0, is_complement=True, values=self._own, known=self.known)
 
     @property
     def channels(self) -> int:
@@ -134,7 +144,7 @@ class LabelScheme:
         if not names:
             return (self.usual,)
         if tuple(names) == ("each",):
-            return self.structures
+            return tuple(each for each in self.structures if each.name not in self.undelivered)
         return tuple(self._named(name) for name in names)
 
     def _named(self, name: str) -> Structure:

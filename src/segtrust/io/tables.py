@@ -7,24 +7,35 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from segtrust.errors import ParameterError, WrongContentError
+from segtrust.errors import ParameterError, UnsafeFileError, WrongContentError
+from segtrust.io.rows import Keep, changed, csv_rows, pieces_of, read_parquet
 from segtrust.optional import require
-from segtrust.saved import plain, read_json, replacing, write_json
+from segtrust.saved import (
+    bring_to_disk,
+    check_format,
+    json_text,
+    plain,
+    read_json,
+    replacing,
+    replacing_all,
+)
 
-__all__ = ["ENDINGS", "TEXTS", "Table", "check_ending", "read_table", "write_table"]
+__all__ = ["ENDINGS", "SCORES", "TEXTS", "Table", "check_ending", "printable", "read_table", "write_table"]
 
 Row = dict[str, Any]
 _Read = tuple[tuple[str, ...], Sequence[Mapping[str, Any]], Mapping[str, Any]]
 """Columns, rows and what they were made with."""
 
 ENDINGS = (".parquet", ".csv", ".json")
+SCORES = "segtrust-scores-1"
+"""Format of a table of scores, under ``"format"`` of what it says of itself."""
 TEXTS = frozenset(
     [
         *("case", "structure", "group", "split", "set", "shape", "spacing_mm", "file", "digest"),
@@ -33,8 +44,15 @@ TEXTS = frozenset(
 )
 """Columns that hold text, also where it looks like a number: a case may be called 007."""
 _WHOLE = frozenset(["k"])
+_JSON_MARGIN = "  "
+"""Before each line of a row: it stands within two others."""
 _ABOUT = b"segtrust"
-_DAMAGED = (ValueError, KeyError, TypeError, AttributeError, NotImplementedError, OSError, csv.Error)
+_OWN_FORMATS = "segtrust-"
+_ATTRIBUTE = "segtrust"
+_DAMAGED = (
+    *(ValueError, KeyError, TypeError, AttributeError, NotImplementedError, OSError, RecursionError),
+    csv.Error,
+)
 """What readers raise over a file that is no table."""
 
 
@@ -47,7 +65,7 @@ class Table:
     columns
         Their names, in order.
     rows
-        Text, numbers and ``None``; NaN is ``None``.
+        Text, numbers and ``None``; NaN is ``None``. A tuple, or a stream that is written without being held.
     about
         What the table was made with, as plain values.
     source
@@ -55,7 +73,7 @@ class Table:
     """
 
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: Sequence[Row]
     about: Mapping[str, Any] = field(default_factory=dict)
     source: str = field(default="table", compare=False)
 
@@ -69,8 +87,39 @@ class Table:
         {'case': 'b', 'sdc': None, 'dice': None}
         """
         columns = tuple(dict.fromkeys(name for row in rows for name in row))
-        filled = tuple({name: _value(name, row.get(name)) for name in columns} for row in rows)
-        return cls(columns, filled, about or {})
+        return cls(columns, changed(rows, lambda row: _filled(row, columns)), about or {})
+
+    @classmethod
+    def of_dataframe(cls, frame: Any, about: Mapping[str, Any] | None = None) -> Table:
+        """Make a table of a pandas one; its index is left aside, and what it lacks is ``None``.
+
+        Parameters
+        ----------
+        frame
+            The pandas table.
+        about
+            What it was made with; that which `to_dataframe` gave along, where nothing is given.
+        """
+        _check_names(frame.columns)
+        plain_values = frame.astype(object).where(frame.notna(), None)
+        told = frame.attrs.get(_ATTRIBUTE, {}) if about is None else about
+        if not len(frame):
+            return cls(tuple(frame.columns), (), told)
+        return cls.of(plain_values.to_dict("records"), told)
+
+    def to_dataframe(self) -> Any:
+        """Give a pandas table: text as text, also that of a case called 007, and numbers as numbers.
+
+        What the table was made with comes along in its ``attrs``, under ``"segtrust"``.
+        """
+        pandas = require("pandas", extra="tables")
+        kinds = {name: "str" if name in TEXTS else None for name in self.columns}
+        columns = {
+            name: pandas.Series([row[name] for row in self.rows], dtype=kind) for name, kind in kinds.items()
+        }
+        frame = pandas.DataFrame(columns, columns=list(self.columns))
+        frame.attrs[_ATTRIBUTE] = dict(self.about)
+        return frame
 
     def column(self, name: str) -> list[Any]:
         """Give a column, or say which there are."""
@@ -78,6 +127,21 @@ class Table:
             listed = ", ".join(self.columns) or "none"
             raise WrongContentError(f"{self.source}: expected a column {name!r}, got {listed}.")
         return [row[name] for row in self.rows]
+
+
+def _check_names(columns: Any) -> None:
+    """Refuse columns of a pandas table that could not be told apart, or have no names."""
+    names = list(columns)
+    wrong = [name for name in names if not isinstance(name, str)]
+    twice = [name for name in names if names.count(name) > 1]
+    if wrong:
+        raise ParameterError(f"columns: expected text as names, got {wrong[0]!r}. Rename them.")
+    if twice:
+        raise ParameterError(f"columns: expected each name once, got {twice[0]!r} twice. Rename them.")
+
+
+def _filled(row: Mapping[str, Any], columns: Sequence[str]) -> Row:
+    return {name: _value(name, row.get(name)) for name in columns}
 
 
 def _value(name: str, value: Any) -> Any:
@@ -88,13 +152,22 @@ def _value(name: str, value: Any) -> Any:
         value = int(value)
     if value is None or value != value:
         return None
+    if hasattr(value, "isoformat"):  # times, which only some formats know
+        value = value.isoformat()
     if name in TEXTS or isinstance(value, str):
-        return _printable(str(value))
-    return int(value) if name in _WHOLE and value == value // 1 else value
+        return printable(str(value))
+    is_whole = name in _WHOLE and isinstance(value, int | float) and value == value // 1
+    return int(value) if is_whole else value
 
 
-def _printable(text: str) -> str:
-    """Spell out what no table can hold: bytes of a file's name that are no text, and carriage returns."""
+def printable(text: str) -> str:
+    r"""Spell out what no table can hold: bytes of a file's name that are no text, and carriage returns.
+
+    Examples
+    --------
+    >>> print(printable("case \udcff"))
+    case \xff
+    """
     try:
         spelled = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     except UnicodeEncodeError:  # half of a character, as JSON can spell it
@@ -124,35 +197,70 @@ def write_table(path: Path, table: Table) -> None:
     check_ending(path)
     table = replace(table, about=plain(table.about, f"{path}: about"))
     path.parent.mkdir(parents=True, exist_ok=True)
-    writer = {".parquet": _write_parquet, ".csv": _write_csv, ".json": _write_json}[path.suffix.lower()]
+    if path.suffix.lower() == ".csv":
+        _write_pair(path, table)
+        return
+    writer = {".parquet": _write_parquet, ".json": _write_json}[path.suffix.lower()]
     with replacing(path) as draft:
         writer(draft, table)
-    if path.suffix.lower() == ".csv":
-        _write_about(_beside(path), table.about)
 
 
-def _write_about(path: Path, about: Mapping[str, Any]) -> None:
-    """Write what a table was made with beside it; what another table was made with does not stay."""
-    if about:
-        write_json(path, about)
-    else:
-        path.unlink(missing_ok=True)
+def _write_pair(path: Path, table: Table) -> None:
+    """Write a table as CSV, and what it was made with beside it.
+
+    At no moment does what one table was made with lie beside another: what is there goes before the new table
+    comes, and only when all that is new is on the disk, so that a disk that is full costs nothing.
+    """
+    beside = _beside(path)
+    with replacing_all(path, *[beside] * bool(table.about)) as drafts:
+        _write_csv(drafts[0], table)
+        for note in drafts[1:]:
+            note.write_text(json_text(table.about), encoding="utf-8")
+        bring_to_disk(*drafts)
+        if not drafts[1:] or not _says(beside, drafts[1]):
+            beside.unlink(missing_ok=True)
 
 
-def read_table(path: Path) -> Table:
-    """Read what `write_table` wrote, or any table of these formats."""
+def _says(path: Path, draft: Path) -> bool:
+    """Tell whether a file is already what its draft would make it."""
+    return path.is_file() and path.read_bytes() == draft.read_bytes()
+
+
+def read_table(path: Path, keep: Keep = lambda row: True) -> Table:
+    """Read what `write_table` wrote, or any table of these formats; one of another version is refused.
+
+    Parameters
+    ----------
+    path
+        Of the file.
+    keep
+        Tells of a row, as it is in the file, whether it is wanted: others are not held in memory.
+    """
     check_ending(path)
     if not path.is_file():
         raise ParameterError(f"{path}: expected a table, got no such file.")
     reader = {".parquet": _read_parquet, ".csv": _read_csv, ".json": _read_json}[path.suffix.lower()]
     try:
-        columns, rows, about = reader(path)
-        filled = tuple({name: _value(name, row.get(name)) for name in columns} for row in rows)
+        columns, rows, about = reader(path, keep)
+        filled = tuple(_filled(row, columns) for row in rows)
+    except UnsafeFileError:
+        raise
     except _DAMAGED as error:
         raise WrongContentError(
             f"{path}: expected a table, got one that cannot be read ({error or type(error).__name__})."
         ) from None
+    _check_version(path, about)
     return Table(columns, filled, about, str(path))
+
+
+def _check_version(path: Path, about: Any) -> None:
+    """Refuse a table that another version wrote; one from elsewhere says nothing of a format."""
+    if not isinstance(about, Mapping):
+        raise WrongContentError(
+            f"{path}: expected what the table was made with as a mapping, got {type(about).__name__}."
+        )
+    if str(about.get("format", "")).startswith(_OWN_FORMATS):
+        check_format(about, SCORES, str(path))
 
 
 def _beside(path: Path) -> Path:
@@ -166,11 +274,11 @@ def _write_csv(path: Path, table: Table) -> None:
         writer.writerows(table.rows)
 
 
-def _read_csv(path: Path) -> _Read:
+def _read_csv(path: Path, keep: Keep) -> _Read:
     with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.DictReader(file)
-        rows = [{name: _parsed(name, text) for name, text in row.items()} for row in reader]
-        columns = tuple(reader.fieldnames or ())
+        columns, found = csv_rows(path, file)
+        wanted = filter(keep, found)
+        rows = [{name: _parsed(name, text) for name, text in row.items()} for row in wanted]
     beside = _beside(path)
     return columns, rows, read_json(beside) if beside.exists() else {}
 
@@ -190,45 +298,59 @@ def _parsed(name: str | None, text: Any) -> Any:
 
 
 def _write_json(path: Path, table: Table) -> None:
-    rows = plain(table.rows, "rows of a JSON table")
-    write_json(path, {"about": table.about, "columns": table.columns, "rows": rows}, indent=1)
+    """Write row by row what the whole would give: a table may be longer than the memory is large."""
+    whole = {"about": table.about, "columns": table.columns, "rows": []}
+    head, _, tail = json_text(whole, indent=1).rpartition("]")
+    between, end = "\n", ""
+    with path.open("w", encoding="utf-8") as file:
+        file.write(head)
+        for row in table.rows:
+            text = json_text(plain(row, "rows of a JSON table"), indent=1).rstrip("\n")
+            file.write(between + _JSON_MARGIN + text.replace("\n", f"\n{_JSON_MARGIN}"))
+            between, end = ",\n", "\n "
+        file.write(f"{end}]{tail}")
 
 
-def _read_json(path: Path) -> _Read:
+def _read_json(path: Path, keep: Keep) -> _Read:
     whole = read_json(path)
+    missing = [name for name in ("columns", "rows", "about") if name not in whole]
+    if missing:
+        raise ValueError(f"it has no {missing[0]!r}")
     columns, rows, about = (whole[name] for name in ("columns", "rows", "about"))
     kinds = (isinstance(columns, list), isinstance(rows, list), isinstance(about, dict))
     if not all(kinds) or not all(isinstance(row, dict) for row in rows):
         raise ValueError("lists of columns and rows, and what they were made with, were expected")
-    return tuple(map(str, columns)), rows, about
+    return tuple(map(str, columns)), list(filter(keep, rows)), about
 
 
 def _write_parquet(path: Path, table: Table) -> None:
     arrow, parquet = (require(name, extra="tables") for name in ("pyarrow", "pyarrow.parquet"))
-    kinds = {name: _kind(arrow, name, table) for name in table.columns}
+    spelled = {name for row in table.rows for name in row if isinstance(row[name], str)}
+    texts = (TEXTS | spelled) - _WHOLE
+    kinds = {name: _kind(arrow, name, texts) for name in table.columns}
     about = {_ABOUT: json.dumps(table.about, ensure_ascii=False).encode()}
     schema = arrow.schema(list(kinds.items()), metadata=about)
-    columns = [_cells(table, name, kinds[name] == arrow.string()) for name in table.columns]
-    parquet.write_table(
-        arrow.Table.from_arrays(list(map(arrow.array, columns, kinds.values())), schema=schema), path
-    )
+    with parquet.ParquetWriter(path, schema) as writer:
+        for rows in pieces_of(table.rows):
+            columns = [arrow.array(_cells(rows, name, texts), kind) for name, kind in kinds.items()]
+            writer.write_table(arrow.Table.from_arrays(columns, schema=schema))
 
 
-def _cells(table: Table, name: str, is_text: bool) -> list[Any]:
+def _cells(rows: Sequence[Row], name: str, texts: Collection[str]) -> list[Any]:
     """Give a column; one that holds text here and there is text everywhere."""
-    values = [row[name] for row in table.rows]
-    return [None if value is None else str(value) for value in values] if is_text else values
+    values = [row[name] for row in rows]
+    return [None if value is None else str(value) for value in values] if name in texts else values
 
 
-def _kind(arrow: Any, name: str, table: Table) -> Any:
+def _kind(arrow: Any, name: str, texts: Collection[str]) -> Any:
     if name in _WHOLE:
         return arrow.int64()
-    values = [row[name] for row in table.rows if row[name] is not None]
-    is_text = name in TEXTS or any(isinstance(value, str) for value in values)
-    return arrow.string() if is_text else arrow.float64()
+    return arrow.string() if name in texts else arrow.float64()
 
 
-def _read_parquet(path: Path) -> _Read:
-    found = require("pyarrow.parquet", extra="tables").read_table(path)
-    about = json.loads((found.schema.metadata or {}).get(_ABOUT, b"{}"))
-    return tuple(found.column_names), found.to_pylist(), about
+def _read_parquet(path: Path, keep: Keep) -> _Read:
+    columns, rows, said = read_parquet(path, keep)
+    about = json.loads(said.get(_ABOUT, b"{}"))
+    if not isinstance(about, dict):
+        raise ValueError("what it was made with is told by name")
+    return columns, rows, about

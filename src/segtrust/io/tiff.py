@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import logging
+import math
 import struct
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from segtrust.errors import DamagedFileError, MissingExtraError, ReadError, WrongContentError
+from segtrust.errors import (
+    DamagedFileError,
+    MissingExtraError,
+    ReadError,
+    UnsafeFileError,
+    WrongContentError,
+)
+from segtrust.io.capped import CappedFile
 from segtrust.io.checks import check_complete, check_numbers
+from segtrust.io.packed import check_packed, may_swell
 from segtrust.io.volumes import Volume
+from segtrust.limits import check_size
 from segtrust.optional import require
 
 __all__ = ["open_tiff", "recognises_tiff"]
 
 _BEGINNINGS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+_MOST_PAGES = 8192
+_PACKED = {"ADOBE_DEFLATE": "zlib", "DEFLATE": "zlib", "LZMA": "lzma", "ZSTD": "zstd"}
+_KEPT = ("NONE", "LZW", "PACKBITS", "CCITTRLE", "CCITT_T4", "CCITT_T6", *_PACKED)
+"""Ways of packing that change no pixel, and unpack to no more than is announced or are looked at."""
 _DAMAGE = (
     OSError,
     ValueError,
@@ -32,7 +46,6 @@ _DAMAGE = (
     RuntimeError,
     AssertionError,
     ZeroDivisionError,
-    MemoryError,
     struct.error,
     zlib.error,
 )
@@ -51,6 +64,7 @@ def open_tiff(path: Path, key: str | None = None) -> Volume:
     axis has no name may be slices or channels: ``has_channels`` is then unknown. Pixels that are not packed
     stay on the disk until they are needed.
     """
+    _check_pages(path)
     with _opened(path) as file:
         series = _only_series(path, file)
         _check_kept(path, series)
@@ -58,7 +72,7 @@ def open_tiff(path: Path, key: str | None = None) -> Volume:
         order, dtype = _order(path, axes), check_numbers(path, series.dtype)
 
     def load(channel: int | None) -> Any:
-        values = _values(path).reshape(shape).transpose(order)
+        values = _values(path, shape).transpose(order)
         return values if channel is None else values[channel]
 
     return Volume(path, tuple(shape[axis] for axis in order), dtype, load, _has_channels(axes))
@@ -69,7 +83,11 @@ def _opened(path: Path) -> Iterator[Any]:
     """Open a file, never others that it names; what tifffile complains of is an error or nothing."""
     tifffile = require("tifffile", extra="io")
     try:
-        with _logged() as grave, tifffile.TiffFile(path, _multifile=False) as file:
+        with (
+            _logged() as grave,
+            CappedFile(path) as opened,
+            tifffile.TiffFile(opened, name=path.name, _multifile=False) as file,
+        ):
             yield file
     except _DAMAGE as error:
         if isinstance(error, ReadError):
@@ -115,6 +133,42 @@ def _refusal(path: Path, error: object) -> Exception:
     )
 
 
+def _check_pages(path: Path) -> None:
+    """Refuse more pages than an image has slices, and a chain of them that does not end within the file.
+
+    Of the first tifffile looks at each, whatever their number; the second it may follow for ever.
+    """
+    try:
+        with path.open("rb") as file:
+            count = _count_pages(file)
+    except struct.error:
+        raise _refusal(path, "the chain of its pages leads out of the file") from None
+    if count > _MOST_PAGES:
+        raise UnsafeFileError(
+            f"{path}: expected at most {_MOST_PAGES} pages, got more, or a chain of them without end. Save a "
+            "volume as one array: numpy.save, or NIfTI."
+        )
+
+
+def _count_pages(file: BinaryIO) -> int:
+    """Follow the chain of pages, to one more than are allowed."""
+    size, _ = file.seek(0, 2), file.seek(0)
+    order = "<" if file.read(2) == b"II" else ">"
+    is_big = _number(file, f"{order}H") == 43
+    counted, placed, entry = (f"{order}Q", f"{order}Q", 20) if is_big else (f"{order}H", f"{order}L", 12)
+    file.seek(8 if is_big else 4)
+    count, place = 0, _number(file, placed)
+    while place and count <= _MOST_PAGES:
+        file.seek(min(place, size))
+        file.seek(min(_number(file, counted) * entry, size), 1)
+        count, place = count + 1, _number(file, placed)
+    return count
+
+
+def _number(file: BinaryIO, kind: str) -> int:
+    return int(struct.unpack(kind, file.read(struct.calcsize(kind)))[0])
+
+
 def _only_series(path: Path, file: Any) -> Any:
     if len(file.series) != 1:
         shapes = ", ".join(str(series.shape) for series in file.series) or "none"
@@ -125,16 +179,29 @@ def _only_series(path: Path, file: Any) -> Any:
 def _check_kept(path: Path, series: Any) -> None:
     """Refuse pixels that were changed when they were saved, or whose range is not that of their type."""
     page = series.keyframe
-    if "JP" in page.compression.name:
+    chunk = math.prod(int(length) for length in page.chunks)  # a strip or tile, which is unpacked whole
+    check_size(path, chunk * page.dtype.itemsize)
+    if page.compression.name not in _KEPT:
         raise WrongContentError(
             f"{path}: expected pixels as they were saved, got {page.compression.name}, which changes "
-            "probabilities and labels. Save it with deflate from the original array."
+            "probabilities and labels, or may. Save it with deflate from the original array."
         )
     if page.bitspersample not in (1, 8 * series.dtype.itemsize):
         raise WrongContentError(
             f"{path}: expected 1, 8 or 16 bits a pixel, or floats, got {page.bitspersample} bits. Save it "
             "in one of those."
         )
+
+
+def _check_packed(path: Path, series: Any) -> None:
+    """Refuse strips and tiles that unpack to more than an array may take."""
+    kind = _PACKED.get(series.keyframe.compression.name, "")
+    for page in series.pages if kind else ():
+        sizes = page.databytecounts if page is not None else ()
+        for place, count in zip(page.dataoffsets if sizes else (), sizes, strict=True):
+            if kind == "zstd" or may_swell(kind, count):
+                page.parent.filehandle.seek(place)
+                check_packed(path, kind, page.parent.filehandle.read(min(count, path.stat().st_size)))
 
 
 def _trimmed(axes: str, shape: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
@@ -161,7 +228,7 @@ def _has_channels(axes: str) -> bool | None:
     return False if axes in ("YX", "ZYX") else None
 
 
-def _values(path: Path) -> Any:
+def _values(path: Path, shape: tuple[int, ...]) -> Any:
     """Read the pixels as the file has them, in the order of its own axes."""
     with _opened(path) as file:
         series = file.series[0]
@@ -169,10 +236,11 @@ def _values(path: Path) -> Any:
         if offset is not None:
             check_complete(path, offset + series.nbytes, path.stat().st_size)
         if offset is None or not series.nbytes:
+            _check_packed(path, series)
             values = series.asarray()
         else:
             values = np.memmap(path, dtype, "r", offset, series.shape)
-        return _upright(path, values, file.pages[0])
+        return _upright(path, values, file.pages[0]).reshape(shape)
 
 
 def _upright(path: Path, values: Any, page: Any) -> Any:

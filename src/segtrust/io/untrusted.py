@@ -39,7 +39,7 @@ def unpickled(path: Path) -> Mapping[str, Any]:
 def _loaded(path: Path, changed: int) -> Mapping[str, Any]:
     try:
         if is_pickle(path):
-            found = pickle.loads(path.read_bytes())
+            found = pickle.loads(path.read_bytes())  # nosec B301  # allowed by --allow-pickle, and only then
         else:
             with np.load(path, allow_pickle=True) as archive:
                 found = dict(archive)

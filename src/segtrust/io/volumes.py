@@ -3,45 +3,30 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from segtrust.errors import ParameterError, UnsafeFileError, WrongContentError
+from segtrust.errors import UnsafeFileError, WrongContentError
 from segtrust.io.grids import Grid
+from segtrust.limits import check_size, largest_case, told
 
-__all__ = ["Volume", "check_size", "largest_case"]
+__all__ = ["Volume", "check_pieces"]
 
-_GIB = 1 << 30
-_LARGEST = 16 * _GIB
-
-
-def largest_case() -> int:
-    """Bytes that one array may take in memory: ``SEGTRUST_MAX_BYTES``, else 16 GiB.
-
-    Examples
-    --------
-    >>> largest_case() // 2**30
-    16
-    """
-    text = os.environ.get("SEGTRUST_MAX_BYTES", "")
-    if not text:
-        return _LARGEST
-    if not text.isdecimal() or int(text) < 1:
-        raise ParameterError(f"SEGTRUST_MAX_BYTES: expected a whole number of at least 1, got {text!r}.")
-    return int(text)
+_PIECEWISE = 64
+"""How many times larger an array may be that is never in memory as a whole, and yet must be read."""
 
 
-def check_size(path: Path | str, count: int) -> None:
-    """Refuse to read more bytes than one array may take; what a file says of itself may be a trap."""
-    if count > largest_case():
+def check_pieces(path: Path | str, count: int) -> None:
+    """Refuse an array that is read piece by piece and announces more bytes than anybody would wait for."""
+    if count > _PIECEWISE * largest_case():
         raise UnsafeFileError(
-            f"{path}: expected an array of at most {largest_case() / _GIB:g} GiB, got one of "
-            f"{count / _GIB:.3g} GiB. If that is right, allow it: SEGTRUST_MAX_BYTES={count}."
+            f"{path}: expected at most {told(_PIECEWISE * largest_case())} to be read piece by piece, "
+            f"got an array of {told(count)}. If that is right, allow it: "
+            f"SEGTRUST_MAX_BYTES={-(-count // _PIECEWISE)}."
         )
 
 
@@ -70,6 +55,8 @@ class Volume:
         Whether `load` reads no pixels, so that an array larger than the memory is no danger.
     is_cropped
         Whether slices that hold nothing may be absent, as from DICOM segmentations.
+    in_order
+        Whether channels that are read in their order cost no more than all of them at once.
     """
 
     path: Path | str
@@ -81,6 +68,7 @@ class Volume:
     channel_names: tuple[str, ...] = ()
     lazy: bool = False
     is_cropped: bool = False
+    in_order: bool = False
 
     @property
     def bytes(self) -> int:
@@ -94,6 +82,15 @@ class Volume:
         if not self.lazy:
             check_size(self.path, self.bytes if channel is None else self.bytes // self.shape[0])
         return self.load(channel)
+
+    def ready_for(self, structures: int) -> Volume:
+        """Give a volume of which so many structures are read one after the other."""
+        return self if structures < 2 or self.lazy or self.in_order else self.in_memory()
+
+    def in_memory(self) -> Volume:
+        """Read all channels at once: to unpack the third one, the first two are unpacked as well."""
+        whole = self.read()
+        return replace(self, load=lambda channel: whole if channel is None else whole[channel])
 
     def check_channel(self, channel: int) -> None:
         """Refuse a channel that is not there; a row of a flat map is none."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
 import re
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -15,8 +16,10 @@ from typing import Any
 
 from segtrust.errors import UnsafeFileError, WrongContentError
 from segtrust.io.omezarr import Image, image_of
+from segtrust.io.packed import PACKERS, check_packed, refuse_packed_twice
 from segtrust.io.stores import (
     MAPS,
+    MOST_NODES,
     Stored,
     check_map,
     check_piece,
@@ -26,15 +29,19 @@ from segtrust.io.stores import (
     listed,
     pixels_of,
     reading,
+    too_many_nodes,
 )
-from segtrust.io.volumes import Volume, check_size
+from segtrust.io.volumes import Volume
+from segtrust.limits import check_size
 from segtrust.optional import require
 
 __all__ = ["open_zarr", "recognises_zarr"]
 
 _ZIP = ".zarr.zip"
 _DEEPEST = 16
-_LONGEST_DOCUMENT = 64 << 20
+_LONGEST_DOCUMENT = 16 << 20
+_OWN_CODECS = ("_gzip_codec", "_zstd_codec", "_blosc_codec", "_codec")
+"""Where Zarr's codecs of version 3 have those of NumCodecs that do the work."""
 _NUMBERS = re.compile(r"[<>|][biuf]\d+|bool|u?int\d+|float\d+")
 """Types that may be pixels, as versions 2 and 3 write them."""
 
@@ -120,7 +127,7 @@ def _chosen(path: Path, root: Any, key: str | None, usual: Sequence[str]) -> tup
     """Find the array that is meant, and the image that it is the finest level of."""
     node = _asked_for(path, root, key or "")
     if not node.is_array and image_of(node.attributes, path) is None:
-        names = list(_names_below(node, path))
+        names = _names_below(node, path)
         node = _asked_for(path, root, chosen_name(path, names, usual))
     if node.is_array:
         return node, None
@@ -138,35 +145,37 @@ def _asked_for(path: Path, root: Any, name: str) -> _Node:
         raise UnsafeFileError(
             f"{path}: expected a name inside the store, got {name!r}, which leads out of it."
         )
-    node = _node("/".join(parts), root.joinpath(*parts)) if parts else _top(root)
+    node = _node(path, "/".join(parts), root.joinpath(*parts)) if parts else _top(path, root)
     if node is None:
-        names = listed(list(_names_below(_top(root), path)))
+        names = listed(_names_below(_top(path, root), path))
         raise WrongContentError(
             f"{path}: expected an array called {name!r}, got none. The store holds {names}."
         )
     return node
 
 
-def _top(root: Any) -> _Node:
+def _top(path: Path, root: Any) -> _Node:
     """Give the root; where nothing describes it, as where a folder was packed as it is, it is a group."""
-    return _node("", root) or _Node("", root, {}, False, {})
+    return _node(path, "", root) or _Node("", root, {}, False, {})
 
 
-def _node(name: str, place: Any) -> _Node | None:
+def _node(path: Path, name: str, place: Any) -> _Node | None:
     """Read what describes an array or a group; ``None`` where nothing does."""
-    if document := _document(place, "zarr.json"):
+    if document := _document(path, place, "zarr.json"):
         return _Node(name, place, document, document["node_type"] == "array", document.get("attributes", {}))
     for file in (".zarray", ".zgroup"):
-        if document := _document(place, file):
-            return _Node(name, place, document, file == ".zarray", _document(place, ".zattrs"))
+        if document := _document(path, place, file):
+            return _Node(name, place, document, file == ".zarray", _document(path, place, ".zattrs"))
     return None
 
 
-def _document(place: Any, name: str) -> Mapping[str, Any]:
-    """Read a file of JSON; empty where there is none."""
+def _document(path: Path, place: Any, name: str) -> Mapping[str, Any]:
+    """Read a file of JSON that lies in the store; empty where there is none."""
     file = place.joinpath(name)
     if not file.is_file():
         return {}
+    if isinstance(file, Path):
+        _check_inside(path, file)
     with file.open("rb") as opened:
         text = opened.read(_LONGEST_DOCUMENT)
     document = json.loads(text)
@@ -175,19 +184,30 @@ def _document(place: Any, name: str) -> Mapping[str, Any]:
     return document
 
 
-def _names_below(group: _Node, path: Path, depth: int = 0) -> Iterator[str]:
+def _names_below(group: _Node, path: Path) -> list[str]:
     """Give the arrays that can be maps, and the images; the levels of an image are not told apart."""
+    looked_at = list(itertools.islice(_below(group, path), MOST_NODES + 1))
+    if len(looked_at) > MOST_NODES:
+        raise too_many_nodes(path)
+    return [name for name in looked_at if name]
+
+
+def _below(group: _Node, path: Path, depth: int = 0) -> Iterator[str]:
+    """Look into groups; what is no map is given too, without a name, so that all can be counted."""
     for place in sorted(group.place.iterdir(), key=lambda each: str(each.name)):
         is_link = isinstance(place, Path) and place.is_symlink()
         node = (
-            None if is_link or not place.is_dir() else _node(f"{group.name}/{place.name}".strip("/"), place)
+            None
+            if is_link or not place.is_dir()
+            else _node(path, f"{group.name}/{place.name}".strip("/"), place)
         )
         if node is None:
-            continue
-        if node.can_be_map or image_of(node.attributes, path):
+            yield ""
+        elif node.can_be_map or image_of(node.attributes, path):
             yield node.name
         elif not node.is_array and depth < _DEEPEST:
-            yield from _names_below(node, path, depth + 1)
+            yield ""
+            yield from _below(node, path, depth + 1)
 
 
 def _check_safe(path: Path, node: _Node) -> None:
@@ -209,23 +229,33 @@ def _check_safe(path: Path, node: _Node) -> None:
 
 
 def _check_links(path: Path, place: Path) -> None:
-    """Refuse links that lead out of the store, for the array's folder and all in it."""
-    found = [place, *_links_below(place)]
-    for link in found:
-        if not inside(path, link):
+    """Refuse links that lead out of the store, and pipes, for the array's folder and all in it."""
+    for link in (place, *_special_below(place)):
+        if not link.is_file() and not link.is_dir() and link.exists():
             raise UnsafeFileError(
-                f"{path}: expected all of the store in its folder, got the link {link.name!r}, which leads "
-                "out of it. Copy the store with its links followed: cp -rL."
+                f"{path}: expected files and folders in the store, got {link.name!r}, which is neither: it "
+                "would be waited for. Remove it."
             )
+        _check_inside(path, link)
 
 
-def _links_below(place: Path) -> Iterator[Path]:
+def _check_inside(path: Path, link: Path) -> None:
+    """Refuse what leads out of the store."""
+    if not inside(path, link):
+        raise UnsafeFileError(
+            f"{path}: expected all of the store in its folder, got the link {link.name!r}, which leads "
+            "out of it. Copy the store with its links followed: cp -rL."
+        )
+
+
+def _special_below(place: Path) -> Iterator[Path]:
+    """Give all that is neither a file nor a folder itself: links, pipes, devices."""
     with os.scandir(place) as entries:
         for entry in entries:
-            if entry.is_symlink():
+            if entry.is_dir(follow_symlinks=False):
+                yield from _special_below(Path(entry.path))
+            elif not entry.is_file(follow_symlinks=False):
                 yield Path(entry.path)
-            elif entry.is_dir(follow_symlinks=False):
-                yield from _links_below(Path(entry.path))
 
 
 def _stored(path: Path, name: str, image: Image | None) -> tuple[Stored, Any]:
@@ -238,4 +268,37 @@ def _stored(path: Path, name: str, image: Image | None) -> tuple[Stored, Any]:
     stored = Stored(path, array, axes)
     check_map(path, name, stored.shape, stored.dtype)
     check_piece(stored)
+    _bound(path, array._async_array.codec_pipeline)
     return stored, store
+
+
+def _bound(path: Path, codecs: Any) -> None:
+    """Let whatever unpacks the chunks of an array look at how much that will be, and refuse too much."""
+    unpackers = list(_unpackers(path, codecs))
+    refuse_packed_twice(path, [each.codec_id for each in unpackers])
+    for unpacker in unpackers:
+        if unpacker.codec_id in PACKERS:
+            unpacker.decode = _Bounded(path, unpacker.codec_id, unpacker.decode)
+
+
+def _unpackers(path: Path, codecs: Any) -> Iterator[Any]:
+    """Give the codecs of NumCodecs behind those of Zarr; those within shards are bound as they are."""
+    for codec in codecs:
+        if hasattr(codec, "codecs"):
+            _bound(path, codec.codecs)
+        own = [codec.compressor, *(codec.filters or ())] if hasattr(codec, "compressor") else []
+        names = [name for name in _OWN_CODECS if hasattr(codec, name)]
+        yield from (each for each in (*own, *(getattr(codec, name) for name in names)) if each is not None)
+
+
+@dataclass(frozen=True)
+class _Bounded:
+    """Unpacks as a codec does, once it is known that the memory suffices."""
+
+    path: Path
+    kind: str
+    unpack: Callable[..., Any]
+
+    def __call__(self, packed: Any, out: Any = None) -> Any:
+        check_packed(self.path, self.kind, packed)
+        return self.unpack(packed, out)
