@@ -1,14 +1,14 @@
 """Saved values: written whole or not at all, and read with nothing taken on trust."""
 
+import errno
 import os
-import subprocess
-import sys
+import time
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from segtrust.errors import ParameterError, PolicyError, SavedStateError
+from segtrust.errors import ParameterError, PolicyError, SavedStateError, UnsafeFileError
 from segtrust.saved import (
     check_format,
     check_keys,
@@ -18,9 +18,12 @@ from segtrust.saved import (
     reading,
     rebuild,
     remove_old_drafts,
+    remove_old_drafts_of,
     replacing,
+    replacing_all,
     write_json,
 )
+from tests.processes import abandoned_draft, gone_process
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,24 @@ def test_what_is_no_json(tmp_path, content):
         read_json(path)
 
 
+def test_json_may_take_no_more_than_an_array(tmp_path, monkeypatch):
+    path = tmp_path / "a.json"
+    write_json(path, ["a"] * 100)
+    size = path.stat().st_size
+    monkeypatch.setenv("SEGTRUST_MAX_BYTES", str(16 * size))
+    assert len(read_json(path)) == 100
+    monkeypatch.setenv("SEGTRUST_MAX_BYTES", str(16 * size - 1))
+    with pytest.raises(UnsafeFileError, match=rf"a\.json: expected a JSON file .*_MAX_BYTES={16 * size}\."):
+        read_json(path, error=PolicyError, most=1 << 20)
+
+
+def test_some_json_may_be_no_longer_than_such_files_are(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('"' + " " * (2 << 20) + '"')
+    with pytest.raises(PolicyError, match=r"a\.json: expected a JSON file of at most 1 MiB, got 2 MiB"):
+        read_json(path, error=PolicyError, most=1 << 20)
+
+
 def test_formats():
     check_format({"format": "segtrust-x-1"}, "segtrust-x-1", "a")
     with pytest.raises(
@@ -102,6 +123,9 @@ def test_checksum_does_not_depend_on_the_order_of_keys():
     assert checksum({"a": 1, "b": 2}) == checksum({"b": 2, "a": 1}) != checksum({"a": 1, "b": 3})
 
 
+ASKS = pytest.mark.skipif(os.name != "posix", reason="asks for processes by their number")
+
+
 class TestReplacing:
     def test_a_file_is_replaced_in_one_step(self, tmp_path):
         path = tmp_path / "table.csv"
@@ -122,13 +146,94 @@ class TestReplacing:
         assert path.read_text() == "old"
         assert [each.name for each in tmp_path.iterdir()] == ["table.csv"]
 
-    @pytest.mark.skipif(os.name != "posix", reason="asks for processes by their number")
+    @ASKS
     def test_drafts_of_processes_that_are_gone_are_removed(self, tmp_path):
         (tmp_path / "tables").mkdir()
-        gone = subprocess.Popen([sys.executable, "-c", ""])
-        gone.wait()
-        names = [f".a.csv.{gone.pid}.part", f".a.csv.{os.getpid()}.part", ".own.part", "a.csv"]
-        for name in names:
+        path = tmp_path / "tables/a.csv"
+        abandoned_draft(path)
+        for name in (".own.part", "a.csv"):
             (tmp_path / "tables" / name).touch()
+        with replacing(path) as draft:
+            draft.touch()
+            remove_old_drafts(tmp_path)
+            names = sorted(each.name for each in (tmp_path / "tables").iterdir())
+        assert names == sorted([draft.name, ".own.part", "a.csv"])
+
+    @ASKS
+    @pytest.mark.parametrize("place", ["", "0123abcd-"])
+    def test_drafts_from_elsewhere_are_removed_when_nobody_has_touched_them_for_a_day(self, tmp_path, place):
+        """Where an earlier release made one, or a machine that shares the drive, its process may be alive."""
+        number = f"{place}{gone_process()}{'-0123ab' * bool(place)}"
+        names = {hours: f".{hours}.csv.{number}.part" for hours in (0, 23, 25)}
+        for hours, name in names.items():
+            (tmp_path / name).touch()
+            written = time.time() - 3600 * hours
+            os.utime(tmp_path / name, (written, written))
         remove_old_drafts(tmp_path)
-        assert sorted(each.name for each in (tmp_path / "tables").iterdir()) == sorted(names[1:])
+        assert {each.name for each in tmp_path.iterdir()} == {names[0], names[23]}
+
+    @ASKS
+    def test_a_draft_of_a_running_process_stays_however_old_it_is(self, tmp_path):
+        earlier = tmp_path / f".a.csv.{os.getpid()}.part"
+        with replacing(tmp_path / "a.csv") as draft:
+            for path in (earlier, draft):
+                path.touch()
+                os.utime(path, (0, 0))
+            remove_old_drafts_of(tmp_path / "a.csv")
+            assert (earlier.exists(), draft.exists()) == (True, True)
+
+    def test_two_that_write_the_same_file_have_a_draft_each(self, tmp_path):
+        with replacing(tmp_path / "a.csv") as one, replacing(tmp_path / "a.csv") as other:
+            assert one != other
+            one.write_text("one")
+            other.write_text("other")
+        assert (tmp_path / "a.csv").read_text() == "one"
+
+    @ASKS
+    def test_drafts_with_an_ending_for_libraries_are_removed_too(self, tmp_path):
+        draft = abandoned_draft(tmp_path / "7.nii.gz")
+        draft.rename(f"{draft}.nii.gz")
+        abandoned_draft(tmp_path / "8.csv")
+        (tmp_path / ".particle.nii.gz").touch()
+        remove_old_drafts_of(tmp_path / "8.csv")
+        assert len(list(tmp_path.iterdir())) == 2
+        remove_old_drafts(tmp_path)
+        assert [each.name for each in tmp_path.iterdir()] == [".particle.nii.gz"]
+
+    def test_errors_name_the_file_and_not_its_draft(self, tmp_path):
+        path = tmp_path / "table.csv"
+        with pytest.raises(OSError, match=r"No space left on device: '.*/table\.csv'"), replacing(path):
+            raise OSError(errno.ENOSPC, "written by a library in its own words")
+        with pytest.raises(FileNotFoundError, match=r"'.*/absent/table\.csv'"):
+            write_json(tmp_path / "absent" / "table.csv", {})
+        other = tmp_path / "other"
+        with pytest.raises(FileNotFoundError, match="other'"), replacing(path) as draft:
+            draft.write_text(other.read_text())
+
+    def test_of_files_that_belong_together_none_is_new_unless_all_are(self, tmp_path):
+        one, other = tmp_path / "one", tmp_path / "other"
+        for path in (one, other):
+            path.write_text("old")
+        with pytest.raises(FileNotFoundError, match="/other'"), replacing_all(one, other) as drafts:
+            drafts[0].write_text("new")  # and nothing into the second
+        assert one.read_text() == other.read_text() == "old"
+        assert sorted(each.name for each in tmp_path.iterdir()) == ["one", "other"]
+        with replacing_all(one, other) as drafts:
+            for draft in drafts:
+                draft.write_text("new")
+        assert one.read_text() == other.read_text() == "new"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="folders cannot be brought to the disk there")
+def test_the_file_and_then_its_name_are_brought_to_the_disk(tmp_path, monkeypatch):
+    brought, really = [], os.fsync
+
+    def noting(descriptor):
+        brought.append((os.fstat(descriptor).st_ino, (tmp_path / "a.txt").exists()))
+        really(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    with replacing(tmp_path / "a.txt") as draft:
+        draft.write_text("whole")
+    file, folder = (tmp_path / "a.txt").stat().st_ino, tmp_path.stat().st_ino
+    assert brought == [(file, False), (folder, True)]

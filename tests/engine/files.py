@@ -1,14 +1,15 @@
-"""Maps on disk, as many as a test wants, and commands that score them."""
+"""Maps on disk, as many as a test wants."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 
 from segtrust.io.cases import CaseFiles
 from segtrust.io.places import Place
+from tests.commands import segtrust_process as segtrust
 from tests.tuning_cases import blob
+
+__all__ = ["NNUNET", "files_of", "segtrust", "write_maps"]
 
 NNUNET = Path(__file__).parents[1] / "fixtures/nnunet"
 
@@ -30,9 +31,3 @@ def files_of(path, name="a", **more):
     """The files of one case; paths become places."""
     places = {key: Place(value) if isinstance(value, Path) else value for key, value in more.items()}
     return CaseFiles(name, Place(path), **places)
-
-
-def segtrust(*arguments, **more):
-    """Run the command line as a user does."""
-    command = [sys.executable, "-m", "segtrust", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, **more)

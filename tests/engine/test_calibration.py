@@ -129,3 +129,17 @@ def test_no_reference_and_one_that_is_damaged(tmp_path):
     (tmp_path / "bad.json").write_text(json.dumps({"format": "other-1"}))
     with pytest.raises(SavedStateError, match=r"bad\.json: expected format 'segtrust-reference-1'"):
         read_reference(tmp_path / "bad.json", {})
+
+
+def test_a_table_that_certifies_nothing_gives_an_estimated_policy_with_the_reason(tmp_path):
+    rows = [
+        {"case": str(i), "structure": "organ", "group": "", "sdc": i / 400, "dice": 0.5 + i / 800}
+        for i in range(400)
+    ]
+    table = Table.of(rows, {"predictor": "fold 0", "doubt": "of many folds"})
+    found = calibrate_table(table, Calibration("sdc", (Target(0.2),)))
+    assert "expected, and not promised" in save_policies(tmp_path / "p.json", found, table)
+    (policy,) = load_policies(tmp_path / "p.json").values()
+    assert (str(policy.standing), policy.remark) == ("estimated", "of many folds")
+    assert policy.scoring.predictor == "fold 0", "the table tells, where nobody else does"
+    assert policy.for_predictor("fold 0").remark == "of many folds"

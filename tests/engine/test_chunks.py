@@ -1,5 +1,7 @@
 """A map that is cut in pieces, which others read: the same numbers, to the last bit."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from segtrust.io import stores
 from segtrust.io.cases import CaseFiles
 from segtrust.io.datasets import find_cases
 from segtrust.io.places import Place
+from tests.engine.dask_parts import small_cluster
 
 ALL = ("sdc", "idc", "amsp", "apc", "ane", "mmmc", "pla")
 
@@ -118,3 +121,16 @@ def test_on_a_dask_cluster(tmp_path):
         distributed.Client(cluster, set_as_default=False) as client,
     ):
         assert list(spread_over_dask(client)(square, range(50))) == [number**2 for number in range(50)]
+
+
+@pytest.mark.slow
+@pytest.mark.needs("distributed")
+def test_a_cluster_without_workers_is_told(monkeypatch, caplog):
+    monkeypatch.setattr("segtrust.engine.absence._SILENCE_S", 0.2)
+    monkeypatch.setattr("segtrust.engine.chunks._LOOK_S", 0.1)
+    with small_cluster(workers=0) as (cluster, client):
+        late = threading.Timer(1.0, cluster.scale, [1])
+        late.start()
+        assert list(spread_over_dask(client)(square, range(50))) == [number**2 for number in range(50)]
+        late.join()
+    assert f"the scheduler {cluster.scheduler_address} has had no worker" in caplog.text

@@ -1,15 +1,12 @@
 """Cases on a Dask cluster of separate processes, some of which die."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,11 +14,11 @@ import pytest
 from segtrust.engine.cluster import LOCAL, run_on_dask
 from segtrust.errors import ParameterError, WorkerError
 from segtrust.io.tables import read_table
-from tests.engine.files import segtrust
+from tests.commands import segtrust_process
+from tests.engine.dask_parts import scheduler, worker
 from tests.engine.works import cases, die_always, die_once, expected, name_length, note_times, slow
 from tests.processes import is_running, wait_until
 
-ROOT = Path(__file__).parents[2]
 NAMES = [f"case {number}" for number in range(24)]
 pytestmark = [pytest.mark.slow, pytest.mark.needs("distributed")]
 
@@ -32,40 +29,6 @@ def run(work, found, address=LOCAL, *, workers=2, budget=None):
         assert case.id not in given  # each case comes once
         given[case.id] = outcome
     return given
-
-
-@contextmanager
-def dask(*arguments):
-    """A part of a cluster, as a program of its own that finds segtrust and the tests."""
-    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    command = [sys.executable, "-m", "dask", *map(str, arguments)]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, **quiet)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-
-
-@contextmanager
-def scheduler(folder):
-    with dask(
-        *("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show"),
-        *("--scheduler-file", folder / "scheduler.json"),
-    ) as process:
-        wait_until((folder / "scheduler.json").exists)
-        wait_until(lambda: (folder / "scheduler.json").read_text().strip())
-        yield process, json.loads((folder / "scheduler.json").read_text())["address"]
-
-
-@contextmanager
-def worker(address, folder):
-    with dask(
-        *("worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny"),
-        *("--local-directory", folder, "--host", "127.0.0.1"),
-    ) as process:
-        yield process
 
 
 def test_a_cluster_of_ones_own_scores_each_case_once_and_is_gone_afterwards(tmp_path):
@@ -128,7 +91,7 @@ def test_the_command_gives_the_table_of_one_process_though_a_worker_is_killed(tm
     p = np.random.default_rng(0).random((600, 500))
     for number in range(60):
         np.save(maps / f"{number:02d}.npy", p ** (1 + number / 7))
-    assert segtrust("score", maps, "-o", tmp_path / "here.json").returncode == 0
+    assert segtrust_process("score", maps, "-o", tmp_path / "here.json").returncode == 0
     journal = tmp_path / ".there.json.journal"
     with scheduler(tmp_path) as (_, address), worker(address, tmp_path) as first, worker(address, tmp_path):
         command = ("score", maps, "-o", tmp_path / "there.json", "--dask", address)

@@ -7,6 +7,7 @@ from segtrust.calibration.scaling import PlattScaling
 from segtrust.confidence import PatchLevel, SoftDice, ThresholdLevel, TunedSoftDice
 from segtrust.engine.decisions import decide_rows, estimator_of, load_policies, parameters_of, scaling_of
 from segtrust.errors import PolicyError, UnknownNameError
+from segtrust.io.rows import Stream
 from segtrust.maps import EmptyPolicy
 from segtrust.saved import plain
 from segtrust.selective.policy import Policy
@@ -53,7 +54,7 @@ def test_rows_are_decided_at_the_threshold_and_by_the_margin():
     assert [each["decision"] for each in found] == ["accept", "defer"]
     assert found[0]["margin"] == 0.0
     assert found[1]["margin"] < 0.0
-    assert {each["policy"] for each in found} == {one.digest[:12]}
+    assert {each["policy"] for each in found} == {one.fingerprint}
 
 
 def test_an_empty_mask_is_no_finding_only_where_it_may_be_right():
@@ -67,6 +68,15 @@ def test_each_structure_has_its_own_threshold():
     between = (policies["liver"].threshold + policies["tumour"].threshold) / 2
     decided = decide_rows(policies)([row(between, "liver"), row(between, "tumour")])
     assert [each["decision"] for each in decided] == ["defer", "accept"]
+
+
+def test_a_stream_of_rows_is_decided_as_it_is_read_and_refused_as_a_whole():
+    rows = [row(0.5, "kidney"), row(0.5, "liver")]
+    decided = decide_rows(both().policies)(Stream(lambda: iter(rows)))
+    assert isinstance(decided, Stream)
+    assert list(decided) == list(decide_rows(both().policies)(rows))
+    with pytest.raises(PolicyError, match="got kidney"):
+        decide_rows(both().policies)(Stream(lambda: iter(rows[:1])))
 
 
 def test_structures_without_a_policy_are_refused_unless_there_are_others():

@@ -2,11 +2,14 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import textwrap
+import tracemalloc
 from pathlib import Path
+from socket import gethostname
 
 import pytest
 from hypothesis import given, strategies as st
@@ -60,11 +63,50 @@ def test_cut_at_any_byte_it_goes_on_with_the_whole_lines(whole, data):
     assert {**found(path), "failed": None} == {**OUTCOMES, "failed": None}
 
 
-def test_a_line_of_noise_and_all_after_it_do_not_count(tmp_path):
+@pytest.mark.parametrize("noise", [b"\x00\x00\x00\n", b"[1, 2]\n", b'{"case": "000"\n'])
+def test_of_a_line_of_noise_only_its_own_case_is_lost(tmp_path, noise):
     path = tmp_path / "diary"
     lines = written(path).splitlines(keepends=True)
-    path.write_bytes(b"".join([*lines[:3], b"\x00\x00\x00\n", *lines[3:]]))
-    assert [name for name, outcome in found(path).items() if outcome] == [NAMES[0]]
+    path.write_bytes(b"".join([*lines[:3], noise, *lines[4:]]))
+    assert [name for name, outcome in found(path).items() if outcome] == [NAMES[0], *NAMES[2:]]
+    assert [outcome.case for outcome in read_journal(path).outcomes] == [NAMES[0], *NAMES[2:]]
+    assert path.read_bytes().startswith(b"".join([*lines[:3], noise, *lines[4:]]))
+
+
+def test_a_damaged_line_is_told_until_its_case_is_written_down_again(tmp_path, caplog):
+    path = tmp_path / "diary"
+    lines = written(path).splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:2], lines[2].replace(b'"case"', b'"cbse"', 1), *lines[3:]]))
+    with Journal(path, SETTINGS) as journal:
+        assert [each.case for each in journal.damage()] == ["plain"]
+        assert f"{path}, line 3: expected what became of a case" in caplog.text
+        journal.add(OUTCOMES["plain"], [1])
+        assert journal.damage() == []
+    caplog.clear()
+    assert found(path)["7"] == OUTCOMES["7"]
+    assert not caplog.records
+
+
+def test_a_diary_whose_only_result_is_damaged_is_not_begun_anew(tmp_path):
+    path = tmp_path / "diary"
+    content = written(path, [OUTCOMES["7"]]).replace(b'"rows"', b'"rows')
+    path.write_bytes(content)
+    with Journal(path, SETTINGS) as journal:
+        assert [each.case for each in journal.damage()] == ["7"]
+    assert path.read_bytes().startswith(content)
+    with pytest.raises(ParameterError, match="begun with threshold"):
+        found(path, {"threshold": 0.1})
+
+
+def test_a_diary_that_does_not_say_what_it_was_made_with_is_refused(tmp_path):
+    path = tmp_path / "diary"
+    content = written(path).replace(b'"made_with": {', b'"made_with": [')
+    path.write_bytes(content)
+    with pytest.raises(
+        SavedStateError, match="diary, line 1: expected what the run was made with, got a dam"
+    ):
+        found(path, {"threshold": 0.1})
+    assert path.read_bytes() == content
 
 
 @pytest.mark.parametrize(
@@ -130,6 +172,98 @@ def test_nothing_is_kept_without_a_path():
         assert journal.find("7", []) is None
 
 
+def test_rows_and_failures_are_those_of_the_last_outcomes_in_the_order_of_the_first(tmp_path):
+    again = Outcome("plain", ({"case": "plain", "sdc": 0.5}, {"case": "plain", "sdc": 0.6}))
+    with Journal(tmp_path / "diary", SETTINGS) as journal:
+        for outcome in (*ALL, FAILED, again):
+            journal.add(outcome, [outcome.case])
+        read = [list(journal.rows()), journal.failures(), journal.counts()]
+    expected = [*again.rows, *(row for outcome in ALL[1:] for row in outcome.rows)]
+    assert read == [expected, [FAILED.failure], (4, 1)]
+    assert [list(journal.rows()), journal.failures(), journal.counts()] == read  # closed, it is opened again
+
+
+def test_what_failed_in_an_earlier_run_is_not_known_and_what_failed_in_this_one_is(tmp_path):
+    written(tmp_path / "diary", [FAILED, OUTCOMES["7"]])
+    with Journal(tmp_path / "diary", SETTINGS) as journal:
+        stamp = ["failed", (1, 2)]
+        assert (journal.knows("failed", stamp), journal.knows("7", ["7", (1, 2)])) == (False, True)
+        assert (journal.failures(), journal.counts()) == ([], (1, 0))
+        journal.add(FAILED, stamp)
+        assert journal.knows("failed", stamp)
+        assert not journal.knows("failed", ["failed", (1, 3)])
+        assert journal.find("failed", stamp) is None
+    assert [row["case"] for row in journal.rows()] == ["7"]
+
+
+def test_a_diary_that_is_changed_during_the_run_is_told(tmp_path):
+    path = tmp_path / "diary"
+    with Journal(path, SETTINGS) as journal:
+        journal.add(OUTCOMES["7"], [1])
+        path.write_bytes(path.read_bytes()[:-3])
+        with pytest.raises(SavedStateError, match="diary: expected what was written down at byte"):
+            journal.find("7", [1])
+
+
+def test_another_run_that_no_lock_keeps_out_is_told_before_it_does_harm(tmp_path):
+    """Some network drives keep locks to the machine that has them."""
+    path = tmp_path / "diary"
+    with Journal(path, SETTINGS) as journal:
+        journal.add(OUTCOMES["7"], [1])
+        with path.open("ab") as file:
+            file.write(b'{"case": "b"}\n')
+        before = path.read_bytes()
+        with pytest.raises(SavedStateError, match=rf"got one of {len(before)} bytes: another run writes it"):
+            journal.add(OUTCOMES["plain"], [1])
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (lambda path: path.unlink(), "none"),
+        (lambda path: shutil.rmtree(path.parent), "none"),
+        (lambda path: Path(shutil.copy(path, f"{path}.new")).replace(path), "another file"),
+    ],
+    ids=["deleted", "with its folder", "replaced"],
+)
+def test_a_diary_that_no_longer_has_its_name_is_told(tmp_path, change, found):
+    path = tmp_path / "results/diary"
+    path.parent.mkdir()
+    with Journal(path, SETTINGS) as journal:
+        journal.add(OUTCOMES["7"], [1])
+        journal.check_place()
+        change(path)
+        for check in (journal.check_place, journal.bring_to_disk):
+            with pytest.raises(SavedStateError, match=f"diary: expected the diary of this run, got {found}"):
+                check()
+
+
+def test_a_diary_that_is_deleted_after_the_run_is_told(tmp_path):
+    path = tmp_path / "diary"
+    with Journal(path, SETTINGS) as journal:
+        journal.add(OUTCOMES["7"], [1])
+    path.unlink()
+    with pytest.raises(SavedStateError, match="Give the same command again"):
+        list(journal.rows())
+
+
+def test_a_case_takes_little_memory_however_long_its_rows(tmp_path):
+    long = {f"column {at}": at / 7 for at in range(50)}
+    with Journal(tmp_path / "diary", SETTINGS) as journal:
+        journal.add(Outcome("first", (long,)), ["first.npy", 1])
+        tracemalloc.start()
+        for number in range(1000):
+            journal.add(Outcome(f"case {number}", (dict(long),)), [f"{number}.npy", number])
+        taken, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        assert sum(1 for _ in journal.rows()) == 1001
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert taken / 1000 < 500
+    assert peak - taken < 100_000
+
+
 HOLDS = """
     import sys, time
     from pathlib import Path
@@ -151,7 +285,9 @@ def test_a_second_run_is_refused_until_the_first_is_dead(tmp_path):
         try:
             assert first.stdout.readline() == b"open\n"
             for resume in (True, False):
-                with pytest.raises(ParameterError, match=f"got one of the process {first.pid}. Wait for"):
+                with pytest.raises(
+                    ParameterError, match=f"one of the process {first.pid} on {gethostname()}. Wait"
+                ):
                     Journal(path, {}, resume).__enter__()
         finally:
             os.kill(first.pid, signal.SIGKILL)
@@ -188,3 +324,39 @@ def test_a_diary_of_another_release_is_not_read(tmp_path):
     path.write_text('{"format": "segtrust-journal-9", "made_with": {}}\n')
     with pytest.raises(SavedStateError, match="of another version"):
         read_journal(path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"case": "a", "rows": 3, "failure": None},
+        {"case": "a", "rows": [3], "failure": None},
+        {"case": ["a"], "rows": [], "failure": None},
+        {"case": "a", "rows": []},
+        {"case": "a", "rows": [], "failure": {"case": "a"}},
+        {"case": "a", "rows": [], "failure": "broken"},
+    ],
+)
+def test_a_line_that_is_no_outcome_is_told(tmp_path, line):
+    path = tmp_path / "diary"
+    path.write_bytes(written(path) + json.dumps(line).encode() + b"\n")
+    for read in (read_journal, found):
+        with pytest.raises(SavedStateError, match=rf"^{path}: "):
+            read(path)
+
+
+@pytest.mark.parametrize("made_with", [3, "all", [1], None])
+def test_settings_that_are_none_are_told(tmp_path, made_with):
+    path = tmp_path / "diary"
+    first = json.dumps({"format": "segtrust-journal-1", "made_with": made_with}).encode() + b"\n"
+    path.write_bytes(first + b"".join(written(tmp_path / "other").splitlines(keepends=True)[1:]))
+    for read in (read_journal, found):
+        with pytest.raises(SavedStateError, match=rf"^{path}: expected what the run was made with"):
+            read(path)
+
+
+def test_a_line_without_end_ends_the_reading(tmp_path):
+    path = tmp_path / "diary"
+    path.write_bytes(written(path) + b"[" * 100_000 + b"\n")
+    assert len(read_journal(path).outcomes) == len(ALL)
+    assert found(path) == {**OUTCOMES, "failed": None}

@@ -20,7 +20,8 @@ from segtrust.io.cases import DataSet, Unpaired
 from segtrust.io.datasets import find_cases
 from segtrust.io.loading import ReadOptions
 from segtrust.io.tables import read_table
-from tests.engine.files import segtrust, write_maps
+from tests.commands import segtrust_process
+from tests.engine.files import write_maps
 from tests.processes import children, is_running, wait_until
 
 JOB = ScoreJob((SoftDice(),))
@@ -161,7 +162,7 @@ def test_a_disk_that_is_full_is_told_and_the_run_goes_on_when_there_is_room(maps
     assert done.stderr == f"error: [Errno 27] File too large: '{journal}'\n"
     assert not (tmp_path / "scores.csv").exists()
     assert journal.stat().st_size == 2000
-    assert segtrust(*arguments).returncode == 0
+    assert segtrust_process(*arguments).returncode == 0
     assert lines(tmp_path / "scores.csv") == lines(tmp_path / "other.csv")
 
 
@@ -200,14 +201,14 @@ def test_killed_at_random_moments_the_table_is_that_of_an_unbroken_run(tmp_path,
     write_many(tmp_path / "maps")
     rng = np.random.default_rng(workers)
     arguments = ("score", tmp_path / "maps", "--estimators", "sdc,pla", "--workers", workers)
-    assert segtrust(*arguments, "-o", tmp_path / "unbroken.csv").returncode == 0
+    assert segtrust_process(*arguments, "-o", tmp_path / "unbroken.csv").returncode == 0
     for _ in range(5):
         kill_after(
             (*arguments, "-o", tmp_path / "broken.csv"), tmp_path / "broken.csv", rng.integers(1, 4000)
         )
     assert not (tmp_path / "broken.csv").exists()
     kept = size_of(tmp_path / ".broken.csv.journal")
-    assert segtrust(*arguments, "-o", tmp_path / "broken.csv").returncode == 0
+    assert segtrust_process(*arguments, "-o", tmp_path / "broken.csv").returncode == 0
     assert size_of(tmp_path / ".broken.csv.journal") > kept > 2000
     assert lines(tmp_path / "broken.csv") == lines(tmp_path / "unbroken.csv")
 
@@ -218,18 +219,22 @@ def test_killed_parts_that_went_on_are_merged_into_the_table_of_an_unbroken_run(
     write_many(tmp_path / "maps")
     (tmp_path / "maps/77.npy").write_bytes(b"")
     arguments = ("score", tmp_path / "maps", "--estimators", "sdc,pla")
-    assert segtrust(*arguments, "-o", tmp_path / "one/scores.csv").returncode == 1
+    assert segtrust_process(*arguments, "-o", tmp_path / "one/scores.csv").returncode == 1
     parts = [tmp_path / f"parts/{part}.csv" for part in range(3)]
     for part, out in enumerate(parts):
         job = (*arguments, "-o", out, "--num-parts", 3, "--part-id", part)
         kill_after(job, out, 1500)
-        assert segtrust(*job).returncode == (1 if part == 2 else 0)
-    merged = segtrust("merge", *parts, "-o", tmp_path / "merged/scores.csv", "--json")
+        assert segtrust_process(*job).returncode == (1 if part == 2 else 0)
+    merged = segtrust_process("merge", *parts, "-o", tmp_path / "merged/scores.csv", "--json")
     assert merged.returncode == 1
     assert json.loads(merged.stdout)["failed"] == 1
     assert lines(tmp_path / "merged/scores.csv") == lines(tmp_path / "one/scores.csv")
-    for name in ("failures.csv", "scores.csv.about.json"):
-        assert (tmp_path / "merged" / name).read_bytes() == (tmp_path / "one" / name).read_bytes()
+    both = [tmp_path / name for name in ("merged", "one")]
+    assert len({(folder / "failures.csv").read_bytes() for folder in both}) == 1
+    whole, one = (json.loads((folder / "scores.csv.about.json").read_text()) for folder in both)
+    assert len(whole.pop("commands")) == 4  # of the parts, and of their merging
+    assert len(one.pop("commands")) == 1
+    assert whole == one
 
 
 def test_two_tables_in_one_folder_keep_their_lists(maps, tmp_path):

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,10 +12,18 @@ from segtrust.calibration.scaling import PlattScaling
 from segtrust.confidence import IdealDice, PatchLevel, SoftDice
 from segtrust.engine.scoring import ScoreJob
 from segtrust.io.cases import CaseFiles
-from segtrust.io.loading import MaskKind, ReadOptions
+from segtrust.io.datasets import find_cases
+from segtrust.io.loading import MaskKind, OpenedCase, ReadOptions, opened_labels
+from segtrust.io.nnunet import volume_in_memory
+from segtrust.io.pairing import with_truths
+from segtrust.io.pickles import read_plain_pickle
 from segtrust.io.places import Place
+from segtrust.io.readers import open_labels
+from segtrust.io.stores import MASKS
+from segtrust.io.volumes import Volume
 from segtrust.maps import EmptyPolicy
 from tests.engine.files import NNUNET, files_of
+from tests.nnunet.fixtures import kept_run
 from tests.tuning_cases import blob
 
 ESTIMATORS = (SoftDice(), IdealDice(), PatchLevel(size=5))
@@ -248,6 +257,14 @@ def test_rows_say_which_mask_was_scored(tmp_path):
     assert job(case.having("mask", Place(tmp_path / "m.npy"))).rows[0]["mask"] == "delivered"
 
 
+@pytest.mark.parametrize("policy", list(EmptyPolicy))
+def test_masks_are_sought_by_the_policy_by_which_they_are_judged(tmp_path, policy):
+    np.save(tmp_path / "a.npy", np.full((2, 3), 0.05))
+    (row,) = score(files_of(tmp_path / "a.npy"), decode="dice-optimal", empty=policy)
+    assert row["k"] == (0 if policy is EmptyPolicy.AGREE else 6)
+    assert row["mask_threshold"] == (1.0 if policy is EmptyPolicy.AGREE else 0.05)
+
+
 def refuse_to_read_all(self, dtype=None, copy=None):
     raise AssertionError("a map in pieces was read whole")
 
@@ -276,3 +293,42 @@ def test_a_map_in_pieces_is_compared_with_its_truth_piece_by_piece(tmp_path, mon
     both = np.count_nonzero(mask & arrays["truth"])
     assert row["dice"] == pytest.approx(2 * both / (mask.sum() + arrays["truth"].sum()))
     assert row["iou"] == pytest.approx(both / np.count_nonzero(mask | arrays["truth"]))
+
+
+@pytest.mark.needs("SimpleITK")
+@pytest.mark.parametrize("labels", ["plain", "regions"])
+@pytest.mark.parametrize("with_truth", [True, False])
+def test_a_map_in_memory_gives_the_rows_of_one_that_was_saved(labels, with_truth):
+    """As the hook of nnU-Net scores, and as it would have been read from its files."""
+    made = kept_run(labels)
+    job = ScoreJob(ESTIMATORS, ReadOptions(regions=("each",)), with_truth=with_truth)
+    for files in with_truths(find_cases([made.predictions]), made.labels).cases:
+        path = files.probabilities.path
+        with np.load(path) as saved:
+            p = saved["probabilities"]
+        labels_of_mask = open_labels(files.mask, MASKS).read()
+
+        def opened(path=path, p=p, mask=labels_of_mask, files=files):
+            volume = volume_in_memory(path, p, read_plain_pickle(path.with_suffix(".pkl")))
+            delivered = Volume(files.mask.path, mask.shape, mask.dtype, lambda _: mask, False, volume.grid)
+            truth = opened_labels(files.truth if with_truth else None)
+            return OpenedCase(files.id, path, volume, delivered, truth)
+
+        expected, found = job(files), job.score_opened(files, opened)
+        assert len(found.rows) == len(expected.rows) > 1
+        for row, other in zip(found.rows, expected.rows, strict=True):
+            own = ("file", "digest", "seconds")
+            assert {k: v for k, v in row.items() if k not in own} == {
+                k: v for k, v in other.items() if k not in own
+            }
+            assert (row["file"], row["digest"]) == ("", "")
+
+
+def test_a_map_in_memory_that_cannot_be_made_is_a_failure_like_any():
+    def opened():
+        raise MemoryError
+
+    files = CaseFiles("a", Place(Path("a_0000.nii.gz")))
+    outcome = ScoreJob(ESTIMATORS).score_opened(files, opened)
+    assert "not enough memory" in outcome.failure.reason
+    assert outcome.rows == ()

@@ -53,5 +53,40 @@ def slow(case):
     return name_length(case)
 
 
+def take_long(case):
+    """Take two and a half seconds over cases that are called so."""
+    if case.id.startswith("long"):
+        time.sleep(2.5)
+    return name_length(case)
+
+
+class HeldBack(Outcome):
+    """An outcome whose process is stopped when it is to be sent, the first time."""
+
+    def __reduce__(self):
+        note = Path(self.rows[0]["note"])
+        if not note.exists():
+            note.touch()
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return name_length, (CaseFiles(self.case, Place(note)),)
+
+
+def hold_back_once(case):
+    """Give an outcome that does not arrive, unless a file tells that this was done before."""
+    outcome = slow(case)
+    if case.id.startswith("held"):
+        return HeldBack(case.id, ({"note": str(case.probabilities.path.with_suffix(".held"))},))
+    return outcome
+
+
+def stop_once(case):
+    """Stop the own process in the middle of the work, unless a file tells that this was done before."""
+    note = case.probabilities.path.with_suffix(".stopped")
+    if case.id.startswith("stops") and not note.exists():
+        note.touch()
+        os.kill(os.getpid(), signal.SIGSTOP)
+    return slow(case)
+
+
 def expected(names):
     return {name: Outcome(name, ({"case": name, "length": len(name)},)) for name in names}

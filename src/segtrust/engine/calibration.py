@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from segtrust.engine.judging import DICE, loss_name, refuse_doubles, refuse_text
 from segtrust.engine.outcomes import Row
-from segtrust.errors import ParameterError, PolicyError, WrongContentError
+from segtrust.engine.score_table import DOUBT, PACKAGES, PREDICTOR
+from segtrust.errors import ParameterError, PolicyError, SavedStateError, WrongContentError
 from segtrust.io.losses import as_loss
 from segtrust.io.structures import FOREGROUND
 from segtrust.io.tables import Table
-from segtrust.saved import check_format, plain, read_json, write_json
+from segtrust.saved import (
+    check_format,
+    json_text,
+    plain,
+    read_json,
+    reading,
+    remove_old_drafts_of,
+    replacing_all,
+)
 from segtrust.selective.cases import CalibrationCases
 from segtrust.selective.certificate import Certificate
-from segtrust.selective.policy import Policy
+from segtrust.selective.policy import OWN_VERSIONS, Policy
 from segtrust.selective.procedure import Procedure
 from segtrust.selective.scoring import Scoring
 from segtrust.selective.structures import StructurePolicies, certify_structures
@@ -25,17 +34,23 @@ from segtrust.selective.targets import Target
 __all__ = [
     "Calibration",
     "calibrate_table",
+    "check_policies",
     "check_reading",
+    "fusion_of",
     "other_masks",
     "read_reference",
     "reference_beside",
     "save_policies",
+    "standing_for",
     "structures_of",
 ]
 
 _REFERENCE = "segtrust-reference-1"
-_READING = ("mask", "threshold", "channel", "labels")
+_IN_REFERENCE = {"digests": dict, "confidences": dict, "read": dict, "masks": list, "members": list}
+_READING = ("mask", "threshold", "channel", "labels", "decode", "fuse")
 """Of the options of reading those on which confidences depend, beside the structure."""
+_AS_EVER = {"decode": "threshold", "fuse": None}
+"""Options that files of earlier versions do not tell of, and what they were then."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +70,7 @@ class Calibration:
     by_patient
         Whether the column ``group`` names patients, who are the units.
     predictor
-        Which model made the maps, in words.
+        Which model made the maps, in words; what the table says of it where nothing is said here.
     reference
         Confidences of unlabelled cases by structure, for candidate thresholds.
     start_coverage
@@ -119,7 +134,8 @@ def scoring_of(table: Table, how: Calibration) -> Scoring:
         parameters,
         empty=parameters.get("empty", table.about.get("empty", "paper")),
         recalibration=table.about.get("scaling"),
-        predictor=how.predictor,
+        predictor=how.predictor or str(table.about.get(PREDICTOR, "")),
+        decode=(table.about.get("read") or {}).get("decode", "threshold"),
     )
 
 
@@ -183,18 +199,27 @@ def _number(row: Mapping[str, Any], column: str) -> float:
 def save_policies(path: Path, found: Mapping[str, tuple[Certificate, Scoring]], table: Table) -> str:
     """Write the policy of a structure, or of several, and beside it what it was made with.
 
+    Policies are estimated, and promise nothing, where the table says why its cases certify nothing.
+
+    Parameters
+    ----------
+    path
+        A JSON file.
+    found, table
+        What `calibrate_table` gave, and of what.
+
     Returns
     -------
     str
         What it promises, in words.
     """
     policies = {
-        name: Policy.from_certificate(certificate, scoring, structure=name)
+        name: _with_packages(Policy.from_certificate(certificate, scoring, structure=name), table)
         for name, (certificate, scoring) in found.items()
     }
+    if table.about.get(DOUBT):
+        policies = {name: each.estimated(str(table.about[DOUBT])) for name, each in policies.items()}
     whole = StructurePolicies(policies) if len(policies) > 1 else next(iter(policies.values()))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    whole.save(path)
     confidences = {
         name: sorted(row[scoring.estimator] for row in _rows_of(table, name))
         for name, (_, scoring) in found.items()
@@ -205,9 +230,21 @@ def save_policies(path: Path, found: Mapping[str, tuple[Certificate, Scoring]], 
         "confidences": confidences,
         "read": table.about.get("read", {}),
         "masks": sorted({row["mask"] for row in table.rows if row.get("mask")}),
+        "members": _member_counts(table.rows),
     }
-    write_json(reference_beside(path), {"format": _REFERENCE, **values})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    remove_old_drafts_of(path)
+    with replacing_all(path, reference_beside(path)) as (policy_draft, reference_draft):
+        policy_draft.write_text(json_text(whole.to_dict()), encoding="utf-8")
+        reference_draft.write_text(json_text({"format": _REFERENCE, **values}), encoding="utf-8")
     return str(whole)
+
+
+def _with_packages(policy: Policy, table: Table) -> Policy:
+    """Let a policy name the package that made the confidences of a table; it need not be installed here."""
+    told = table.about.get(PACKAGES, {}).get(policy.scoring.estimator, {})
+    own = {name: policy.versions[name] for name in OWN_VERSIONS}
+    return replace(policy, versions={**own, **told}) if told else policy
 
 
 def reference_beside(policy: Path) -> Path:
@@ -220,6 +257,13 @@ def _saved_reference(path: Path) -> Any:
         return None
     saved = read_json(path)
     check_format(saved, _REFERENCE, str(path))
+    for name, kind in _IN_REFERENCE.items():
+        found = saved.get(name) or kind()
+        is_plain = kind is dict or (
+            isinstance(found, list) and all(isinstance(each, str | int) for each in found)
+        )
+        if not (isinstance(found, kind) and is_plain):
+            raise SavedStateError(f"{path}: expected a {kind.__name__} of {name}, got {saved[name]!r}.")
     return saved
 
 
@@ -228,10 +272,12 @@ def check_reading(path: Path, read: Mapping[str, Any]) -> None:
 
     Another threshold, mask or channel gives other confidences, of which nothing is promised.
     """
-    made_with = (_saved_reference(path) or {}).get("read") or {}
-    asked = plain({name: read[name] for name in _READING}, "read")
+    saved = (_saved_reference(path) or {}).get("read")
+    made_with = {**_AS_EVER, **saved} if saved else {}
+    asked = plain({name: {**_AS_EVER, **read}.get(name) for name in _READING}, "read")
+    usual = {"fuse": "mean-probability"}
     told = [
-        f"{name} {made_with[name]!r}, not {asked[name]!r}"
+        f"{name} {made_with[name] or usual.get(name)!r}, not {asked[name] or usual.get(name)!r}"
         for name in _READING
         if name in made_with and made_with[name] != asked[name]
     ]
@@ -240,6 +286,15 @@ def check_reading(path: Path, read: Mapping[str, Any]) -> None:
             f"{path}: the policy was made with cases that were read with {'; '.join(told)}. Read the new "
             "ones in the same way, or calibrate anew."
         )
+
+
+def fusion_of(path: Path) -> str | None:
+    """Give how the maps of members were fused that policies were made with; ``None`` for the usual way.
+
+    ``path`` is that of the reference beside their file.
+    """
+    found = ((_saved_reference(path) or {}).get("read") or {}).get("fuse")
+    return None if found is None else str(found)
 
 
 def other_masks(path: Path, rows: Sequence[Row]) -> set[str] | None:
@@ -253,14 +308,62 @@ def other_masks(path: Path, rows: Sequence[Row]) -> set[str] | None:
     return {row["mask"] for row in rows if row.get("mask")} - set(saved["masks"])
 
 
+def check_policies(policies: Mapping[str, Policy], path: Path, table: Table) -> None:
+    """Refuse policies of confidences that were made, or of cases that were read, otherwise than a table's.
+
+    ``path`` is that of the reference beside their file. What a table does not say is not compared.
+    """
+    if table.about.get("read"):
+        check_reading(path, table.about["read"])
+    for policy in policies.values():
+        if table.about.get("estimators"):
+            policy.check_scoring(scoring_of(table, Calibration(policy.scoring.estimator, (Target(1.0),))))
+
+
+def standing_for(policies: Mapping[str, Policy], path: Path, rows: Sequence[Row]) -> Mapping[str, Policy]:
+    """Give policies as they stand for rows: certified only for masks of the kind they were made with.
+
+    Parameters
+    ----------
+    policies
+        By structure, as they stand for the predictor.
+    path
+        Of the reference beside their file.
+    rows
+        That they are used on.
+    """
+    others, made_of = other_masks(path, rows), (_saved_reference(path) or {}).get("members") or [1]
+    if others is None:
+        why = "how the cases it was made with were read is not known"
+    elif others:
+        why = f"made with masks of another kind than used ({', '.join(sorted(others))})"
+    elif set(_member_counts(rows)) - set(made_of):
+        why = f"made with {_counted(made_of)} a case, used with {_counted(_member_counts(rows))}"
+    else:
+        return policies
+    return {name: policy.estimated(why) for name, policy in policies.items()}
+
+
+def _member_counts(rows: Sequence[Row]) -> list[int]:
+    """Give how many maps cases are fused of; one where they are not."""
+    return sorted({int(row.get("members") or 1) for row in rows})
+
+
+def _counted(members: Sequence[int]) -> str:
+    return " or ".join("one map" if each == 1 else f"{each} maps" for each in members)
+
+
 def read_reference(path: Path, policies: Mapping[str, Policy]) -> dict[str, list[float]]:
     """Read the confidences that policies were made with; nothing where the file is not there."""
     saved = _saved_reference(path)
     if saved is None:
         return {}
-    if any(saved["digests"].get(name) != policy.digest for name, policy in policies.items()):
+    digests = saved.get("digests") or {}
+    if any(digests.get(name) != policy.digest for name, policy in policies.items()):
         raise ParameterError(
             f"{path}: expected the confidences that the policy was made with, got those of another. Keep "
             "both files together, or calibrate anew."
         )
-    return {name: [float(value) for value in values] for name, values in saved["confidences"].items()}
+    with reading(str(path)):
+        found = saved.get("confidences") or {}
+        return {name: [float(value) for value in values] for name, values in found.items()}

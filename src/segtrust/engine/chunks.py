@@ -9,16 +9,20 @@ from itertools import chain
 from multiprocessing.connection import wait
 from typing import Any
 
+from segtrust.engine.absence import Absence
 from segtrust.engine.team import Worker
 from segtrust.io.cases import CaseFiles
 from segtrust.io.readers import open_volume
 from segtrust.kernels.tiles import Spread
+from segtrust.optional import require
 
 __all__ = ["is_huge", "spread_over_dask", "spread_over_processes"]
 
 _HUGE = 1 << 30
 _TILES = 16
 """Pieces that are handed over together."""
+_LOOK_S = 1.0
+"""How often it is looked whether a cluster has workers at all."""
 
 
 def is_huge(case: CaseFiles) -> bool:
@@ -26,7 +30,7 @@ def is_huge(case: CaseFiles) -> bool:
 
     A mask in memory would have to be sent with each piece.
     """
-    places = [each for each in (case.probabilities, case.mask) if each is not None]
+    places = [each for each in (*case.maps, case.mask) if each is not None]
     if any(each.path.suffix.lower() != ".zarr" for each in places):
         return False
     try:
@@ -73,10 +77,24 @@ def spread_over_dask(client: Any) -> Spread:
     """Give what applies a function to the pieces of a map on a Dask cluster."""
 
     def spread(function: Callable[[Any], Any], tiles: Iterable[Any]) -> Iterable[Any]:
-        tasks = [(function, batch) for batch in _batches(tiles)]
-        return chain.from_iterable(client.gather(client.map(_apply, tasks, pure=False)))
+        futures = client.map(_apply, [(function, batch) for batch in _batches(tiles)], pure=False)
+        _await(client, futures)
+        return chain.from_iterable(client.gather(futures))
 
     return spread
+
+
+def _await(client: Any, futures: Sequence[Any]) -> None:
+    """Wait for answers of a cluster, and tell where nobody is there to give them."""
+    wait_for, absence = require("distributed", extra="dask").wait, Absence(client.scheduler.address)
+    while futures:
+        try:
+            with client.as_current():  # it asks no other
+                wait_for(futures, timeout=_LOOK_S)
+        except TimeoutError:
+            absence.look(len(client.nthreads()))
+        else:
+            return
 
 
 def _apply(task: tuple[Callable[[Any], Any], Sequence[Any]]) -> list[Any]:

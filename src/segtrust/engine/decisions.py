@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 from segtrust.calibration.scaling import Scaling
 from segtrust.confidence.base import ConfidenceEstimator
-from segtrust.confidence.registry import get_estimator
+from segtrust.confidence.registry import get_estimator, packages_of
 from segtrust.engine.outcomes import Row
-from segtrust.errors import PolicyError
+from segtrust.errors import PolicyError, UnknownNameError
+from segtrust.io.rows import changed
+from segtrust.plugins import tell_once
 from segtrust.saved import read_json, reading
-from segtrust.selective.policy import Policy
+from segtrust.selective.policy import OWN_VERSIONS, Policy
 from segtrust.selective.scoring import Scoring
 from segtrust.selective.structures import StructurePolicies
 
 __all__ = [
+    "DECIDED",
     "Policies",
     "decide_rows",
     "estimator_of",
     "load_policies",
     "parameters_of",
+    "policy_estimator",
     "refuse_other_structures",
     "scaling_of",
 ]
+
+DECIDED = ("decision", "margin", "policy")
+"""Columns that `decide_rows` adds."""
 
 Policies = Mapping[str, Policy]
 """By structure; one for all of them has an empty name."""
@@ -52,10 +59,37 @@ def estimator_of(scoring: Scoring) -> ConfidenceEstimator:
     PatchLevel(size=20)
     """
     kind = type(get_estimator(scoring.estimator))
-    names = {each.name for each in fields(kind)}  # type: ignore[arg-type]
+    names: list[str] = [each.name for each in fields(kind)] if is_dataclass(kind) else []
     empty = {"empty": scoring.empty} if "empty" in names else {}
     with reading(f"policy: {scoring.estimator}", error=PolicyError):
         return kind(**scoring.parameters, **empty)
+
+
+def policy_estimator(policy: Policy) -> ConfidenceEstimator:
+    """Make the estimator that a policy was calibrated with, or say which package it is from.
+
+    Another version of that package than the policy was made with may give other confidences, which is told.
+    """
+    name = policy.scoring.estimator
+    made_with = {key: value for key, value in policy.versions.items() if key not in OWN_VERSIONS}
+    told = ", ".join(f"{package} {version}" for package, version in made_with.items())
+    try:
+        found = estimator_of(policy.scoring)
+    except UnknownNameError as error:
+        if not made_with:
+            raise
+        raise PolicyError(
+            f"policy: its estimator {name!r} is from {told}, which is not installed here. Install it: pip "
+            f"install {' '.join(f'{package}=={version}' for package, version in made_with.items())}."
+        ) from error
+    here = packages_of(name)
+    if made_with and here != made_with:
+        tell_once(f"policy: its estimator {name!r} was that of {told}; here it is that of {_listed(here)}.")
+    return found
+
+
+def _listed(packages: Mapping[str, str]) -> str:
+    return ", ".join(f"{package} {version}" for package, version in packages.items()) or "segtrust itself"
 
 
 def scaling_of(scoring: Scoring) -> Scaling | None:
@@ -63,7 +97,7 @@ def scaling_of(scoring: Scoring) -> Scaling | None:
     return None if scoring.recalibration is None else Scaling.from_dict(scoring.recalibration)
 
 
-def decide_rows(policies: Policies) -> Callable[[Sequence[Row]], list[Row]]:
+def decide_rows(policies: Policies) -> Callable[[Sequence[Row]], Sequence[Row]]:
     """Give the function that adds to each row what its policy decides, and by what margin.
 
     The decision is accept, defer or no finding; the margin the confidence above the threshold, comparable for
@@ -78,11 +112,11 @@ def decide_rows(policies: Policies) -> Callable[[Sequence[Row]], list[Row]]:
         confidence = row[policy.scoring.estimator]
         decision = policy.decide(confidence, empty_mask=row["k"] == 0)
         margin = confidence - policy.threshold
-        return row | {"decision": str(decision), "margin": margin, "policy": policy.digest[:12]}
+        return row | {"decision": str(decision), "margin": margin, "policy": policy.fingerprint}
 
-    def all_decided(rows: Sequence[Row]) -> list[Row]:
-        refuse_other_structures(policies, [row["structure"] for row in rows])
-        return [decided(row) for row in rows]
+    def all_decided(rows: Sequence[Row]) -> Sequence[Row]:
+        refuse_other_structures(policies, list(dict.fromkeys(row["structure"] for row in rows)))
+        return changed(rows, decided)
 
     return all_decided
 

@@ -1,35 +1,64 @@
 """A run's diary: each outcome is written down when it is there, so that a killed run goes on where it was.
 
 One JSON object a line. The first says what the run was made with, each start adds one with its process and
-the folder that names of files are from; a line that was being written when the run was killed does not count.
+the folder that names of files are from; a line that was being written when the run was killed does not count,
+nor does one that was damaged since, which is told: its case is scored again, if its files are still there.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
+import socket
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any
 
+from segtrust.engine.damage import DamagedLine
 from segtrust.engine.locks import take
-from segtrust.engine.outcomes import Outcome
+from segtrust.engine.outcomes import Failure, Outcome, Row
 from segtrust.errors import OtherSettingsError, ParameterError, SavedStateError
 from segtrust.saved import check_format, plain
 
-__all__ = ["Diary", "Journal", "read_journal"]
+__all__ = ["Diary", "Journal", "changes_between", "mark_of", "read_journal"]
 
+_LOG = logging.getLogger(__name__)
 _FORMAT = "segtrust-journal-1"
 _BEGINNING = b'{"format": "segtrust-journal-'
+_OWN_BEGINNING = f'{{"format": "{_FORMAT}"'.encode()
 _SHOWN = 60
 """Characters of a setting that are shown: what an estimator has learned may be long."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """Where the outcome of a case is written down, and a mark of the files that it is of."""
+
+    mark: bytes
+    at: int
+    has_failed: bool
+
+
+def mark_of(stamp: Any) -> bytes:
+    """Give a fingerprint of what tells of a change: a run may last for months, and keeps one a case.
+
+    Examples
+    --------
+    >>> mark_of(["a.npy", (1, 2)]) == mark_of(["a.npy", [1, 2]])
+    True
+    """
+    return blake2b(json.dumps(stamp, sort_keys=True).encode(), digest_size=16).digest()
 
 
 @dataclass
 class Journal:
     """The diary of a run; of two that are opened at the same time the second is refused.
+
+    Outcomes stay on the disk, and are read again when they are asked for.
 
     Attributes
     ----------
@@ -39,6 +68,8 @@ class Journal:
         All that the outcomes depend on beside the files, as plain values.
     resume
         Whether what is there counts; otherwise it is thrown away.
+    command
+        Arguments with which the run was begun, for who looks at the diary.
 
     Examples
     --------
@@ -54,8 +85,12 @@ class Journal:
     path: Path | None
     made_with: Mapping[str, Any]
     resume: bool = True
-    _known: dict[str, tuple[Any, Outcome]] = field(default_factory=dict, init=False)
+    command: tuple[str, ...] = ()
+    _notes: dict[str, _Note] = field(default_factory=dict, init=False)
+    _failed_before: dict[str, int] = field(default_factory=dict, init=False)
+    _damaged: list[DamagedLine] = field(default_factory=list, init=False)
     _file: IO[bytes] | None = field(default=None, init=False)
+    _end: int | None = field(default=None, init=False)
 
     def __enter__(self) -> Journal:
         """Read what is there, and open the file for more."""
@@ -64,7 +99,8 @@ class Journal:
             try:
                 self._begin(self._file)
             except BaseException:
-                self._file.close()
+                with suppress(OSError):  # of a disk that is full, which is being told already
+                    self._file.close()
                 raise
         return self
 
@@ -74,16 +110,123 @@ class Journal:
             with suppress(*[OSError] if kind else []), self._file as file:
                 os.fsync(file.fileno())
 
+    def bring_to_disk(self) -> None:
+        """Let nothing that is written down be lost with the power: a table that is made of it is not."""
+        if self._file is not None:
+            self.check_place()
+            os.fsync(self._file.fileno())
+
+    def check_place(self) -> None:
+        """Refuse to go on with a file that no longer has its name: nobody would find what is in it.
+
+        Nor would it keep another run out. A run that keeps its outcomes until it writes its table needs no
+        such check: it loses nothing with its diary.
+        """
+        if self._file is None or self.path is None:
+            return
+        try:
+            has_its_name = os.path.samestat(os.fstat(self._file.fileno()), self.path.stat())
+        except FileNotFoundError:
+            raise self._is_away("none") from None
+        except OSError:
+            return  # a drive that cannot tell now
+        if not has_its_name:
+            raise self._is_away("another file")
+
+    def _is_away(self, found: str) -> SavedStateError:
+        return SavedStateError(
+            f"{self.path}: expected the diary of this run, got {found}: it was deleted or replaced while the "
+            "run went on. Give the same command again: what the table has is taken over, and cases whose "
+            "files are there are scored again."
+        )
+
     def add(self, outcome: Outcome, stamp: Any) -> None:
         """Write an outcome down; ``stamp`` tells when its files have changed."""
-        self._write({"stamp": stamp, **outcome.to_dict()})
+        if self._file is not None:
+            at = self._write({"stamp": stamp, **outcome.to_dict()})
+            self._notes[outcome.case] = _Note(mark_of(stamp), at, outcome.failure is not None)
 
     def find(self, case: str, stamp: Any) -> Outcome | None:
         """Give the outcome of a case whose files are as they were; failures are tried again."""
-        known, outcome = self._known.get(case, (None, None))
-        if outcome is None or outcome.failure is not None or known != plain(stamp, "stamp"):
+        note = self._notes.get(case)
+        if note is None or note.has_failed or note.mark != mark_of(stamp):
             return None
-        return outcome
+        with self._opened() as file:
+            return self._outcome(file, note)
+
+    def knows(self, case: str, stamp: Any) -> bool:
+        """Tell whether a case has been tried with its files as they are; before this run, with success."""
+        note = self._notes.get(case)
+        return note is not None and note.mark == mark_of(stamp)
+
+    def cases(self) -> set[str]:
+        """Give all cases that lines tell of which can be read, also those that failed in earlier runs."""
+        return {*self._failed_before, *self._notes}
+
+    def damage(self) -> list[Failure]:
+        """Give the lines that cannot be read, but for those whose cases are all told of later."""
+        places = self._places()
+        return [each.failure(str(self.path)) for each in self._damaged if not each.is_made_good(places)]
+
+    def lost(self) -> set[str]:
+        """Give the cases whose last outcome was in a line that cannot be read, as far as that can be told."""
+        places = self._places()
+        return {case for each in self._damaged for case in each.lost(places)}
+
+    def rows_of(self, case: str) -> tuple[Row, ...]:
+        """Give the rows of a case as they were written down last; none of one that failed or is unknown."""
+        note = self._notes.get(case)
+        if note is None:
+            return ()
+        with self._opened() as file:
+            return self._outcome(file, note).rows
+
+    def _places(self) -> dict[str, int]:
+        """Give where the last outcome of each case is, if anybody needs to know."""
+        if not self._damaged:
+            return {}
+        return self._failed_before | {case: note.at for case, note in self._notes.items()}
+
+    def rows(self) -> Iterator[Row]:
+        """Give the rows of all cases in the order in which they came, also of files that are gone."""
+        with self._opened() as file:
+            for note in self._notes.values():
+                if not note.has_failed:
+                    yield from self._outcome(file, note).rows
+
+    def failures(self) -> list[Failure]:
+        """Give what has failed in this run, and not gone well since."""
+        with self._opened() as file:
+            found = [self._outcome(file, note).failure for note in self._notes.values() if note.has_failed]
+        return [each for each in found if each is not None]
+
+    def counts(self) -> tuple[int, int]:
+        """Give how many cases have rows, and how many have failed."""
+        failed = sum(note.has_failed for note in self._notes.values())
+        return len(self._notes) - failed, failed
+
+    @contextmanager
+    def _opened(self) -> Iterator[IO[bytes]]:
+        """Give the file to read from, also after the run."""
+        if self._file is not None and not self._file.closed:
+            yield self._file
+        else:
+            assert self.path is not None  # or there would be nothing to read
+            try:
+                file = self.path.open("rb")
+            except FileNotFoundError:
+                raise self._is_away("none") from None
+            with file:
+                yield file
+
+    def _outcome(self, file: IO[bytes], note: _Note) -> Outcome:
+        file.seek(note.at)
+        for _, values in _lines(file):
+            return Outcome.from_dict(values, str(self.path))
+        raise SavedStateError(
+            f"{self.path}: expected what was written down at byte {note.at}, got something else: it was "
+            "changed during the run. Begin anew: --no-resume."
+        )
 
     def _begin(self, file: IO[bytes]) -> None:
         if not take(file):
@@ -91,32 +234,55 @@ class Journal:
                 f"{self.path}: expected an output that no other run writes, got one of {_owner(file)}. Wait "
                 "for its end, or choose another output."
             )
+        self._end = None
         whole = self._read(file) if self.resume and _has_rows(file) else 0
+        for failure in self.damage():
+            _LOG.warning("%s", failure.reason)
         file.truncate(whole)
         if not whole:
             self._write({"format": _FORMAT, "made_with": plain(dict(self.made_with), "made_with")})
-        self._write({"pid": os.getpid(), "folder": str(Path.cwd())})
+        here = {"pid": os.getpid(), "host": socket.gethostname()}
+        self._write({**here, "folder": str(Path.cwd()), "command": list(self.command)})
 
-    def _write(self, values: Mapping[str, Any]) -> None:
-        """Write a line in one piece; no name of a file is too strange for the escapes of JSON."""
-        if self._file is None:
-            return
+    def _write(self, values: Mapping[str, Any]) -> int:
+        """Write a line in one piece, and give where; no name of a file is too strange for JSON's escapes."""
+        assert self._file is not None  # who writes has opened it
+        line = json.dumps(values).encode() + b"\n"
         try:
-            self._file.write(json.dumps(values).encode() + b"\n")
+            at = self._file.seek(0, os.SEEK_END)
+            self._check_end(at)
+            self._file.write(line)
             self._file.flush()
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(self.path)) from None
+        self._end = at + len(line)
+        return at
+
+    def _check_end(self, at: int) -> None:
+        """Refuse to write where somebody else has: some drives do not tell one machine of another's locks."""
+        if self._end not in (None, at):
+            raise SavedStateError(
+                f"{self.path}: expected a diary that ends where this run has left it, at byte {self._end}, "
+                f"got one of {at} bytes: another run writes it too, perhaps on another machine. Stop one of "
+                "them, and give the same command again."
+            )
 
     def _read(self, file: IO[bytes]) -> int:
-        """Take in the whole lines of the file, and give how many bytes they are."""
+        """Note what went well in the whole lines of the file, and give how many bytes they are."""
         file.seek(0)
         self._check(file.readline())
         file.seek(0)
         whole = 0
-        for line, values in _lines(file):
+        for number, (line, values) in enumerate(_lines(file), 1):
             if "case" in values:
-                self._known[values["case"]] = values["stamp"], Outcome.from_dict(values)
+                outcome = Outcome.from_dict(values, str(self.path))
+                mark = mark_of(values.get("stamp"))
+                self._notes[outcome.case] = _Note(mark, whole, outcome.failure is not None)
+            elif _is_damaged(values):
+                self._damaged.append(DamagedLine.of(line, number, whole))
             whole += len(line)
+        self._failed_before = {case: note.at for case, note in self._notes.items() if note.has_failed}
+        self._notes = {case: note for case, note in self._notes.items() if not note.has_failed}
         return whole
 
     def _check(self, line: bytes) -> None:
@@ -125,12 +291,17 @@ class Journal:
             raise SavedStateError(
                 f"{self.path}: expected the diary of a run, got another file. Choose another output."
             )
+        if not line.endswith(b"\n"):
+            return  # it was being written when the run was killed
         try:
             head = json.loads(line)
-        except ValueError:
-            return  # it was being written when the run was killed
+        except (ValueError, RecursionError):
+            raise SavedStateError(
+                f"{self.path}, line 1: expected what the run was made with, got a damaged line. Put the "
+                "diary back as it was, choose another output, or begin anew: --no-resume."
+            ) from None
         check_format(head, _FORMAT, str(self.path), error=SavedStateError)
-        changes = _changes(head.get("made_with", {}), plain(dict(self.made_with), "made_with"))
+        changes = changes_between(_settings(head, self.path), plain(dict(self.made_with), "made_with"))
         if changes:
             raise OtherSettingsError(
                 f"{self.path}: this run was begun with {'; '.join(changes)}. Go on with the same settings, "
@@ -148,12 +319,15 @@ class Diary:
         What the run was begun with.
     folder
         From which on the names of its files are; empty where an older release wrote the diary.
+    command
+        Arguments with which it was begun last.
     outcomes
         Of each case the last one.
     """
 
     made_with: Mapping[str, Any]
     folder: str
+    command: tuple[str, ...]
     outcomes: tuple[Outcome, ...]
 
 
@@ -170,54 +344,82 @@ def read_journal(path: Path) -> Diary:
     ({'sdc': 0.9},)
     """
     made_with: Mapping[str, Any] = {}
-    folder, outcomes = "", {}
+    last, outcomes = {}, {}
     with path.open("rb") as file:
         for _, values in _lines(file):
             if "made_with" in values:
                 check_format(values, _FORMAT, str(path), error=SavedStateError)
-                made_with = values["made_with"]
+                made_with = _settings(values, path)
             elif "case" in values:
-                outcomes[values["case"]] = Outcome.from_dict(values)
-            else:
-                folder = values.get("folder", folder)
-    return Diary(made_with, folder, tuple(outcomes.values()))
+                outcome = Outcome.from_dict(values, str(path))
+                outcomes[outcome.case] = outcome
+            elif "pid" in values:
+                last = values
+    begun_in, given = str(last.get("folder", "")), last.get("command")
+    command = tuple(map(str, given)) if isinstance(given, list) else ()
+    return Diary(made_with, begun_in, command, tuple(outcomes.values()))
+
+
+def _settings(values: Mapping[str, Any], path: Path | None) -> Mapping[str, Any]:
+    """Give what a run was made with, as the first line of its diary says."""
+    found = values.get("made_with", {})
+    if not isinstance(found, dict):
+        raise SavedStateError(f"{path}: expected what the run was made with, by name, got {found!r}.")
+    return found
 
 
 def _lines(file: IO[bytes]) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    """Give the lines up to the first that is not whole, each with what it says."""
+    """Give the lines up to one that was being written, each with what it says: nothing if it is damaged."""
     for line in file:
+        if not line.endswith(b"\n"):
+            return
         try:
-            values = json.loads(line) if line.endswith(b"\n") else None
-        except ValueError:
-            return
-        if not isinstance(values, dict):
-            return
-        yield line, values
+            values = json.loads(line)
+        except (ValueError, RecursionError):
+            values = {}
+        yield line, values if isinstance(values, dict) else {}
+
+
+def _is_damaged(values: Mapping[str, Any]) -> bool:
+    """Tell whether a line is none of those that are written."""
+    return not any(name in values for name in ("format", "pid", "case"))
 
 
 def _has_rows(file: IO[bytes]) -> bool:
-    """Tell whether a file may hold results: a diary without any may be begun anew, whatever its settings."""
+    """Tell whether a file may hold results: a diary without any may be begun anew, whatever its settings.
+
+    What cannot be read may have been some.
+    """
     file.seek(0)
     first = file.readline()
-    if not first.startswith(_BEGINNING[: len(first)]):
-        return True  # another file, which is refused
-    return any(values.get("rows") for _, values in _lines(file))
+    if not first.startswith(_OWN_BEGINNING[: len(first)]):
+        return True  # another file, or one of another version, which is refused
+    return any(values.get("rows") or _is_damaged(values) for _, values in _lines(file))
 
 
 def _owner(file: IO[bytes]) -> str:
-    """Name the process that has a diary open."""
+    """Name the process that has a diary open, and its machine."""
     file.seek(0)
-    pids = [values["pid"] for _, values in _lines(file) if "pid" in values]
-    return f"the process {pids[-1]}" if pids else "another process"
+    starts = [values for _, values in _lines(file) if "pid" in values]
+    if not starts:
+        return "another process"
+    host = starts[-1].get("host")
+    return f"the process {starts[-1]['pid']}" + (f" on {host}" if host else "")
 
 
-def _changes(kept: Any, asked: Any, name: str = "") -> list[str]:
-    """Name the settings that differ, those within settings by both names."""
+def changes_between(kept: Any, asked: Any, name: str = "") -> list[str]:
+    """Name the settings that differ, those within settings by both names.
+
+    Examples
+    --------
+    >>> changes_between({"read": {"key": "p"}, "digest": "all"}, {"read": {"key": "q"}, "digest": "all"})
+    ["read.key 'p', not 'q'"]
+    """
     if isinstance(kept, Mapping) and isinstance(asked, Mapping):
         return [
             change
             for key in {**kept, **asked}
-            for change in _changes(kept.get(key), asked.get(key), f"{name}.{key}" if name else key)
+            for change in changes_between(kept.get(key), asked.get(key), f"{name}.{key}" if name else key)
         ]
     return [] if kept == asked else [f"{name} {_short(kept)}, not {_short(asked)}"]
 

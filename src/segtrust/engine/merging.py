@@ -7,15 +7,26 @@ from pathlib import Path
 from typing import Any
 
 from segtrust.engine.outcomes import Failure
-from segtrust.engine.score_table import FOLDER, PART, failures_beside, write_failures
+from segtrust.engine.score_table import COMMANDS, FOLDER, PART, failures_beside, write_failures
 from segtrust.errors import ParameterError
 from segtrust.io.tables import Table, read_table, write_table
 
 __all__ = ["merge_tables"]
 
 
-def merge_tables(paths: Sequence[Path], output: Path) -> tuple[Table, list[Failure]]:
+def merge_tables(
+    paths: Sequence[Path], output: Path, *, command: Sequence[str] = ()
+) -> tuple[Table, list[Failure]]:
     """Put the parts of a run together, in the order of an unbroken one; and the lists of what failed.
+
+    Parameters
+    ----------
+    paths
+        Tables of the parts, in any order.
+    output
+        The table.
+    command
+        Arguments of the one who asks; the table keeps them after those of its parts.
 
     Raises
     ------
@@ -31,6 +42,9 @@ def merge_tables(paths: Sequence[Path], output: Path) -> tuple[Table, list[Failu
     _check_complete([number for number, _, _ in parts], parts[0][2].about[PART][1])
     _check_settings([(path, table) for _, path, table in parts])
     settings = {name: value for name, value in parts[0][2].about.items() if name != PART}
+    commands = [each for _, _, table in parts for each in table.about.get(COMMANDS, ())]
+    if commands or command:
+        settings[COMMANDS] = [*commands, *([list(command)] if command else [])]
     merged = Table.of([row for _, _, table in parts for row in table.rows], settings)
     write_table(output, merged)
     failed = [failures_beside(path, number) for number, path, _ in parts]
@@ -62,7 +76,7 @@ def _check_complete(numbers: Sequence[int], count: int) -> None:
 
 
 def _settings(about: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in about.items() if name not in (PART, FOLDER)}
+    return {name: value for name, value in about.items() if name not in (PART, FOLDER, COMMANDS)}
 
 
 def _check_settings(tables: Sequence[tuple[Path, Table]]) -> None:

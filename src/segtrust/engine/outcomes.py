@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from segtrust.errors import SavedStateError
 from segtrust.io.cases import Unpaired
+from segtrust.saved import check_keys, rebuild
 
 __all__ = ["Failure", "Outcome", "Row"]
 
 Row = dict[str, Any]
+_KEYS = ("case", "rows", "failure")
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,15 @@ class Outcome:
         return {"case": self.case, "rows": list(self.rows), "failure": failure}
 
     @classmethod
-    def from_dict(cls, saved: Mapping[str, Any]) -> Outcome:
-        """Make again what `to_dict` gave."""
-        failure = None if saved["failure"] is None else Failure(**saved["failure"])
-        return cls(saved["case"], tuple(saved["rows"]), failure)
+    def from_dict(cls, saved: Mapping[str, Any], source: str = "outcome") -> Outcome:
+        """Make again what `to_dict` gave; `SavedStateError` for anything else."""
+        values = check_keys({name: saved[name] for name in _KEYS if name in saved}, _KEYS, source)
+        case, rows = values["case"], values["rows"]
+        if not (
+            isinstance(case, str) and isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
+        ):
+            raise SavedStateError(
+                f"{source}: expected the name of a case and its rows, got {case!r}, {rows!r}."
+            )
+        failure = None if values["failure"] is None else rebuild(Failure, values["failure"], source)
+        return cls(case, tuple(rows), failure)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing.connection import wait
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from segtrust.engine.outcomes import Failure, Outcome
 from segtrust.engine.team import Worker
@@ -17,6 +17,7 @@ from segtrust.io.cases import CaseFiles
 __all__ = ["Work", "quarantined", "run_here", "run_in_processes"]
 
 Work = Callable[[CaseFiles], Outcome]
+_Result = TypeVar("_Result")
 _CHANCES = 2
 """Processes that a case may kill before it is left alone."""
 
@@ -28,13 +29,13 @@ def run_here(work: Work, cases: Sequence[CaseFiles]) -> Generator[tuple[CaseFile
 
 
 @dataclass
-class _Crew:
+class _Crew(Generic[_Result]):
     """The processes at work: who does what, and how much memory that takes."""
 
-    work: Work
+    work: Callable[[CaseFiles], _Result]
     budget: int
-    idle: list[Worker[CaseFiles, Outcome]]
-    busy: dict[Any, tuple[Worker[CaseFiles, Outcome], CaseFiles, int]]
+    idle: list[Worker[CaseFiles, _Result]]
+    busy: dict[Any, tuple[Worker[CaseFiles, _Result], CaseFiles, int]]
 
     @property
     def load(self) -> int:
@@ -50,7 +51,7 @@ class _Crew:
         worker.begin(case)
         self.busy[worker.connection] = worker, case, cost
 
-    def finish(self, connection: Any) -> tuple[CaseFiles, Outcome | WorkerError]:
+    def finish(self, connection: Any) -> tuple[CaseFiles, _Result | WorkerError]:
         """Give what became of a case; a process that died is not used again."""
         worker, case, _ = self.busy.pop(connection)
         try:
@@ -67,14 +68,20 @@ class _Crew:
 
 
 def run_in_processes(
-    work: Work, cases: Sequence[CaseFiles], *, workers: int, budget: int, cost: Callable[[CaseFiles], int]
-) -> Generator[tuple[CaseFiles, Outcome], None, None]:
-    """Give the outcome of each case as soon as it is there.
+    work: Callable[[CaseFiles], _Result],
+    cases: Sequence[CaseFiles],
+    *,
+    workers: int,
+    budget: int,
+    cost: Callable[[CaseFiles], int],
+) -> Generator[tuple[CaseFiles, _Result | Outcome], None, None]:
+    """Give what becomes of each case as soon as it is there.
 
     Parameters
     ----------
     work
-        Something that can be sent to another process, and that returns an outcome whatever happens.
+        Something that can be sent to another process, and that returns an outcome whatever happens, or what
+        else is made of a case.
     cases
         Begun in this order. One whose process dies is tried again at the end and alone, so that neither the
         memory nor the fault of another is laid to its charge.
@@ -83,7 +90,7 @@ def run_in_processes(
     budget, cost
         Bytes that the cases in flight may take together, and what each takes.
     """
-    crew = _Crew(work, budget, [], {})
+    crew: _Crew[_Result] = _Crew(work, budget, [], {})
     waiting, deaths, usual = deque(cases), Counter[str](), cache(cost)
 
     def share(case: CaseFiles) -> int:
@@ -96,7 +103,7 @@ def run_in_processes(
                 crew.begin(case, share(case))
             for connection in wait(list(crew.busy)):
                 case, found = crew.finish(connection)
-                if isinstance(found, Outcome):
+                if not isinstance(found, WorkerError):
                     yield case, found
                     continue
                 deaths[case.id] += 1

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from segtrust.confidence.registry import ESTIMATORS, get_estimator, learns
+from segtrust.confidence.registry import ESTIMATORS, get_estimator, learns, needs_members
 from segtrust.confidence.score import assess_map
 from segtrust.engine.scoring import ScoreJob
 from segtrust.kernels.opening import open_map
@@ -17,7 +17,9 @@ from segtrust.risks import overlap
 
 __all__ = ["JOB"]
 
-JOB = ScoreJob(tuple(get_estimator(name) for name in ESTIMATORS if not learns(name)))
+JOB = ScoreJob(
+    tuple(get_estimator(name) for name in ESTIMATORS if not learns(name) and not needs_members(name))
+)
 """Of which the loops are loaded."""
 
 with suppress(Exception):  # whatever is wrong is told by who scores a case

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from segtrust.calibration.scaling import Scaling
+from segtrust.engine.decoding import as_scored
 from segtrust.engine.outcomes import Row
 from segtrust.engine.score_table import FOLDER
 from segtrust.errors import WrongContentError
 from segtrust.io.cases import CaseFiles
 from segtrust.io.loading import LoadedCase, ReadOptions, load_case
+from segtrust.io.members import SEPARATOR
 from segtrust.io.places import Place
 from segtrust.io.structures import LabelScheme
 
@@ -39,7 +41,12 @@ def files_of_row(row: Row, about: Mapping[str, Any]) -> CaseFiles:
         image=image,
         group=str(row.get("group") or ""),
         set=str(row.get("set") or ""),
+        members=tuple(Place.of(text, base) for text in _listed(row.get("member_files"))),
     )
+
+
+def _listed(text: Any) -> list[str]:
+    return str(text).split(SEPARATOR) if text else []
 
 
 def _place(text: Any, base: Path) -> Place | None:
@@ -58,7 +65,8 @@ def read_options_of(about: Mapping[str, Any]) -> ReadOptions:
 
 def _scheme(saved: Mapping[str, Any]) -> LabelScheme:
     labels = tuple((str(name), tuple(values)) for name, values in saved["labels"])
-    return LabelScheme(labels, is_regions=bool(saved["is_regions"]))
+    others, undelivered = (tuple(saved.get(name) or ()) for name in ("others", "undelivered"))
+    return LabelScheme(labels, bool(saved["is_regions"]), others, undelivered)
 
 
 def reopen_case(row: Row, about: Mapping[str, Any]) -> LoadedCase:
@@ -70,19 +78,17 @@ def reopen_case(row: Row, about: Mapping[str, Any]) -> LoadedCase:
         If a file is gone, or is no longer what it was.
     """
     files = files_of_row(row, about)
-    if not files.probabilities.path.exists():
+    gone = next((place for place in files.maps if not place.path.exists()), None)
+    if gone is not None:
         raise WrongContentError(
-            f"{files.probabilities}: expected the map of the case {files.id}, got no such file. Put it back, "
-            "or score the cases again where they are now."
+            f"{gone}: expected the map of the case {files.id}, got no such file. Put it back, or score the "
+            "cases again where they are now."
         )
-    for loaded in load_case(files, read_options_of(about)):
+    options, saved = read_options_of(about), about.get("scaling")
+    scaling = None if saved is None else Scaling.from_dict(saved)
+    for loaded in load_case(files, options):
         if loaded.structure == row["structure"]:
-            scaling = about.get("scaling")
-            return loaded if scaling is None else _scaled(loaded, Scaling.from_dict(scaling))
+            return replace(loaded, prediction=as_scored(loaded.prediction, options, scaling))
     raise WrongContentError(
         f"{files.probabilities}: expected the structure {row['structure']!r}, got no such structure."
     )
-
-
-def _scaled(loaded: LoadedCase, scaling: Scaling) -> LoadedCase:
-    return replace(loaded, prediction=scaling.calibrate(loaded.prediction))

@@ -11,14 +11,16 @@ from typing import Any
 from segtrust.engine.chunks import is_huge, spread_over_processes
 from segtrust.engine.journal import Journal
 from segtrust.engine.outcomes import Outcome
+from segtrust.engine.packages import check_packages
 from segtrust.engine.pool import Work, run_here, run_in_processes
 from segtrust.errors import ParameterError
 from segtrust.io.cases import CaseFiles
 from segtrust.io.sizes import memory_of
 from segtrust.io.stamps import stamps_of
 from segtrust.kernels.tiles import Spread, spreading
+from segtrust.limits import largest_case
 
-__all__ = ["Engine", "part_of", "run_cases"]
+__all__ = ["Engine", "part_of", "run_cases", "stamps_for"]
 
 _SHARE = 0.5
 """Of the free memory that cases in flight may take."""
@@ -50,6 +52,11 @@ class Engine:
             raise ParameterError(f"workers: expected a whole number of at least 1, got {self.workers!r}.")
         if self.dask and self.dask != "local" and "://" not in self.dask:
             object.__setattr__(self, "dask", f"tcp://{self.dask}")
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether others read the files, with packages of their own."""
+        return self.dask not in ("", "local")
 
     @property
     def budget(self) -> int:
@@ -140,13 +147,16 @@ def run_cases(
     advance
         Told of each case that is done.
     """
-    stamps = _stamps(work, cases)  # of before: a file that is written while it is scored is scored again
+    largest_case()  # a limit that makes no sense is told once, and not of each case
+    stamps = stamps_for(work, cases)  # of before: a file that is written while it is scored is scored again
     with journal:
         found = {case.id: journal.find(case.id, stamps[case.id]) for case in cases}
         for outcome in found.values():
             if outcome is not None:
                 advance(1)
         missing = [case for case in cases if found[case.id] is None]
+        if len(missing) == len(cases) and not engine.is_elsewhere:
+            check_packages(missing)
         with closing(engine.run(work, missing)) as finished:
             for case, outcome in finished:
                 journal.add(outcome, stamps[case.id])
@@ -155,7 +165,7 @@ def run_cases(
     return {name: outcome for name, outcome in found.items() if outcome is not None}
 
 
-def _stamps(work: Work, cases: Sequence[CaseFiles]) -> dict[str, Any]:
+def stamps_for(work: Work, cases: Sequence[CaseFiles]) -> dict[str, Any]:
     """Give what changes with each case: its files, and what was learned from its set, if anything was."""
     stamps = stamps_of(cases)
     learned_from = getattr(work, "learned_from", None)

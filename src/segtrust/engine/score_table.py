@@ -3,40 +3,59 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
+from segtrust.confidence.registry import packages_of
 from segtrust.engine.decisions import parameters_of
 from segtrust.engine.journal import Journal
 from segtrust.engine.locks import alone
 from segtrust.engine.outcomes import Failure, Row
+from segtrust.engine.replaced import cases_in, say_lost
 from segtrust.engine.run import Engine, part_of, run_cases
 from segtrust.engine.scoring import ScoreJob
 from segtrust.errors import ParameterError, SegtrustError, WrongContentError
 from segtrust.io.cases import DataSet
 from segtrust.io.nnunet import read_scheme
-from segtrust.io.tables import ENDINGS, Table, check_ending, read_table, write_table
-from segtrust.saved import checksum, plain
+from segtrust.io.rows import Stream
+from segtrust.io.tables import ENDINGS, SCORES, Table, check_ending, read_table, write_table
+from segtrust.saved import checksum, make_writable, plain, remove_old_drafts_of
 
 __all__ = [
+    "COMMANDS",
+    "DOUBT",
     "FOLDER",
     "FORMAT",
+    "PACKAGES",
     "PART",
+    "PREDICTOR",
     "ScoreRun",
     "Scored",
+    "TableOfRun",
+    "check_output",
     "failures_beside",
+    "journal_beside",
     "read_scores",
     "score_cases",
     "settings_of",
+    "unversioned",
     "write_failures",
 ]
 
-FORMAT = "segtrust-scores-1"
+FORMAT = SCORES
+COMMANDS = "commands"
+"""Where a table says with which commands it was made: the arguments of each, in their order."""
+DOUBT = "doubt"
+"""Where a table says why its cases certify nothing: such as that the model was trained with them."""
 FOLDER = "folder"
 """Where a table says from which folder on the names of its files are."""
+PREDICTOR = "predictor"
+"""Where a table says which model made the maps, if the same run did."""
+PACKAGES = "packages"
+"""Where a table says from which packages estimators are that are not segtrust's own, and their versions."""
+_OWN_COLUMNS = frozenset(["case", "structure", "k", "digest"])
 PART = "part"
 """Where a table says that it is a part of one: its number, how many there are, and of which cases."""
 
@@ -44,6 +63,11 @@ PART = "part"
 def failures_beside(table: Path, part: int | None) -> Path:
     """Give the list of what failed in the runs of a folder, or in one part of a run."""
     return table.with_name("failures.csv" if part is None else f"{table.stem}.failures.csv")
+
+
+def journal_beside(table: Path) -> Path:
+    """Give the diary of the run that writes a table."""
+    return table.with_name(f".{table.name}.journal")
 
 
 @dataclass(frozen=True)
@@ -62,6 +86,8 @@ class ScoreRun:
         Which of so many jobs this is.
     advance
         Told of each case that is done.
+    command
+        Arguments with which the run was begun; the table keeps them.
     """
 
     out: Path
@@ -70,11 +96,12 @@ class ScoreRun:
     part: int = 0
     parts: int = 1
     advance: Callable[[int], object] = lambda done: None
+    command: tuple[str, ...] = ()
 
     @property
     def journal_path(self) -> Path:
         """Where the diary is."""
-        return self.out.with_name(f".{self.out.name}.journal")
+        return journal_beside(self.out)
 
     @property
     def failures_path(self) -> Path:
@@ -89,16 +116,19 @@ class Scored:
     Attributes
     ----------
     rows
-        One a case and structure, in the order of the cases.
+        One a case and structure, in the order of the cases; those of a watch are read again when asked for.
     failures
         Cases that gave none.
     seconds
         That the run took.
+    warnings
+        What was found on the way, and has cost no case of this run its row.
     """
 
-    rows: tuple[Row, ...]
+    rows: Sequence[Row]
     failures: tuple[Failure, ...]
     seconds: float
+    warnings: tuple[str, ...] = ()
 
     @property
     def cases(self) -> int:
@@ -129,20 +159,64 @@ def score_cases(
     more
         What the table says of itself beside what it was scored with, such as the name of the loss.
     """
-    begin = time.perf_counter()
     check_output(run.out)
+    before = cases_in(run.out)
     cases = part_of(found.cases, run.part, run.parts)
     about = {"format": FORMAT, **settings_of(job)}
     if run.parts > 1:
         about[PART] = [run.part, run.parts, checksum([case.id for case in found.cases])]
-    journal = Journal(run.journal_path, about, run.resume)
+    table = TableOfRun(run, {**about, **_of_sets(job), **(more or {})}, finish)
+    journal = Journal(run.journal_path, about, run.resume, run.command)
     outcomes = run_cases(job, cases, engine=run.engine, journal=journal, advance=run.advance)
-    rows = tuple(finish([row for outcome in outcomes.values() for row in outcome.rows]))
-    failures = _failures(outcomes.values(), found if run.part == 0 else DataSet())
-    told = {**about, **_of_sets(job), **(more or {}), FOLDER: str(Path.cwd())}
-    write_table(run.out, Table.of(rows, told) if rows else Table(("case", "structure"), (), told))
-    write_failures(run.failures_path, failures, run.out.name)
-    return Scored(rows, failures, time.perf_counter() - begin)
+    rows = [row for outcome in outcomes.values() for row in outcome.rows]
+    failures = [outcome.failure for outcome in outcomes.values() if outcome.failure is not None]
+    unpaired = found if run.part == 0 else DataSet()
+    if rows or not before:
+        scored = table.write(rows, failures, unpaired)
+        told = [*(str(row["case"]) for row in rows), *(each.case for each in scored.failures)]
+        lost = say_lost(run.out, before, told)
+    else:
+        scored = table.keep(failures, unpaired)
+        lost = [f"{run.out}: no case could be scored, so that the table is left as it was."]
+    return replace(scored, warnings=(*(each.reason for each in journal.damage()), *lost))
+
+
+@dataclass(frozen=True)
+class TableOfRun:
+    """The table that a run writes, at its end or as often as there is news.
+
+    Attributes
+    ----------
+    run
+        Where it goes.
+    about
+        What it says of itself.
+    finish
+        Adds what depends on all rows, such as decisions.
+    begun
+        When the run began, by the clock that counts seconds.
+    """
+
+    run: ScoreRun
+    about: Mapping[str, Any]
+    finish: Callable[[Sequence[Row]], Sequence[Row]] = lambda rows: rows
+    begun: float = field(default_factory=time.perf_counter)
+
+    def write(self, rows: Sequence[Row], failed: Iterable[Failure], found: DataSet) -> Scored:
+        """Write rows, and beside them what failed, with what belongs to no case."""
+        run, told = self.run, {**self.about, FOLDER: str(Path.cwd())}
+        finished = self.finish(rows)
+        rows = finished if isinstance(finished, Stream) else tuple(finished)
+        if run.command:
+            told[COMMANDS] = [list(run.command)]
+        write_table(run.out, Table.of(rows, told) if rows else Table(("case", "structure"), (), told))
+        return replace(self.keep(failed, found), rows=rows)
+
+    def keep(self, failed: Iterable[Failure], found: DataSet) -> Scored:
+        """Leave the table as it is, and write down what failed."""
+        failures = (*failed, *map(Failure.of_unpaired, found.unpaired))
+        write_failures(self.run.failures_path, failures, self.run.out.name)
+        return Scored((), failures, time.perf_counter() - self.begun)
 
 
 def read_scores(path: Path) -> Table | None:
@@ -162,6 +236,21 @@ def read_scores(path: Path) -> Table | None:
     return table if {"case", "structure", "k"} <= set(table.columns) else None
 
 
+def unversioned(table: Table) -> str:
+    """Say that a table has all that a score table has, but not what it was made with; nothing otherwise.
+
+    A table from elsewhere need not say so. One of `segtrust score` that was parted from what lies beside it
+    must not be taken for one that was made in the usual way.
+    """
+    if not {*table.columns} >= _OWN_COLUMNS or table.about.get("format") == FORMAT:
+        return ""
+    return (
+        f"{table.source}: expected a table that says how it was made (format {FORMAT!r}; beside a CSV lies "
+        f"{Path(table.source).name}.about.json), got one that does not. It is taken as it stands, with the "
+        "usual settings. Bring the two files together, or score anew."
+    )
+
+
 def check_output(path: Path) -> None:
     """Refuse a table that could not be written, before hours are spent on it."""
     check_ending(path)
@@ -169,19 +258,8 @@ def check_output(path: Path) -> None:
         raise ParameterError(f"{path}: expected another name, got that of the list of failures.")
     if path.is_dir():
         raise ParameterError(f"{path}: expected the name of a table, got a folder.")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise ParameterError(
-            f"{path.parent}: expected a folder that can be written to, got: {error.strerror}."
-        ) from None
-
-
-def _failures(outcomes: Any, found: DataSet) -> tuple[Failure, ...]:
-    failed = [outcome.failure for outcome in outcomes if outcome.failure is not None]
-    return (*failed, *map(Failure.of_unpaired, found.unpaired))
+    make_writable(path.parent)
+    remove_old_drafts_of(path)
 
 
 def write_failures(path: Path, failures: Sequence[Failure], table: str) -> None:
@@ -222,8 +300,17 @@ def settings_of(job: ScoreJob) -> dict[str, Any]:
         "with_truth": job.with_truth,
         "digest": job.digest,
         "empty": str(job.empty),
+        **({PREDICTOR: job.predictor} if job.predictor else {}),
+        **_packages(job),
     }
     return dict(plain(settings, "settings"))
+
+
+def _packages(job: ScoreJob) -> dict[str, Any]:
+    """Say which packages gave estimators; nothing where all are segtrust's own."""
+    found = {each.name: packages_of(each.name) for each in job.estimators}
+    told = {name: packages for name, packages in found.items() if packages}
+    return {PACKAGES: told} if told else {}
 
 
 def _of_sets(job: ScoreJob) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,11 +14,14 @@ import numpy as np
 from segtrust.calibration.scaling import Scaling
 from segtrust.confidence.base import ConfidenceEstimator
 from segtrust.confidence.score import assess_map
+from segtrust.engine.decoding import as_scored, is_decoded
 from segtrust.engine.outcomes import Failure, Outcome, Row
-from segtrust.errors import ProbabilityRangeError, SegtrustError
+from segtrust.ensembles import ROUNDING
+from segtrust.errors import ProbabilityRangeError, SegtrustError, WrongContentError
 from segtrust.io.cases import CaseFiles
-from segtrust.io.digests import Digest, digest_of
-from segtrust.io.loading import LoadedCase, ReadOptions, load_case
+from segtrust.io.digests import Digest, digest_of_all
+from segtrust.io.loading import Decoding, LoadedCase, OpenedCase, ReadOptions, load_case, load_opened
+from segtrust.io.members import SEPARATOR
 from segtrust.io.places import Place
 from segtrust.kernels.masks import count_differing, thresholded
 from segtrust.kernels.opening import open_map
@@ -27,11 +30,10 @@ from segtrust.maps import EmptyPolicy, Prediction
 from segtrust.risks import Overlap, overlap
 from segtrust.saved import plain
 
-__all__ = ["OfSets", "ScoreJob", "without_rounding"]
+__all__ = ["OfSets", "ScoreJob", "failure_of", "without_rounding"]
 
 OfSets = Mapping[tuple[str, str], tuple[ConfidenceEstimator, ...]]
 """Estimators by set and structure."""
-_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,8 @@ class ScoreJob:
     read
         What is read of a case.
     scaling
-        A recalibration of the maps, or ``None``; the mask is that of the map as it was.
+        A recalibration of the maps, or ``None``; the mask is that of the map as it was, unless the best one
+        is sought.
     with_truth
         Whether the Dice and the other overlaps are wanted, of cases that have a truth.
     digest
@@ -54,6 +57,8 @@ class ScoreJob:
         What an empty mask is worth in the Dice.
     of_sets
         More estimators, which have learned from a set and score its cases alone.
+    predictor
+        Which model makes the maps, where the same run makes them; else nothing.
     """
 
     estimators: tuple[ConfidenceEstimator, ...]
@@ -63,18 +68,48 @@ class ScoreJob:
     digest: Digest = "quick"
     empty: EmptyPolicy = EmptyPolicy.PAPER
     of_sets: OfSets = field(default_factory=dict)
+    predictor: str = ""
+
+    def __post_init__(self) -> None:
+        """Seek masks by the policy by which they are judged, unless another is said."""
+        if self.read.decode is not Decoding.THRESHOLD and self.read.decode_empty is None:
+            object.__setattr__(self, "read", replace(self.read, decode_empty=self.empty))
 
     def __call__(self, files: CaseFiles) -> Outcome:
         """Score a case."""
+        wanted = files if self.with_truth else files.lacking("truth")
+        return self._outcome(files, lambda: load_case(wanted, self.read), self._digest)
+
+    def score_opened(self, files: CaseFiles, case: Callable[[], OpenedCase]) -> Outcome:
+        """Score a case whose map is in memory, and nowhere else: its rows name no file of a map.
+
+        Parameters
+        ----------
+        files
+            Its name, and the files that there are.
+        case
+            Opens it; what that raises is told like any failure.
+        """
+        found = self._outcome(files, lambda: load_opened(case(), self.read), lambda _: "")
+        return replace(found, rows=tuple(row | {"file": ""} for row in found.rows))
+
+    def _outcome(
+        self,
+        files: CaseFiles,
+        load: Callable[[], Iterator[LoadedCase]],
+        digest: Callable[[CaseFiles], str],
+    ) -> Outcome:
         begin = time.perf_counter()
         try:
-            wanted = files if self.with_truth else files.lacking("truth")
-            rows = [self._row(loaded, files) for loaded in load_case(wanted, self.read)]
-            about = {"digest": digest_of(files.probabilities.path, self.digest)}
+            rows = [self.row(loaded, files) for loaded in load()]
+            about = {"digest": digest(files)}
         except Exception as error:  # noqa: BLE001 - one bad case must not stop the others
-            return Outcome(files.id, failure=_failure(files, error))
+            return Outcome(files.id, failure=failure_of(files, error))
         seconds = {"seconds": time.perf_counter() - begin}
         return Outcome(files.id, tuple(row | about | seconds for row in rows))
+
+    def _digest(self, files: CaseFiles) -> str:
+        return digest_of_all([place.path for place in files.maps], self.digest)
 
     def learned_from(self, name: str) -> list[Row]:
         """Say in plain values what estimators have learned from a set: its rows depend on it."""
@@ -88,7 +123,7 @@ class ScoreJob:
             if of_set == name
         ]
 
-    def _row(self, loaded: LoadedCase, files: CaseFiles) -> Row:
+    def row(self, loaded: LoadedCase, files: CaseFiles) -> Row:
         """Score a map; one that is beyond 0 or 1 by rounding alone is cut off there."""
         try:
             return self._plain_row(loaded, files)
@@ -99,14 +134,15 @@ class ScoreJob:
         return self._plain_row(replace(loaded, prediction=cut), files)
 
     def _plain_row(self, loaded: LoadedCase, files: CaseFiles) -> Row:
-        prediction = self._calibrated(loaded.prediction)
+        prediction = as_scored(loaded.prediction, self.read, self.scaling)
         source = open_map(
             prediction.probabilities,
             prediction.mask,
             threshold=prediction.threshold,
             source=str(files.probabilities),
         )
-        found = assess_map(source, (*self.estimators, *self.of_sets.get((files.set, loaded.structure), ())))
+        estimators = (*self.estimators, *self.of_sets.get((files.set, loaded.structure), ()))
+        found = assess_map(source, estimators, prediction.agreement)
         bounds = found.bounds
         row = {
             "case": files.id,
@@ -114,22 +150,27 @@ class ScoreJob:
             "set": files.set,
             "group": files.group,
             "split": files.split,
-            **{name: float(value) for name, value in found.scores.items()},
+            **{name: _finite(value, name) for name, value in found.scores.items()},
             "k": int(bounds.k),
             **{name: float(getattr(bounds, name)) for name in ("mu", "lam", "s", "lower", "upper")},
             "relative_error": float(bounds.relative_error),
             "foreground_ratio": float(found.foreground_ratio),
-            "mask": "threshold" if prediction.mask is None else "delivered",
+            **self._about_mask(loaded.prediction, prediction),
             "mask_difference": _difference(loaded),
             "shape": "×".join(map(str, prediction.shape)),
             "spacing_mm": "×".join(f"{each:g}" for each in prediction.spacing_mm or ()),
             "file": str(files.probabilities),
             **{f"{role}_file": str(place or "") for role, place in _beside(files).items()},
+            **_members(files),
         }
         return row | ({} if loaded.truth is None else self._overlaps(prediction, loaded.truth))
 
-    def _calibrated(self, prediction: Prediction) -> Prediction:
-        return prediction if self.scaling is None else self.scaling.calibrate(prediction)
+    def _about_mask(self, as_read: Prediction, prediction: Prediction) -> Row:
+        """Say of what kind the mask is; where masks are sought, also where the map was cut."""
+        if is_decoded(as_read, self.read):
+            return {"mask": str(self.read.decode), "mask_threshold": prediction.threshold}
+        kind = {"mask": "threshold" if prediction.mask is None else "delivered"}
+        return kind if self.read.decode is Decoding.THRESHOLD else kind | {"mask_threshold": None}
 
     def _overlaps(self, prediction: Prediction, truth: Any) -> Row:
         """Compare the mask that was scored with the truth."""
@@ -140,6 +181,21 @@ class ScoreJob:
             "iou": float(found.tversky(1.0, 1.0, self.empty)),
             "truth_ratio": truth_pixels / math.prod(truth.shape),
         }
+
+
+def _finite(value: Any, name: str) -> float:
+    """Refuse what has no rank, as an estimator of another package may give it."""
+    number = float(value)
+    if not math.isfinite(number):
+        raise WrongContentError(f"{name}: expected a finite confidence from this estimator, got {number}.")
+    return number
+
+
+def _members(files: CaseFiles) -> Row:
+    """Say of which files a map was fused; nothing where it is that of one model."""
+    if not files.members:
+        return {}
+    return {"members": len(files.maps), "member_files": SEPARATOR.join(map(str, files.members))}
 
 
 def _beside(files: CaseFiles) -> Mapping[str, Place | None]:
@@ -175,7 +231,7 @@ def without_rounding(prediction: Prediction) -> Prediction | None:
     p = prediction.probabilities
     if not isinstance(p, np.ndarray) or p.dtype.kind != "f":
         return None
-    if not (p.min() >= -_ROUNDING and p.max() <= 1 + _ROUNDING):
+    if not (p.min() >= -ROUNDING and p.max() <= 1 + ROUNDING):
         return None
     return replace(prediction, probabilities=np.clip(p, 0, 1))
 
@@ -191,7 +247,7 @@ def _difference(loaded: LoadedCase) -> float | None:
     return count / float(math.prod(loaded.delivered.shape))
 
 
-def _failure(files: CaseFiles, error: Exception) -> Failure:
+def failure_of(files: CaseFiles, error: Exception) -> Failure:
     """Say what went wrong; of what nobody foresaw, where."""
     reason = str(error) or type(error).__name__
     if isinstance(error, MemoryError):

@@ -192,7 +192,7 @@ def _attempt(work: Callable[[Any], Any], task: Any) -> tuple[Any, Exception | No
 def _sendable(fault: Exception) -> Exception:
     """Give a fault that arrives as it is: some cannot be sent, or cannot be put together again."""
     try:
-        pickle.loads(pickle.dumps(fault))
+        pickle.loads(pickle.dumps(fault))  # nosec B301  # what this process has just written itself
     except Exception:  # noqa: BLE001 - whatever its class does
         return WorkerError(f"{type(fault).__name__}: {fault}\n{traceback.format_exc()}")
     return fault

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from segtrust.confidence.base import ConfidenceEstimator
+from segtrust.engine.decoding import as_scored
 from segtrust.engine.scoring import OfSets, without_rounding
 from segtrust.errors import ProbabilityRangeError, SegtrustError
 from segtrust.io.cases import CaseFiles, DataSet
@@ -43,15 +44,10 @@ class SetReader:
         try:
             for loaded in load_case(files if self.drop_empty else files.lacking("truth"), self.options):
                 if not (self.drop_empty and loaded.truth is not None and not loaded.truth.any()):
-                    yield replace(loaded, prediction=self._calibrated(_scorable(loaded.prediction)))
+                    prediction = as_scored(_scorable(loaded.prediction), self.options, self.scaling)
+                    yield replace(loaded, prediction=prediction)
         except (SegtrustError, OSError):
             return
-
-    def _calibrated(self, prediction: Prediction) -> Prediction:
-        if self.scaling is None:
-            return prediction
-        found: Prediction = self.scaling.calibrate(prediction)
-        return found
 
 
 def _scorable(prediction: Prediction) -> Prediction:

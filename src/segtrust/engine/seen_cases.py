@@ -1,0 +1,68 @@
+"""Which cases a policy was made with: they tell nothing of how it does on new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from segtrust.selective.policy import Policy
+
+__all__ = ["are_calibration_cases"]
+
+_SAME = 1e-9
+"""Relative difference up to which two confidences are the same; files keep them in full."""
+
+
+def are_calibration_cases(
+    names: Sequence[Any], confidence: Any, policy: Policy, reference: Sequence[float] = ()
+) -> Any:
+    """Tell of each case whether a policy was made with it.
+
+    A name alone does not tell: ``1`` or ``case_001`` are in many data sets. So the confidence must be one of
+    the calibration too, where these are known. Cases of the same name whose confidence is one of others, such
+    as that of all empty masks, are still taken for them.
+
+    Parameters
+    ----------
+    names, confidence
+        Of each case; a confidence that is NaN is nowhere among those of the calibration.
+    policy
+        With the names of its cases, hashed. One without names recognises nobody.
+    reference
+        Confidences of its cases, as they are kept beside it; where there are none names alone are compared.
+
+    Returns
+    -------
+    array of bool
+        One a case.
+
+    Examples
+    --------
+    >>> from segtrust.selective.cases import CalibrationCases
+    >>> from segtrust.selective.certify import certify
+    >>> from segtrust.selective.scoring import Scoring
+    >>> from segtrust.selective.targets import Target
+    >>> c = np.linspace(0, 1, 400)
+    >>> cases = CalibrationCases(c, (1 - c) / 2, ids=range(400), reference=np.linspace(0, 0.99, 50))
+    >>> policy = Policy.from_certificate(certify(cases, [Target(0.2)]), Scoring("sdc"))
+    >>> are_calibration_cases(["399", "399", "400"], [1.0, 0.1234, 1.0], policy, c).tolist()
+    [True, False, False]
+    >>> are_calibration_cases(["399", "400"], [0.1234, 1.0], policy).tolist()
+    [True, False]
+    """
+    values = np.asarray(confidence, np.float64)
+    found = np.ones(values.size, bool)
+    if len(reference):
+        found = _among(values, np.sort(np.asarray(reference, np.float64)))
+    for place in map(int, np.flatnonzero(found)):
+        found[place] = names[place] in policy.used_ids
+    return found
+
+
+def _among(values: Any, known: Any) -> Any:
+    """Tell of each value whether it is one of others, which are sorted: the nearest are on its sides."""
+    at = np.searchsorted(known, values)
+    below, above = (known[np.clip(each, 0, known.size - 1)] for each in (at - 1, at))
+    return np.isclose(values, below, rtol=_SAME, atol=0.0) | np.isclose(values, above, rtol=_SAME, atol=0.0)

@@ -1,0 +1,120 @@
+"""Rows that a table has and its diary has lost: taken over, or the next table would not have them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from segtrust.engine.decisions import DECIDED
+from segtrust.engine.journal import Journal, changes_between
+from segtrust.engine.outcomes import Outcome, Row
+from segtrust.errors import OtherSettingsError, SavedStateError, WrongContentError
+from segtrust.io.tables import Table, printable, read_table
+from segtrust.saved import plain
+
+__all__ = ["take_over"]
+
+_LOG = logging.getLogger(__name__)
+_SHOWN = 5
+_REMEDY = "choose another output, or begin anew and without them: --no-resume"
+
+
+def take_over(path: Path, journal: Journal, about: Mapping[str, Any], told: Collection[str] = ()) -> int:
+    """Write down in a diary what only the table knows, and give how many cases that were.
+
+    A case whose files are there is scored again nevertheless: nothing tells whether they have changed.
+
+    Parameters
+    ----------
+    path
+        Of the table; where there is none, or one with nothing that the diary lacks, nothing is done.
+    journal
+        Opened.
+    about
+        What the run is made with; rows that were made with anything else are refused.
+    told
+        Names of more that a table may say it was made with, and this run is not.
+
+    Raises
+    ------
+    SavedStateError
+        If rows that would be lost do not say how they were made, or are not whole.
+    OtherSettingsError
+        If they were made with other settings.
+    """
+    missing = _missing(path, journal)
+    if missing is None or not missing.rows:
+        return 0
+    _check_settings(missing, about, told)
+    cases: dict[str, list[Row]] = {}
+    for row in missing.rows:
+        _check_whole(row, missing, list(about["estimators"]))
+        own = {name: value for name, value in row.items() if name not in DECIDED}
+        cases.setdefault(str(row["case"]), []).append(own)
+    names = {printable(case): case for case in journal.lost()}
+    found = {names.get(case, case): rows for case, rows in cases.items()}
+    news = {case: rows for case, rows in found.items() if _times(rows) != _times(journal.rows_of(case))}
+    for case, rows in news.items():
+        journal.add(Outcome(case, tuple(rows)), stamp=None)
+    if news:
+        _LOG.warning("%s: what its diary had lost was taken from it. Cases: %s.", path, _listed(list(news)))
+    return len(news)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Name a few, and say how many more there are."""
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _times(rows: Sequence[Row]) -> list[Any]:
+    """Give how long each row took: what was scored twice has never taken the same to the last digit."""
+    return [row.get("seconds") for row in rows]
+
+
+def _missing(path: Path, journal: Journal) -> Table | None:
+    """Give the rows of cases that the diary does not know; ``None`` where there is no table to speak of."""
+    if not path.is_file():
+        return None
+    known = set(map(printable, journal.cases() - journal.lost()))
+    try:
+        return read_table(path, keep=lambda row: printable(str(row.get("case", ""))) not in known)
+    except WrongContentError as error:
+        if known and not journal.damage():
+            return None  # all is in the diary, of which the table is made anew
+        raise SavedStateError(
+            f"{error} Its diary has not all of it either. Put the table back as it was, {_REMEDY}."
+        ) from error
+
+
+def _check_settings(missing: Table, about: Mapping[str, Any], told: Collection[str]) -> None:
+    """Refuse rows that were made with other settings, or do not say with which."""
+    lost = f"{missing.source}: it has rows that its diary lacks, such as that of {_first_case(missing.rows)}"
+    if missing.about.get("format") != about["format"]:
+        raise SavedStateError(
+            f"{lost}. Expected rows that say how they were made (beside a CSV lies its .about.json), got "
+            f"none that do. Put that file back, {_REMEDY}."
+        )
+    kept = {name: missing.about[name] for name in (*about, *told) if name in missing.about}
+    changes = changes_between(kept, plain(dict(about), "made_with"))
+    if changes:
+        raise OtherSettingsError(
+            f"{lost}, and was made with {'; '.join(changes)}. Go on with the same settings, {_REMEDY}."
+        )
+
+
+def _first_case(rows: Sequence[Row]) -> str:
+    return repr(rows[0].get("case"))
+
+
+def _check_whole(row: Row, missing: Table, estimators: Sequence[str]) -> None:
+    """Refuse a row in which something is missing that each has."""
+    lacks = [name for name in ("case", "file") if not row.get(name)]
+    lacks += [name for name in ("k", *estimators, "seconds") if not isinstance(row.get(name), int | float)]
+    if lacks:
+        raise SavedStateError(
+            f"{missing.source}: it has a row of {row.get('case')!r} that its diary lacks. Expected a whole "
+            f"row, got one without {lacks[0]!r}. Put the table back as it was, {_REMEDY}."
+        )
