@@ -52,6 +52,12 @@ def test_a_box_of_one_pixel_is_the_highest_entropy():
     assert close(patch_level_confidence(np.array([0.1, 0.5, 0.9]), size=1), -1, 1e-13)
 
 
+def test_a_size_goes_by_name():
+    assert close(patch_level_confidence(p=np.full((3, 3), 0.5), size=2), -4, 1e-13)
+    with pytest.raises(TypeError, match="positional argument"):
+        patch_level_confidence(np.full((3, 3), 0.5), 2)
+
+
 @pytest.mark.parametrize("size", [np.int64(3), 3])
 def test_any_whole_number_is_a_size(size):
     assert PatchLevel(size).score(Prediction(np.full((5, 5), 0.5))) == pytest.approx(-9)

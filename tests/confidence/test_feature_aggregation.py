@@ -151,6 +151,11 @@ def test_observations_without_truth_teach_nothing():
         FeatureAggregation().fit_observations([observation], [0.1])
 
 
+def test_the_usual_settings():
+    usual = FeatureAggregation()
+    assert (usual.trees, usual.bin_width, usual.seed) == (100, 25.0, 42)
+
+
 @pytest.mark.needs("sklearn")
 def test_seed_and_number_of_trees_count():
     cases = blobs(8)

@@ -1,6 +1,7 @@
 """Forests as plain arrays predict what scikit-learn's do."""
 
 import json
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -96,6 +97,7 @@ def test_nodes_that_lead_nowhere_are_refused(change):
     [
         ({"features": [2, -1, -1]}, "features from 0 to 1, and -1 for a leaf"),
         ({"features": [-2, -1, -1]}, "features from 0 to 1"),
+        ({"features": [7, -1, -1], "width": 7}, "features from 0 to 6, and -1 for a leaf"),
         ({"values": [0.5, float("nan"), 0.8]}, "finite limits and values"),
         ({"limits": [float("inf"), 0.0, 0.0]}, "finite limits and values"),
         ({"left": [1.5, -1, -1]}, "left: expected a list of whole numbers"),
@@ -110,9 +112,23 @@ def test_damaged_values_are_refused(change, expected):
         Forest.from_dict(STUMP | change)
 
 
-def test_rows_of_another_width_are_refused():
-    with pytest.raises(CaseLengthError, match=r"rows: expected 2 features each, got shape \(1, 3\)"):
-        Forest.from_dict(STUMP).predict([[0.0, 0.0, 0.0]])
+@pytest.mark.parametrize(
+    ("rows", "shape"),
+    [
+        ([[0.0, 0.0, 0.0]], r"\(1, 3\)"),
+        ([0.0, 0.0], r"\(2,\)"),
+        (0.0, r"\(\)"),
+        ([[[0.0, 0.0]]], r"\(1, 1, 2\)"),
+    ],
+)
+def test_rows_of_another_shape_are_refused(rows, shape):
+    with pytest.raises(CaseLengthError, match=f"rows: expected 2 features each, got shape {shape}"):
+        Forest.from_dict(STUMP).predict(rows)
+
+
+def test_does_not_change():
+    with pytest.raises(FrozenInstanceError):
+        Forest.from_dict(STUMP).width = 3
 
 
 def test_missing_arrays_are_named():

@@ -62,6 +62,13 @@ def test_are_right_close_to_certainty(n):
     assert average_class_probability(p) == pytest.approx(1 - 1e-15, abs=2e-16)
 
 
+def test_mask_and_threshold_go_by_name():
+    p = np.array([0.4, 0.9])
+    assert average_class_probability(p=p, mask=np.array([1, 0])) == pytest.approx(0.25)
+    with pytest.raises(TypeError, match="positional argument"):
+        average_class_probability(p, None, 0.3)
+
+
 def test_estimators_and_functions_agree():
     p = np.random.default_rng(0).random((5, 6))
     prediction = Prediction(p, mask=p > 0.7)

@@ -1,13 +1,17 @@
 """Estimators by name."""
 
+import sys
+from dataclasses import FrozenInstanceError
+
 import numpy as np
 import pytest
 
 from segtrust.confidence import PatchLevel, SoftDice, assess, get_estimator, score, score_batch, score_classes
 from segtrust.confidence.registry import ESTIMATORS, get_estimators
-from segtrust.errors import ParameterError, SegtrustError, UnknownNameError
+from segtrust.errors import ParameterError, PluginError, SegtrustError, UnknownNameError
+from tests.plugged import ESTIMATOR, installed, package
 
-LABELS = {"pla-tuned": "pla*", "sdc-tuned": "sdc*", "aef-sdc": "aef+sdc"}
+LABELS = {"pla-tuned": "pla*", "sdc-tuned": "sdc*", "aef-sdc": "aef+sdc", "pairwise-dice": "pairwise dice"}
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -16,6 +20,14 @@ def test_names_lead_to_their_estimator(name):
     assert estimator.name == name
     assert estimator.label.lower() == LABELS.get(name, name)
     assert estimator == get_estimator(name)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_estimators_do_not_change(name):
+    estimator = get_estimator(name)
+    assert hash(estimator) == hash(get_estimator(name))
+    with pytest.raises(FrozenInstanceError):
+        estimator.label = "another"
 
 
 @pytest.mark.parametrize("error", [UnknownNameError, KeyError, SegtrustError])
@@ -53,3 +65,31 @@ def test_what_are_no_estimators_is_refused(estimators, message):
     for call in calls:
         with pytest.raises(ParameterError, match=f"estimators: .*{message}"):
             call(p, estimators=estimators)
+
+
+@pytest.fixture
+def offer(tmp_path, monkeypatch):
+    """Let a package offer the estimator 'medium', made of this text."""
+    monkeypatch.delitem(sys.modules, "medium_pkg", raising=False)
+    with installed(monkeypatch, tmp_path):
+        entries = {"estimators": {"medium": "medium_pkg:Share"}}
+        yield lambda text: package(tmp_path, "seg-medium", entries, {"medium_pkg": text})
+
+
+@pytest.mark.parametrize("more", ["", "\nShare = Share()"], ids=["class", "estimator"])
+def test_another_package_may_offer_a_class_or_an_estimator(offer, more):
+    offer(ESTIMATOR.format(name="medium") + more)
+    assert repr(get_estimator("medium")) == "Share(power=1.0)"
+
+
+@pytest.mark.parametrize("name", ["low", "other"])
+def test_what_goes_by_another_name_is_refused(offer, name):
+    offer(ESTIMATOR.format(name=name))
+    with pytest.raises(PluginError, match=f"expected an estimator called 'medium', got '{name}'"):
+        get_estimator("medium")
+
+
+def test_an_estimator_without_a_label_is_refused(offer):
+    offer(ESTIMATOR.format(name="medium").replace('label = "Share"', ""))
+    with pytest.raises(PluginError, match="expected a label for tables, got none"):
+        get_estimator("medium")

@@ -1,5 +1,7 @@
 """Several estimators of one map, or of a batch of them."""
 
+from dataclasses import FrozenInstanceError
+
 import numpy as np
 import pytest
 
@@ -90,7 +92,10 @@ class TestScore:
 class TestInvariance:
     P = logit_normal((12, 14, 9))
     MASK = np.random.default_rng(2).random(P.shape) < 0.2
-    WHOLE = score(P, MASK, EVERYTHING)
+
+    @classmethod
+    def setup_class(cls):
+        cls.WHOLE = score(cls.P, cls.MASK, EVERYTHING)
 
     def assert_unchanged(self, p, mask, but=()):
         found = score(p, mask, EVERYTHING)
@@ -126,6 +131,8 @@ def test_assess_adds_bounds_and_size():
     assert found.scores == score(p, p > 0.3, EVERYTHING)
     assert close(found.bounds.relative_error, dice_bounds(p, p > 0.3).relative_error)
     assert found.foreground_ratio == np.mean(p > 0.3)
+    with pytest.raises(FrozenInstanceError):
+        found.foreground_ratio = 0.5
 
 
 class TestBatch:

@@ -30,6 +30,24 @@ def test_pixels_at_the_threshold_are_not_above_it():
     assert close(threshold_level_confidence(p, tau=0.0), -(1 + binary_entropy(0.1)) / 2, 1e-13)
 
 
+def test_certain_maps_score_a_plain_zero():
+    assert str(threshold_level_confidence(np.array([0.0, 1.0]), tau=0.3)) == "0.0"
+
+
+def test_observations_add_up_from_each_doubt_on():
+    seen = ThresholdLevel().observe(Prediction(np.array([0.5, 0.75, 0.25, 0.0])))
+    u = binary_entropy(0.25)
+    assert seen["above"] == pytest.approx([1 + 2 * u, 1 + 2 * u, 1, 0])
+    assert seen["ranks"].tolist() == [1, 3, 4]
+
+
+@pytest.mark.parametrize("tau", [0.3, 0.9, 1.0])
+def test_observations_score_as_maps_do(tau):
+    tla, doubtful = ThresholdLevel(tau), Prediction(np.array([0.5, 0.6, 0.25]))
+    found = tla.score_observation(tla.observe(doubtful))
+    assert found == pytest.approx(tla.score(doubtful), rel=1e-14)
+
+
 SETS = {
     "one map": [logit_normal((30, 20))],
     "different sizes": [logit_normal((10 + 7 * i, 13), i) for i in range(6)],

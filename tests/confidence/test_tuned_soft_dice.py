@@ -33,6 +33,12 @@ def test_a_weight_of_one_is_the_sdc(empty):
         assert tuned.score_observation(tuned.observe(Prediction(p))) == pytest.approx(expected, rel=1e-15)
 
 
+def test_only_an_empty_mask_is_observed_with_a_confidence():
+    tuned = TunedSoftDice(empty="agree")
+    assert tuned.observe(Prediction(np.array([0.75, 0.25])))["counts"].tolist() == [1, 0.75, 0.25, 0]
+    assert tuned.observe(Prediction(np.array([0.25, 0.25])))["counts"] == pytest.approx([0, 0, 0.5, 0.75**2])
+
+
 def observed(counts):
     return [{"counts": np.array([*row, 0.0])} for row in counts]
 

@@ -29,6 +29,13 @@ def test_it_fits_into_the_wheel():
     assert sum(path.stat().st_size for path in DATA.rglob("*") if path.is_file()) < LARGEST
 
 
+def test_it_says_where_it_is_from_and_that_it_is_free():
+    about = (DATA / "README.txt").read_text(encoding="utf-8")
+    assert "BBBC038" in about
+    assert "CC0 1.0" in about
+    assert about in TOOL.read_text(encoding="utf-8")
+
+
 def test_manifests_list_both_sets():
     assert len(find_cases([DATA / "id.csv"]).cases) == 60
     assert len(find_cases([DATA / "ood-bright.csv"]).cases) == 40

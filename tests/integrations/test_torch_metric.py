@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import segtrust
-from segtrust.errors import MaskShapeError, ParameterError, ProbabilityRangeError
+from segtrust.errors import CaseLengthError, MaskShapeError, ParameterError, ProbabilityRangeError
 from tests.integrations.batches import batches
 
 pytestmark = pytest.mark.needs("torch")
@@ -69,7 +69,9 @@ def test_the_metric_gathers_what_the_functions_give(task, empty, make_metric):
     np.testing.assert_allclose(found.risks.reshape(-1), risks, rtol=TOLERANCE)
     assert found.confidences.shape == found.risks.shape == ((9,) if task == "binary" else (9, 4))
     torch.testing.assert_close(found.mean, torch.cat(confidences).nanmean(0), equal_nan=True)
-    torch.testing.assert_close(found.mean_risk, found.risks.mean(0))
+    counted = ~found.confidences.isnan() | found.in_truth
+    means = (found.risks * counted).sum(0) / counted.sum(0)
+    torch.testing.assert_close(found.mean_risk, means, equal_nan=True)
 
 
 def test_the_truth_may_be_unknown(make_metric):
@@ -154,6 +156,147 @@ def test_moves_with_its_model(make_metric):
     assert metric.device.type == "meta"
 
 
+# Cases by their ids, curves and single numbers
+
+
+def with_ids(metric, task="multiclass", order=(0, 1, 2)):
+    """The batches in some order, with the places of their cases in the whole."""
+    found = list(batches(task))
+    for i in order:
+        begin = sum(logits.shape[0] for logits, _ in found[:i])
+        metric.update(*found[i], torch.arange(begin, begin + found[i][0].shape[0]))
+    return metric.compute()
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel"])
+def test_each_case_counts_once_and_in_the_order_of_ids(task, make_metric):
+    plain = make_metric(from_logits=True, task=task)
+    for logits, truth in batches(task):
+        plain.update(logits, truth)
+    expected = plain.compute()
+    found = with_ids(make_metric(from_logits=True, task=task), task, (2, 0, 0, 1, 2))
+    assert found.ids.tolist() == list(range(9))
+    assert expected.ids is None
+    for name in ("confidences", "risks", "in_truth"):
+        one, other = getattr(found, name), getattr(expected, name)
+        torch.testing.assert_close(one, other, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "ids"),
+    [
+        (ParameterError, "ids: expected a whole number for each case", ["a", "b"]),
+        (ParameterError, "ids: expected a whole number for each case", [0.5, 1.0]),
+        (ParameterError, "ids: expected a whole number for each case", [[0, 1]]),
+        (ParameterError, "ids: expected whole numbers up to 2", [1 << 60, (1 << 60) + 1]),
+        (CaseLengthError, "ids: expected 2, one a case, got 3", [0, 1, 2]),
+    ],
+)
+def test_what_are_no_ids_is_refused(error, message, ids, make_metric):
+    metric = make_metric(from_logits=True, task="binary")
+    with pytest.raises(error, match=message):
+        metric.update(torch.randn(2, 8, 8), torch.zeros(2, 8, 8), ids)
+    metric.update(torch.randn(2, 8, 8), torch.zeros(2, 8, 8), [1 << 40, 3])
+    metric.update(torch.randn(2, 8, 8), torch.zeros(2, 8, 8), np.array([5, 4], "u4"))
+    assert metric.compute().ids.tolist() == [3, 4, 5, 1 << 40]
+    with pytest.raises(ParameterError, match="ids: expected with every batch or with none"):
+        metric.update(torch.randn(2, 8, 8), torch.zeros(2, 8, 8))
+
+
+def test_curves_of_cases_and_of_classes(make_metric):
+    metric = make_metric(from_logits=True, task="binary")
+    for logits, truth in batches("binary"):
+        metric.update(logits, truth)
+    found = metric.compute()
+    expected = segtrust.risk_coverage_curve(found.confidences.numpy(), found.risks.numpy())
+    assert found.curve().aurc == found.aurc.item() == expected.aurc
+
+
+def test_a_class_that_is_nowhere_counts_for_nothing_and_a_missed_one_counts(make_metric):
+    metric = make_metric(from_logits=False, task="multilabel")
+    p = torch.tensor([[[0.9, 0.1], [0.1, 0.0]], [[0.8, 0.2], [0.9, 0.0]], [[0.7, 0.0], [0.1, 0.2]]])
+    truth = torch.tensor([[[1, 0], [0, 0]], [[1, 1], [1, 0]], [[0, 1], [1, 0]]])
+    metric.update(p, truth)
+    found = metric.compute()
+    assert found.confidences[:, 1].isnan().tolist() == [True, False, True]
+    second = segtrust.risk_coverage_curve([found.confidences[1, 1].item(), 0.0], [0.0, 1.0])
+    assert found.curve(1).aurc == second.aurc
+    assert found.aurc.tolist() == [found.curve(0).aurc, second.aurc]
+    assert found.mean_risk.tolist() == [found.curve(0).full_risk, second.full_risk]
+
+
+def test_a_class_that_never_occurs_has_no_mean_risk(make_metric):
+    metric = make_metric(from_logits=False, task="multilabel")
+    metric.update(torch.tensor([[[0.9], [0.1]]]), torch.tensor([[[1], [0]]]))
+    found = metric.compute()
+    assert found.mean_risk[0] == 0
+    assert found.mean_risk[1].isnan()
+    assert found.mean[1].isnan()
+
+
+def test_too_few_cases_have_no_curve(make_metric):
+    metric = make_metric(from_logits=True, task="binary")
+    metric.update(torch.randn(1, 8, 8), torch.ones(1, 8, 8))
+    found = metric.compute()
+    assert found.curve() is None
+    assert found.aurc.isnan()
+    metric.reset()
+    metric.update(torch.randn(2, 8, 8))
+    assert metric.compute().aurc is None
+    with pytest.raises(ParameterError, match="risks: expected the truth with every batch"):
+        metric.compute().curve()
+
+
+@pytest.fixture(params=BASES)
+def home(request):
+    """The module of the metrics on one base."""
+    return (
+        torch_metric if request.param == "torchmetrics" else request.getfixturevalue("without_torchmetrics")
+    )
+
+
+def test_single_numbers(home):
+    settings = {"from_logits": True, "task": "multiclass"}
+    cases = with_ids(home.SoftDiceConfidenceMetric(**settings))
+    area = with_ids(home.SoftDiceConfidenceAURC(classes=[1, 2], **settings), order=(1, 2, 0, 0))
+    mean = with_ids(home.MeanSoftDiceConfidence(classes=[1, 2], **settings), order=(1, 2, 0, 0))
+    assert area.item() == pytest.approx(cases.aurc[1:3].mean().item(), rel=TOLERANCE)
+    assert mean.item() == pytest.approx(cases.mean[1:3].mean().item(), rel=TOLERANCE)
+    assert area.shape == mean.shape == ()
+    assert home.SoftDiceConfidenceAURC.higher_is_better is False
+    every = with_ids(home.MeanSoftDiceConfidence(**settings))
+    assert every.item() == pytest.approx(cases.mean.nanmean().item(), rel=TOLERANCE)
+    for wrong in (5, -1):
+        metric = home.SoftDiceConfidenceAURC(classes=[wrong], **settings)
+        with pytest.raises(ParameterError, match=f"classes: expected numbers from 0 to .*, got {wrong}"):
+            metric.update(*next(iter(batches("multiclass"))))
+
+
+def test_single_numbers_without_truths(home):
+    metric = home.SoftDiceConfidenceAURC(from_logits=True, task="binary")
+    metric.update(torch.randn(2, 8, 8))
+    assert metric.compute().isnan()
+
+
+@pytest.mark.needs("torchmetrics")
+def test_single_numbers_in_a_collection():
+    import torchmetrics
+
+    settings = {"from_logits": True, "task": "binary"}
+    collection = torchmetrics.MetricCollection(
+        {
+            "aurc": torch_metric.SoftDiceConfidenceAURC(**settings),
+            "mean": torch_metric.MeanSoftDiceConfidence(**settings),
+            "accuracy": torchmetrics.classification.BinaryAccuracy(),
+        }
+    )
+    for i, (logits, truth) in enumerate(batches("binary")):
+        collection.update(preds=logits, target=truth, ids=torch.arange(logits.shape[0]) + 100 * i)
+    assert {name: value.shape for name, value in collection.compute().items()} == dict.fromkeys(
+        ("aurc", "mean", "accuracy"), torch.Size([])
+    )
+
+
 # With torchmetrics, and without
 
 
@@ -208,7 +351,7 @@ PROCESS = """
     rank, store, task, base = int(sys.argv[1]), *sys.argv[2:]
     if base == "LocalMetric":
         sys.modules["torchmetrics"] = None
-    from segtrust.integrations.torch import SoftDiceConfidenceMetric
+    from segtrust.integrations.torch import SoftDiceConfidenceAURC, SoftDiceConfidenceMetric
     assert base in [parent.__name__ for parent in SoftDiceConfidenceMetric.__mro__]
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
@@ -234,6 +377,25 @@ PROCESS = """
         metric.update(*batch(1))
         assert metric.compute().confidences.shape[0] == sum(map(sum, shares)) + 2
 
+    def check_ids():
+        # Five cases, of which the second process sees one that the first has seen.
+        logits, truth = batch(5)
+        places = [[0, 2, 4], [1, 3, 0]][rank]
+        for made in (SoftDiceConfidenceMetric, SoftDiceConfidenceAURC):
+            metric, alone = made(from_logits=True, task=task), made(from_logits=True, task=task)
+            for i in places:
+                metric.update(logits[i : i + 1], truth[i : i + 1], [i])
+            for i in range(5):  # one by one as well: a softmax of several rounds otherwise
+                alone.update(logits[i : i + 1], truth[i : i + 1], [i])
+            own = type(alone)._cases(alone)
+            found = metric.compute()
+            if made is SoftDiceConfidenceAURC:
+                assert found.item() == own.aurc.nanmean().item()
+            else:
+                assert torch.equal(found.confidences.nan_to_num(-1), own.confidences.nan_to_num(-1))
+                assert torch.equal(found.risks, own.risks) and found.ids.tolist() == [0, 1, 2, 3, 4]
+
+    check_ids()
     check([[2, 3], [4, 5]])
     check([[2], [3, 4, 5]])
     check([[], [2, 3]])

@@ -1,3 +1,3 @@
-"""The trainer can be imported in the environment of nnU-Net alone."""
+"""Trainer and hook can be run in the environment of nnU-Net alone."""
 
-collect_ignore = ["trainers"]
+collect_ignore = ["trainers", "hook.py"]

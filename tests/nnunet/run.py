@@ -49,9 +49,9 @@ class Runner:
         model = ("-d", variant.number, "-c", CONFIGURATION)
         self.run("nnUNetv2_plan_and_preprocess", *model, *processes, "--verify_dataset_integrity")
 
-    def train(self, variant: Variant) -> None:
-        """Train fold 0 and predict its validation cases."""
-        model = (variant.number, CONFIGURATION, 0, "-tr", TRAINER)
+    def train(self, variant: Variant, fold: int = 0) -> None:
+        """Train a fold and predict its validation cases."""
+        model = (variant.number, CONFIGURATION, fold, "-tr", TRAINER)
         self.run("nnUNetv2_train", *model, "-device", "cpu", "--npz")
 
     def predict(self, variant: Variant, images: Path, predictions: Path) -> None:

@@ -2,8 +2,6 @@
 
 import csv
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -16,6 +14,7 @@ from segtrust.io.loading import ReadOptions
 from segtrust.io.losses import read_losses
 from segtrust.io.nnunet import read_scheme
 from segtrust.io.pairing import with_truths
+from tests.commands import segtrust
 from tests.nnunet.contract import read_case
 from tests.nnunet.data import TEST_CASES, VALIDATION_CASES, VARIANTS
 
@@ -44,10 +43,8 @@ class ScoredContract:
         rows = {}
         for name, options in (("usual", ()), ("each", ("--region", "each"))):
             out = tmp_path / f"{name}.csv"
-            command = [sys.executable, "-m", "segtrust", "score", made.predictions, "-o", out, *options]
-            done = subprocess.run(
-                [*command, "--estimators", ",".join(ESTIMATORS)], capture_output=True, text=True, check=False
-            )
+            command = ("score", made.predictions, "-o", out, *options)
+            done = segtrust(*command, "--estimators", ",".join(ESTIMATORS))
             assert done.returncode == 0, done.stderr
             with out.open(newline="") as file:
                 rows |= {(row["case"], row["structure"]): row for row in csv.DictReader(file)}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.nnunet.commanded import CommandedContract
 from tests.nnunet.contract import NnunetContract, read_case, read_image
 from tests.nnunet.data import TEST_CASES, VARIANTS
 from tests.nnunet.run import run_nnunet
@@ -30,7 +31,7 @@ def run(request, tool, tmp_path_factory):
     return of
 
 
-class TestRun(NnunetContract, ScoredContract):
+class TestRun(NnunetContract, ScoredContract, CommandedContract):
     @pytest.mark.parametrize("labels", VARIANTS)
     def test_map_has_the_shape_of_what_was_predicted(self, run, labels):
         made = run(labels)

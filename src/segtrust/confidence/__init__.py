@@ -2,6 +2,7 @@
 
 from segtrust.confidence.base import ConfidenceEstimator
 from segtrust.confidence.classes import ClassScores, score_classes
+from segtrust.confidence.decoding import DiceOptimal, dice_optimal_mask
 from segtrust.confidence.entropy import (
     AverageNegativeEntropy,
     MedianMinMax,
@@ -20,6 +21,7 @@ from segtrust.confidence.ideal_dice import (
     ideal_dice_confidence,
 )
 from segtrust.confidence.learning import LearningEstimator
+from segtrust.confidence.pairwise_dice import PairwiseDice
 from segtrust.confidence.probability import (
     AverageClassProbability,
     AverageMaxProbability,
@@ -29,6 +31,7 @@ from segtrust.confidence.probability import (
 from segtrust.confidence.registry import get_estimator
 from segtrust.confidence.score import Assessment, assess, score, score_batch
 from segtrust.confidence.soft_dice import SoftDice, dice_bounds, soft_dice_confidence
+from segtrust.confidence.summary import Needs, Summary
 from segtrust.confidence.threshold_level import (
     ThresholdLevel,
     entropy_quantile,
@@ -44,13 +47,17 @@ __all__ = [
     "AverageNegativeEntropy",
     "ClassScores",
     "ConfidenceEstimator",
+    "DiceOptimal",
     "FeatureAggregation",
     "IdealDice",
     "LearningEstimator",
     "MedianMinMax",
+    "Needs",
+    "PairwiseDice",
     "PatchLevel",
     "SoftDice",
     "SoftDiceFeatureAggregation",
+    "Summary",
     "ThresholdLevel",
     "TunedPatchLevel",
     "TunedSoftDice",
@@ -59,6 +66,7 @@ __all__ = [
     "average_max_probability",
     "average_negative_entropy",
     "dice_bounds",
+    "dice_optimal_mask",
     "entropy_quantile",
     "expected_f_beta",
     "expected_iou",

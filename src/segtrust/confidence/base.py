@@ -12,6 +12,7 @@ import numpy as np
 from segtrust.confidence.summary import Needs, Summary, summarise
 from segtrust.kernels.opening import open_map
 from segtrust.maps import Case, Prediction, prediction_of
+from segtrust.params import HasParams
 
 __all__ = ["ConfidenceEstimator", "Observation"]
 
@@ -19,7 +20,7 @@ Observation = Mapping[str, Any]
 """What an estimator reads off a case, once: NumPy arrays by name."""
 
 
-class ConfidenceEstimator(ABC):
+class ConfidenceEstimator(HasParams, ABC):
     """One confidence a map; higher means that less error is expected.
 
     An estimator that learns overrides `fit`; the others return themselves unchanged.
@@ -95,7 +96,7 @@ def summary_of(case: Case | Prediction, needs: Needs) -> Summary:
         threshold=prediction.threshold,
         source=prediction.source,
     )
-    return summarise(source, [needs])
+    return summarise(source, [needs], prediction.agreement)
 
 
 def as_number(value: Any) -> Any:

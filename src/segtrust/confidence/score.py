@@ -14,6 +14,7 @@ from segtrust.confidence.registry import Estimators, get_estimators
 from segtrust.confidence.soft_dice import SoftDice
 from segtrust.confidence.summary import summarise
 from segtrust.errors import EmptyArrayError, MaskShapeError
+from segtrust.kernels.agreement import Agreement
 from segtrust.kernels.bounds import DiceBounds, dice_bounds_from
 from segtrust.kernels.inputs import check_array
 from segtrust.kernels.opening import MapSource, open_map
@@ -94,9 +95,11 @@ def assess(p: Any, mask: Any = None, estimators: Estimators = USUAL, *, threshol
     return assess_map(open_map(p, mask, threshold=threshold), get_estimators(estimators))
 
 
-def assess_map(source: MapSource, chosen: Sequence[ConfidenceEstimator]) -> Assessment:
-    """Do as `assess` does with a map that is open already."""
-    summary = summarise(source, [SoftDice().needs, *(each.needs for each in chosen)])
+def assess_map(
+    source: MapSource, chosen: Sequence[ConfidenceEstimator], agreement: Agreement | None = None
+) -> Assessment:
+    """Do as `assess` does with a map that is open already, and perhaps fused of several."""
+    summary = summarise(source, [SoftDice().needs, *(each.needs for each in chosen)], agreement)
     counts = summary.counts
     return Assessment(
         {each.name: as_number(each.read(summary)) for each in chosen},

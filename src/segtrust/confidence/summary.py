@@ -8,12 +8,16 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+from segtrust.errors import ParameterError
+from segtrust.kernels.agreement import Agreement
 from segtrust.kernels.distinct import DistinctDoubts
 from segtrust.kernels.needs import UncertaintyNeeds
 from segtrust.kernels.opening import MapSource
 from segtrust.kernels.statistics import Counts, DiceStatistics, UncertaintyStatistics
 
 __all__ = ["Needs", "Summary", "summarise"]
+
+_FEWEST = 2
 
 
 @dataclass(frozen=True)
@@ -28,19 +32,23 @@ class Needs:
         The sums that exact expectations need.
     uncertainty
         Statistics of doubts and entropies, or ``None``.
+    members
+        How far the members of an ensemble agree, of which the map was fused.
     """
 
     counts: bool = False
     powers: bool = False
     uncertainty: UncertaintyNeeds | None = None
+    members: bool = False
 
 
 class Summary:
     """The statistics of one map, gathered when first read."""
 
-    def __init__(self, source: MapSource, plan: Needs) -> None:
+    def __init__(self, source: MapSource, plan: Needs, agreement: Agreement | None = None) -> None:
         self._source = source
         self._plan = plan
+        self._agreement = agreement
         # Not cached properties: until Python 3.12 those of all maps share a lock while one is being read.
         self._dice: DiceStatistics | None = None
         self._counts: Counts | None = None
@@ -52,6 +60,18 @@ class Summary:
     def n(self) -> int:
         """Number of pixels."""
         return self._source.n
+
+    @property
+    def agreement(self) -> Agreement:
+        """How far the members of an ensemble agree; an error where the map is not one of several."""
+        if self._agreement is None:
+            raise ParameterError(
+                "members: expected a map that was fused of the members of an ensemble, got a single one. "
+                "Give the others: --member, the column 'members' of a manifest, or st.pairwise_dice(maps)."
+            )
+        if self._agreement.members < _FEWEST:
+            raise ParameterError("members: expected at least two to compare, got one.")
+        return self._agreement
 
     @property
     def dice(self) -> DiceStatistics:
@@ -109,7 +129,7 @@ def _both(one: UncertaintyNeeds, other: UncertaintyNeeds) -> UncertaintyNeeds:
     )
 
 
-def summarise(source: MapSource, needs: Iterable[Needs]) -> Summary:
+def summarise(source: MapSource, needs: Iterable[Needs], agreement: Agreement | None = None) -> Summary:
     """Plan one pass for several estimators."""
     wanted = list(needs)
     uncertainties = [need.uncertainty for need in wanted if need.uncertainty is not None]
@@ -118,4 +138,4 @@ def summarise(source: MapSource, needs: Iterable[Needs]) -> Summary:
         powers=any(need.powers for need in wanted),
         uncertainty=reduce(_both, uncertainties) if uncertainties else None,
     )
-    return Summary(source, plan)
+    return Summary(source, plan, agreement)

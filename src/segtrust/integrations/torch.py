@@ -1,7 +1,7 @@
 """The soft Dice confidence inside torch: a module to put behind a network, and a metric that gathers it.
 
-Both work on a whole batch at once, on its own device. `SoftDiceConfidenceMetric` and `CaseConfidences` are
-those of `segtrust.integrations.torch_metric`, loaded when first asked for.
+Both work on a whole batch at once, on its own device. The metrics and `CaseConfidences` are those of
+`segtrust.integrations.torch_metric`, loaded when first asked for.
 """
 
 from __future__ import annotations
@@ -27,9 +27,21 @@ import torch  # noqa: E402 - only after a missing torch has been explained
 from torch import Tensor, nn  # noqa: E402
 
 if TYPE_CHECKING:
-    from segtrust.integrations.torch_metric import CaseConfidences, SoftDiceConfidenceMetric
+    from segtrust.integrations.torch_metric import (
+        CaseConfidences,
+        MeanSoftDiceConfidence,
+        SoftDiceConfidenceAURC,
+        SoftDiceConfidenceMetric,
+    )
 
-__all__ = ["CaseConfidences", "SoftDiceConfidence", "SoftDiceConfidenceMetric", "Task"]
+__all__ = [
+    "CaseConfidences",
+    "MeanSoftDiceConfidence",
+    "SoftDiceConfidence",
+    "SoftDiceConfidenceAURC",
+    "SoftDiceConfidenceMetric",
+    "Task",
+]
 
 Task = Literal["binary", "multiclass", "multilabel"]
 """Which axis holds classes, and whether they exclude each other."""
@@ -40,7 +52,7 @@ _FEWEST_AXES = {"binary": 2, "multiclass": 3, "multilabel": 3}
 
 def __getattr__(name: str) -> Any:
     """Load the metric when it is first used; importing torchmetrics, where it is installed, takes seconds."""
-    if name not in ("CaseConfidences", "SoftDiceConfidenceMetric"):
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from segtrust.integrations import torch_metric
 

@@ -1,127 +1,37 @@
-"""A metric in the manner of torchmetrics that gathers confidences and risks over the batches of a validation.
+"""Metrics in the manner of torchmetrics that gather confidences and risks over the batches of a validation.
 
-Where torchmetrics is installed the metric is a ``torchmetrics.Metric``, because only those may enter a
+Where torchmetrics is installed they are ``torchmetrics.Metric``, because only those may enter a
 ``MetricCollection`` or be logged by Lightning. Where it is not, `LocalMetric` stands in with the part of the
 interface that is needed, so that segtrust does not depend on torchmetrics.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
+import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
+import numpy as np
 import torch
-from torch import Tensor, distributed, nn
+from torch import Tensor
 
-from segtrust.errors import ParameterError
+from segtrust.errors import CaseLengthError, ParameterError
+from segtrust.integrations.local_metric import LocalMetric, joined
 from segtrust.integrations.torch import Settings, SoftDiceConfidence, check_tensor
+from segtrust.kernels.inputs import described
 from segtrust.maps import EmptyPolicy
+from segtrust.selective.curve import RiskCoverageCurve, risk_coverage_curve
 
-__all__ = ["CaseConfidences", "LocalMetric", "SoftDiceConfidenceMetric"]
-
-States = dict[str, list[Tensor] | Tensor]
-
-
-class LocalMetric(nn.Module):
-    """The part of ``torchmetrics.Metric`` that is used here.
-
-    A state is a list of one-dimensional tensors that processes concatenate, or one number of which they take
-    the largest. `compute` of a subclass sees the states of all processes.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._defaults: States = {}
-
-    def __init_subclass__(cls) -> None:
-        """Let ``compute`` gather the states first."""
-        super().__init_subclass__()
-        if "compute" in cls.__dict__:
-            cls.compute = _over_all_processes(cls.compute)  # type: ignore[attr-defined]
-
-    def add_state(self, name: str, default: list[Tensor] | Tensor, dist_reduce_fx: str) -> None:
-        """Declare a state: ``[]`` with ``"cat"``, or a number with ``"max"``."""
-        if (dist_reduce_fx, isinstance(default, list)) not in (("cat", True), ("max", False)):
-            raise ParameterError(f"dist_reduce_fx: {dist_reduce_fx!r} does not fit the state {name!r}.")
-        self._defaults[name] = default
-        if isinstance(default, Tensor):
-            self.register_buffer(name, default.clone(), persistent=False)
-        else:
-            setattr(self, name, [])
-
-    def set_dtype(self, dtype: torch.dtype) -> LocalMetric:
-        """Do nothing: states keep the type that they came in."""
-        return self
-
-    def reset(self) -> None:
-        """Forget all batches."""
-        for name, default in self._defaults.items():
-            setattr(self, name, default.to(self.device) if isinstance(default, Tensor) else [])
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Add a batch and give the result of that batch alone, of this process."""
-        before = self._states()
-        self.reset()
-        try:
-            self.update(*args, **kwargs)
-            return type(self).compute.__wrapped__(self)  # type: ignore[attr-defined]
-        finally:  # a batch that is refused must not take the others with it
-            for name, state in before.items():
-                here = getattr(self, name)
-                setattr(self, name, state + here if isinstance(state, list) else torch.maximum(state, here))
-
-    @property
-    def device(self) -> torch.device:
-        """Where numbers are gathered: where the module is."""
-        return next(self.buffers()).device
-
-    def update(self, *args: Any, **kwargs: Any) -> None:
-        """Add a batch."""
-        raise NotImplementedError
-
-    def _states(self) -> States:
-        return {name: getattr(self, name) for name in self._defaults}
+__all__ = [
+    "CaseConfidences",
+    "LocalMetric",
+    "MeanSoftDiceConfidence",
+    "SoftDiceConfidenceAURC",
+    "SoftDiceConfidenceMetric",
+]
 
 
-def _over_all_processes(compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    @wraps(compute)
-    def gathered(self: LocalMetric) -> Any:
-        if not (distributed.is_available() and distributed.is_initialized()):
-            return compute(self)
-        own = self._states()
-        try:
-            for name, state in own.items():
-                setattr(self, name, _gather(state, self.device))
-            return compute(self)
-        finally:
-            for name, state in own.items():
-                setattr(self, name, state)
-
-    return gathered
-
-
-def _gather(state: list[Tensor] | Tensor, device: torch.device) -> list[Tensor] | Tensor:
-    """Bring one state of all processes together; they may hold different numbers of cases, or none."""
-    if isinstance(state, Tensor):
-        return torch.stack(_all_gather(state)).amax(0)
-    own = _joined(state).to(device)
-    sizes = [int(size) for size in _all_gather(torch.tensor(own.shape[0], device=device))]
-    padded = torch.cat([own, own.new_zeros(max(sizes) - own.shape[0])])
-    return [values[:size] for values, size in zip(_all_gather(padded), sizes, strict=True)]
-
-
-def _all_gather(values: Tensor) -> list[Tensor]:
-    parts = [torch.empty_like(values) for _ in range(distributed.get_world_size())]
-    distributed.all_gather(parts, values)
-    return parts
-
-
-def _joined(state: list[Tensor] | Tensor) -> Tensor:
-    """Give a state as one tensor; torchmetrics leaves a list before it gathers and a tensor after."""
-    if isinstance(state, Tensor):
-        return state
-    return torch.cat(state) if state else torch.empty(0, dtype=torch.float64)
+_LARGEST_ID = 1 << 53
 
 
 def _base() -> type[Any]:
@@ -148,17 +58,29 @@ class CaseConfidences:
         (cases,) or (cases, classes); NaN for a class that is absent from a case.
     risks
         One minus the Dice coefficient, in the same shape; ``None`` where no truth was given.
+    in_truth
+        Whether the truth is not empty, in the same shape; ``None`` where none was given.
+    ids
+        Of the cases, where they were given; rising.
 
     Notes
     -----
     Not a tuple and not a dataclass: torchmetrics would take it apart and drop the axis of a single case.
     """
 
-    __slots__ = ("confidences", "risks")
+    __slots__ = ("confidences", "ids", "in_truth", "risks")
 
-    def __init__(self, confidences: Tensor, risks: Tensor | None) -> None:
+    def __init__(
+        self,
+        confidences: Tensor,
+        risks: Tensor | None,
+        in_truth: Tensor | None = None,
+        ids: Tensor | None = None,
+    ) -> None:
         self.confidences = confidences
         self.risks = risks
+        self.in_truth = in_truth
+        self.ids = ids
 
     def __repr__(self) -> str:
         """Show shape and mean."""
@@ -172,8 +94,39 @@ class CaseConfidences:
 
     @property
     def mean_risk(self) -> Tensor | None:
-        """Mean risk over the cases, of each class."""
-        return None if self.risks is None else self.risks.mean(0)
+        """Mean risk over the cases, of each class; as in `curve` where a class is absent does not count."""
+        if self.risks is None or self.in_truth is None:
+            return None
+        counted = ~self.confidences.isnan() | self.in_truth
+        return self.risks.where(counted, math.nan).nanmean(0)
+
+    @property
+    def aurc(self) -> Tensor | None:
+        """Area under the risk-coverage curve, of each class; NaN where there are less than two cases."""
+        if self.risks is None:
+            return None
+        one = self.confidences.ndim == 1
+        curves = [self.curve(None if one else i) for i in range(1 if one else self.confidences.shape[1])]
+        found = [math.nan if curve is None else curve.aurc for curve in curves]
+        return torch.tensor(found[0] if one else found, dtype=torch.float64, device=self.risks.device)
+
+    def curve(self, number: int | None = None) -> RiskCoverageCurve | None:
+        """Give the risk-coverage curve, of a class where there are classes; ``None`` below two cases.
+
+        A case in which a class is neither found nor in the truth does not count for it. One in which it is
+        missed counts with the confidence 0, that of an empty mask in a score table.
+        """
+        if self.risks is None or self.in_truth is None:
+            raise ParameterError("risks: expected the truth with every batch, got it with none.")
+        every = (self.confidences, self.risks, self.in_truth)
+        confidence, risk, in_truth = (
+            (each if number is None else each[:, number]).cpu().numpy() for each in every
+        )
+        absent = np.isnan(confidence)
+        counted = ~absent | in_truth
+        if counted.sum() < 2:
+            return None
+        return risk_coverage_curve(np.where(absent, 0.0, confidence)[counted], risk[counted])
 
 
 class SoftDiceConfidenceMetric(Base):
@@ -185,14 +138,15 @@ class SoftDiceConfidenceMetric(Base):
 
     Parameters
     ----------
-    from_logits, task, threshold, empty
-        As for `segtrust.integrations.torch.SoftDiceConfidence`; ``empty`` also says what
-        two empty masks score.
+    **settings
+        ``from_logits``, ``task``, ``threshold`` and ``empty``, as for
+        `segtrust.integrations.torch.SoftDiceConfidence`; ``empty`` also says what two empty masks score.
 
     Notes
     -----
-    ``torch.utils.data.DistributedSampler`` repeats cases so that all processes get as many; the repeated
-    ones are gathered too.
+    ``torch.utils.data.DistributedSampler``, which Lightning uses too, repeats cases so that all processes get
+    as many. Only ``ids`` tell that: with them each case counts once, and the result on any number of
+    processes is that of one, to the last bit. Without them repeated cases count twice.
 
     Examples
     --------
@@ -204,24 +158,27 @@ class SoftDiceConfidenceMetric(Base):
     (tensor([0.8947, 0.8947], dtype=torch.float64), tensor([0., 0.], dtype=torch.float64))
     """
 
-    higher_is_better = True
+    higher_is_better: bool = True
     is_differentiable = False
     full_state_update = False
 
     confidences: list[Tensor]
     risks: list[Tensor]
+    in_truth: list[Tensor]
+    ids: list[Tensor]
     columns: Tensor
 
     def __init__(self, **settings: Unpack[Settings]) -> None:
         super().__init__()
         self.set_dtype(torch.float64)
         self.confidence = SoftDiceConfidence(**settings)
-        # Kept flat, beside the number of columns, so that a process that saw no case fits to the others.
-        self.add_state("confidences", default=[], dist_reduce_fx="cat")
-        self.add_state("risks", default=[], dist_reduce_fx="cat")
+        # Kept flat, beside the number of columns, so that a process that saw no case fits to the others; and
+        # all as float64, the type that such a process has for what it lacks.
+        for name in ("confidences", "risks", "in_truth", "ids"):
+            self.add_state(name, default=[], dist_reduce_fx="cat")
         self.add_state("columns", default=torch.tensor(0), dist_reduce_fx="max")
 
-    def update(self, preds: Tensor, target: Tensor | None = None) -> None:
+    def update(self, preds: Tensor, target: Tensor | None = None, ids: Any = None) -> None:
         """Add a batch.
 
         Parameters
@@ -231,27 +188,146 @@ class SoftDiceConfidenceMetric(Base):
         target
             The truth: binary masks in the shape of ``preds``, or for ``"multiclass"`` labels (N, ...). Given
             with every batch, or with none.
+        ids
+            Whole numbers that name the cases, such as their places in the data set; given with every batch,
+            or with none. Each case then counts once, and they are in the order of their ids.
         """
         check_tensor(preds, "preds")
-        if self.confidences and (target is None) == bool(self.risks):
-            raise ParameterError("target: expected with every batch or with none, got it with some.")
+        self._check_given(target, self.risks, "target")
+        self._check_given(ids, self.ids, "ids")
         with torch.no_grad():
             maps = self.confidence.maps(preds)
             confidences = self.confidence.confidences(maps)
+            numbers = None if ids is None else _numbers(ids, preds)
             if target is not None:
                 truth = self.confidence.masks(target, preds.shape, "target")
                 self.risks.append(_dice_risks(maps.mask, truth, self.confidence.empty).reshape(-1))
+                self.in_truth.append(truth.any(2).double().reshape(-1))
+        if numbers is not None:
+            self.ids.append(numbers)
         self.confidences.append(confidences.reshape(-1))
         self.columns = torch.tensor(confidences.shape[1], device=confidences.device)
 
-    def compute(self) -> CaseConfidences:
-        """Give the confidences and risks of all cases so far."""
-        confidences, risks = self._table(self.confidences), self._table(self.risks)
-        return CaseConfidences(confidences, risks if risks.numel() else None)
+    def _check_given(self, values: Any, before: Any, name: str) -> None:
+        if len(self.confidences) and (values is None) == bool(len(before)):
+            raise ParameterError(f"{name}: expected with every batch or with none, got it with some.")
+
+    def compute(self) -> Any:
+        """Give the confidences and risks of all cases so far, as `CaseConfidences`."""
+        return self._cases()
+
+    def _cases(self) -> CaseConfidences:
+        """Put the states together; apart from `compute`, which gathers those of all processes first."""
+        tables = [self._table(each) for each in (self.confidences, self.risks, self.in_truth)]
+        ids = joined(self.ids).long()
+        if ids.numel():  # in their order, and each once
+            first = np.unique(ids.cpu().numpy(), return_index=True)[1]
+            chosen = torch.from_numpy(first).to(ids.device)
+            tables = [each[chosen] if each.numel() else each for each in tables]
+            ids = ids[chosen]
+        confidences, risks, in_truth = tables
+        known = risks.numel() > 0
+        return CaseConfidences(
+            confidences,
+            risks if known else None,
+            in_truth.bool() if known else None,
+            ids if ids.numel() else None,
+        )
 
     def _table(self, state: list[Tensor] | Tensor) -> Tensor:
-        values = _joined(state)
+        values = joined(state)
         return values if self.confidence.task == "binary" else values.reshape(-1, max(1, int(self.columns)))
+
+
+class _OneNumber(SoftDiceConfidenceMetric):
+    """Gives one number, as a logger wants it."""
+
+    def __init__(self, *, classes: Sequence[int] | None = None, **settings: Unpack[Settings]) -> None:
+        super().__init__(**settings)
+        self.classes = None if classes is None else list(classes)
+
+    def update(self, preds: Tensor, target: Tensor | None = None, ids: Any = None) -> None:
+        """Add a batch, as `SoftDiceConfidenceMetric` does."""
+        super().update(preds, target, ids)
+        there = max(1, int(self.columns))
+        wrong = [each for each in self.classes or () if not 0 <= each < there]
+        if wrong and self.confidence.task != "binary":
+            raise ParameterError(f"classes: expected numbers from 0 to {there - 1}, got {wrong[0]}.")
+
+    def _mean_over_classes(self, values: Tensor) -> Tensor:
+        chosen = values if self.classes is None or values.ndim == 0 else values[self.classes]
+        return chosen.nanmean()
+
+
+class MeanSoftDiceConfidence(_OneNumber):
+    """Mean soft Dice confidence of the cases of a validation: one number, for a logger.
+
+    Parameters
+    ----------
+    classes
+        Numbers of the classes whose mean is given, as ``[1, 2]`` to leave out the background; all unless
+        given.
+    settings
+        As for `SoftDiceConfidenceMetric`.
+
+    Examples
+    --------
+    >>> metric = MeanSoftDiceConfidence(from_logits=False, task="binary")
+    >>> metric.update(torch.tensor([[0.9, 0.8, 0.1], [0.6, 0.1, 0.0]]))
+    >>> metric.compute()
+    tensor(0.8003, dtype=torch.float64)
+    """
+
+    def compute(self) -> Tensor:
+        """Give the mean over cases, and then over classes; NaN where there are none."""
+        return self._mean_over_classes(self._cases().mean)
+
+
+class SoftDiceConfidenceAURC(_OneNumber):
+    """Area under the risk-coverage curve of the soft Dice confidence: one number, for a logger.
+
+    Low where the confidence ranks the cases by their Dice, and where these are good.
+
+    Parameters
+    ----------
+    classes, settings
+        As for `MeanSoftDiceConfidence`; the truth must be given with every batch.
+
+    Examples
+    --------
+    >>> metric = SoftDiceConfidenceAURC(from_logits=False, task="binary")
+    >>> metric.update(torch.tensor([[0.9, 0.8, 0.1], [0.6, 0.1, 0.0]]), torch.tensor([[1, 1, 0], [0, 1, 1]]))
+    >>> metric.compute()
+    tensor(0.1250, dtype=torch.float64)
+    """
+
+    higher_is_better = False
+
+    def compute(self) -> Tensor:
+        """Give the area, of several classes their mean; NaN where there are less than two cases."""
+        area = self._cases().aurc
+        return torch.tensor(math.nan, dtype=torch.float64) if area is None else self._mean_over_classes(area)
+
+
+def _numbers(ids: Any, preds: Tensor) -> Tensor:
+    """Give ids as float64, which holds whole numbers up to 2**53 exactly; larger ones are refused."""
+    try:
+        found = torch.as_tensor(ids)
+    except (TypeError, ValueError, RuntimeError):
+        found = torch.empty(0)
+    if found.is_floating_point() or found.is_complex() or found.ndim != 1:
+        raise ParameterError(
+            f"ids: expected a whole number for each case, such as its place in the data set, "
+            f"got {described(ids)}."
+        )
+    largest = max((abs(int(each)) for each in found.tolist()), default=0)
+    if largest > _LARGEST_ID:
+        raise ParameterError(
+            f"ids: expected whole numbers up to 2**53, such as places in the data set, got {largest}."
+        )
+    if found.shape[0] != preds.shape[0]:
+        raise CaseLengthError(f"ids: expected {preds.shape[0]}, one a case, got {found.shape[0]}.")
+    return found.to(preds.device, torch.float64)
 
 
 def _dice_risks(mask: Tensor, truth: Tensor, empty: EmptyPolicy) -> Tensor:

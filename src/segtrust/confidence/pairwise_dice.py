@@ -1,0 +1,47 @@
+"""Agreement of the members of an ensemble as a confidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from segtrust.confidence.base import ConfidenceEstimator
+from segtrust.confidence.summary import Needs, Summary
+from segtrust.ensembles import of_empty
+from segtrust.maps import EmptyPolicy
+
+__all__ = ["PairwiseDice"]
+
+
+@dataclass(frozen=True)
+class PairwiseDice(ConfidenceEstimator):
+    """Mean Dice between the masks of each two members, see `segtrust.pairwise_dice`.
+
+    It needs a prediction that knows how its members agree, as one from files with members does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from segtrust import Prediction
+    >>> from segtrust.kernels.agreement import Agreement
+    >>> agreement = Agreement(((4, 3), (3, 5)))  # masks of 4 and 5 pixels, 3 of them in both
+    >>> round(PairwiseDice().score(Prediction(np.full((3, 3), 0.6), agreement=agreement)), 4)
+    0.6667
+    """
+
+    empty: EmptyPolicy = EmptyPolicy.PAPER
+
+    name = "pairwise-dice"
+    label = "pairwise Dice"
+
+    def __post_init__(self) -> None:
+        """Take the name of the policy as well."""
+        object.__setattr__(self, "empty", EmptyPolicy(self.empty))
+
+    @property
+    def needs(self) -> Needs:
+        """What the masks of members share."""
+        return Needs(members=True)
+
+    def read(self, summary: Summary) -> float:
+        """Confidence from what the masks share."""
+        return summary.agreement.pairwise_dice(of_empty=of_empty(self.empty))

@@ -1,0 +1,165 @@
+"""The embedded cases as a run: scored, judged, decided by a policy, and what became of its promise.
+
+Of the test cases in distribution every second one that has a map here is taken for new; the policy is
+certified on all others. Those of the other set, which the network has never seen the like of, are new too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from segtrust.confidence.registry import get_estimators
+from segtrust.engine.calibration import (
+    Calibration,
+    calibrate_table,
+    read_reference,
+    reference_beside,
+    save_policies,
+)
+from segtrust.engine.decisions import decide_rows, load_policies
+from segtrust.engine.judging import Judge
+from segtrust.engine.run import Engine
+from segtrust.engine.score_table import ScoreRun, score_cases
+from segtrust.engine.scoring import ScoreJob
+from segtrust.engine.triage import check_drift
+from segtrust.io.cases import DataSet
+from segtrust.io.datasets import find_cases
+from segtrust.io.search import Search
+from segtrust.io.structures import FOREGROUND
+from segtrust.io.tables import Table, read_table
+from segtrust.selective.policy import Decision, Policy
+from segtrust.selective.targets import Observed, Target
+from segtrust.selective.two_sample import DriftTest
+
+__all__ = [
+    "DATA",
+    "ESTIMATORS",
+    "PREDICTOR",
+    "SCORES",
+    "SETS",
+    "Row",
+    "Triaged",
+    "prepare_run",
+    "promised",
+    "triage_new",
+]
+
+DATA = Path(__file__).parent / "data"
+PREDICTOR = "the network of the embedded maps"
+"""What its policy calls what made the maps."""
+SCORES = "scores.csv"
+FIRST, BRIGHT = "ID", "bright"
+SETS = {FIRST: "id.csv", BRIGHT: "ood-bright.csv"}
+"""The set that is like what the network was trained on, and the one that is not."""
+_TARGET = Target(0.2, below_dice=0.85)
+ESTIMATORS = ("sdc", "idc", "amsp", "ane", "mmmc", "pla")
+_NEW = slice(None, None, 2)
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Triaged:
+    """What the policy did to new cases of a set, beside the truth that it has not seen.
+
+    Attributes
+    ----------
+    set
+        Name of the set.
+    cases, accepted
+        How many there are, and how many go through.
+    mean_dice
+        Of those accepted.
+    observed
+        What those accepted have of the quantity that is limited.
+    drift
+        Whether the cases look like those that the policy was made with.
+    """
+
+    set: str
+    cases: int
+    accepted: int
+    mean_dice: float
+    observed: Observed
+    drift: DriftTest
+
+
+def prepare_run(folder: Path, advance: Callable[[int], object] = lambda done: None) -> Path:
+    """Make a folder to be reported and reviewed, and give its policy; of one that is there verdicts stay."""
+    policy, judge = folder / "policy.json", Judge()
+    job = ScoreJob(tuple(get_estimators(ESTIMATORS)))
+    # Never goes on with what is there: another release may have begun it.
+    run = ScoreRun(folder / SCORES, Engine(), resume=False, advance=advance, command=("demo",))
+    score_cases(_both_sets(), job, run, finish=judge.judged, more=judge.about)
+    made = read_table(run.out)
+    new = [row["sdc"] for row in _new_rows(made.rows, FIRST)]
+    known = _known_scores(made)
+    how = Calibration("sdc", (_TARGET,), predictor=PREDICTOR, reference={FOREGROUND: new})
+    save_policies(policy, calibrate_table(known, how), known)
+    return policy
+
+
+def promised(policy: Path) -> Policy:
+    """Give the policy of a prepared run as it stands for the embedded maps, which are of its own network."""
+    (found,) = load_policies(policy).values()
+    return found.for_predictor(PREDICTOR)
+
+
+def triage_new(folder: Path, policy: Path) -> list[Triaged]:
+    """Decide on the new cases of both sets, and compare with their truths.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     same, bright = triage_new(Path(folder), prepare_run(Path(folder)))
+    >>> same.observed.is_kept, same.drift.alarm, bright.observed.is_kept, bright.drift.alarm
+    (True, False, False, True)
+    """
+    rows = read_table(folder / SCORES).rows
+    return [_triaged(name, _new_rows(rows, name), policy) for name in SETS]
+
+
+def _triaged(name: str, rows: Sequence[Row], path: Path) -> Triaged:
+    policies = load_policies(path)
+    ((structure, policy),) = policies.items()
+    decided = decide_rows(policies)(rows)
+    accepted = [row["dice"] for row in decided if row["decision"] == Decision.ACCEPT]
+    drift = check_drift(rows, policies, read_reference(reference_beside(path), policies))
+    return Triaged(
+        name,
+        len(rows),
+        len(accepted),
+        sum(accepted) / len(accepted),
+        policy.targets[0].observed([1.0 - dice for dice in accepted]),
+        drift[structure],
+    )
+
+
+def _both_sets() -> DataSet:
+    """Give the embedded cases, each under the name of its set."""
+    found = {name: find_cases([DATA / file], Search()).cases for name, file in SETS.items()}
+    return DataSet(tuple(replace(case, set=name) for name, cases in found.items() for case in cases))
+
+
+def _new_rows(rows: Sequence[Row], name: str) -> list[Row]:
+    """Give the rows of the cases that the policy is not made with."""
+    of_set = [row for row in rows if row["set"] == name]
+    return of_set[_NEW] if name == FIRST else of_set
+
+
+def _known_scores(made: Table) -> Table:
+    """Give the scores in distribution on which the policy is certified.
+
+    Those of embedded maps are taken as they were made here: the maps have 8 bits, those behind the others 32.
+    """
+    scores = read_table(DATA / SCORES)
+    here = {row["case"]: row for row in made.rows if row["set"] == FIRST}
+    new = {row["case"] for row in _new_rows(made.rows, FIRST)}
+    rows = tuple(
+        here.get(row["case"], row) for row in scores.rows if row["set"] == FIRST and row["case"] not in new
+    )
+    return replace(scores, rows=rows, about=made.about)

@@ -1,0 +1,101 @@
+"""What an estimator promises: a finite number, the same each time, made of the map alone."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from segtrust.confidence.base import ConfidenceEstimator
+from segtrust.errors import ProbabilityRangeError
+from segtrust.maps import Case, Prediction
+
+__all__ = ["EstimatorContract", "degenerate_maps"]
+
+
+def degenerate_maps() -> Iterator[tuple[str, Any]]:
+    """Make maps at which formulas divide by zero, take logarithms of zero, or run out of pixels.
+
+    Examples
+    --------
+    >>> [name for name, _ in degenerate_maps()][:2]
+    ['all zero', 'all one']
+    """
+    shape = (6, 7)
+    yield "all zero", np.zeros(shape)
+    yield "all one", np.ones(shape)
+    yield "all one half", np.full(shape, 0.5)
+    yield "one pixel", np.array([[0.7]])
+    yield "one foreground pixel", np.pad([[0.9]], 3)
+    yield "tiny", np.full(shape, 1e-300)
+    yield "next to one", np.full(shape, np.nextafter(1.0, 0.0))
+    yield "8-bit", np.arange(42, dtype=np.uint8).reshape(shape) * 6
+    yield "one dimension", np.linspace(0.0, 1.0, 11)
+    yield "four dimensions", np.linspace(0.0, 1.0, 120).reshape(2, 3, 4, 5)
+
+
+def _ordinary_map() -> Any:
+    return np.random.default_rng(0).random((15, 16, 17)) ** 3
+
+
+class EstimatorContract:
+    """What a confidence estimator promises. Set ``estimator`` to one that is ready to score."""
+
+    estimator: ConfidenceEstimator
+
+    def _score(self, p: Any) -> float:
+        return float(self.estimator.score(Prediction(p)))
+
+    def test_has_a_name_for_files_and_a_label_for_tables(self) -> None:
+        """Names are written in small letters."""
+        assert self.estimator.name == self.estimator.name.lower()
+        assert self.estimator.label
+
+    def test_its_parameters_make_it_again(self) -> None:
+        """A policy keeps name and parameters as plain values, and they say all there is."""
+        plain = json.loads(json.dumps(self.estimator.parameters))
+        assert type(self.estimator)(**plain).score(Prediction(_ordinary_map())) == self._score(
+            _ordinary_map()
+        )
+
+    def test_is_a_finite_number_on_degenerate_maps(self) -> None:
+        """No map may end in NaN or infinity, which have no rank."""
+        for name, p in degenerate_maps():
+            assert math.isfinite(self._score(p)), name
+
+    def test_gives_the_same_number_again(self) -> None:
+        """No hidden state, no chance."""
+        assert self._score(_ordinary_map()) == self._score(_ordinary_map())
+
+    def test_does_not_depend_on_the_direction_of_axes(self) -> None:
+        """Nobody agrees on the order of axes."""
+        p = _ordinary_map()
+        for turned in (p[::-1], p[:, ::-1], p[..., ::-1], p.T):
+            assert math.isclose(self._score(turned), self._score(p), rel_tol=1e-12)
+
+    def test_does_not_look_at_the_truth(self) -> None:
+        """A confidence that has seen the truth is no confidence."""
+        prediction = Prediction(_ordinary_map())
+        scores = {self.estimator.score(Case(prediction, np.full(prediction.shape, bit))) for bit in (0, 1)}
+        assert len(scores) == 1
+
+    def test_leaves_the_map_as_it_was(self) -> None:
+        """The map belongs to the caller."""
+        p = _ordinary_map()
+        p.flags.writeable = False
+        self._score(p)
+        assert np.array_equal(p, _ordinary_map())
+
+    def test_refuses_what_is_no_probability(self) -> None:
+        """A bad value is an error, never a score."""
+        for bad in (math.nan, math.inf, -0.1, 1.1):
+            p = _ordinary_map()
+            p[7, 8, 9] = bad
+            try:
+                score = self._score(p)
+            except ProbabilityRangeError:
+                continue
+            raise AssertionError(f"scored {score} for a map with the value {bad}")

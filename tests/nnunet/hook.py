@@ -1,0 +1,40 @@
+"""Run in the environment of nnU-Net: one predictor, its maps saved and its maps scored in memory.
+
+``python hook.py MODEL IMAGES LABELS OUT``: below OUT ``saved`` holds what nnU-Net itself writes, ``hooked``
+what the hook writes, with tables of both.
+"""
+
+import sys
+from pathlib import Path
+
+import torch
+
+from segtrust.confidence.registry import get_estimators
+from segtrust.engine.run import Engine
+from segtrust.engine.score_table import ScoreRun, score_cases
+from segtrust.engine.scoring import ScoreJob
+from segtrust.integrations.nnunet import ScoringOptions, load_predictor, score_predictions
+from segtrust.io.datasets import find_cases
+from segtrust.io.loading import ReadOptions
+from segtrust.io.pairing import with_truths
+
+ESTIMATORS = ("sdc", "idc", "amsp", "ane", "pla")
+EACH = ReadOptions(regions=("each",))
+
+
+def main(model: Path, images: Path, labels: Path, out: Path) -> None:
+    """Predict twice with one predictor and one thread, so that the network gives the same numbers."""
+    torch.set_num_threads(1)
+    predictor = load_predictor(model, ["0"], device="cpu")
+    saved = out / "saved"
+    saved.mkdir(parents=True)
+    predictor.predict_from_files_sequential(str(images), str(saved), save_probabilities=True)
+    found = with_truths(find_cases([saved]), labels)
+    job = ScoreJob(tuple(get_estimators(ESTIMATORS)), EACH)
+    score_cases(found, job, ScoreRun(out / "saved.csv", Engine()))
+    options = ScoringOptions(ESTIMATORS, EACH, labels, workers=2)
+    score_predictions(predictor, images, out / "hooked", table=out / "hooked.csv", options=options)
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))
