@@ -27,6 +27,7 @@ TOOLS = {
     "node": ("node", "nodejs"),
     "compiler": ("cc", "gcc", "clang"),
     "make": ("make",),
+    "pdftotext": ("pdftotext",),
     "postgres": ("postgres",),
     "nnunet": (os.environ.get("SEGTRUST_NNUNET_PYTHON") or str(ROOT / ".venv-nnunet/bin/python"),),
 }
@@ -77,7 +78,18 @@ def skip_reasons(reports: list[pytest.TestReport]) -> Iterator[tuple[str, str]]:
             yield report.longrepr[2].removeprefix("Skipped: "), report.nodeid
 
 
+def tell_measured(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tell what tests have measured (``record_property``), also of those that passed."""
+    passed = [(each.nodeid, each.user_properties) for each in terminalreporter.getreports("passed")]
+    if any(measured for _, measured in passed):
+        terminalreporter.section("measured")
+    for test, measured in passed:
+        for name, value in measured:
+            terminalreporter.line(f"{name}: {value}    ({test})")
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    tell_measured(terminalreporter)
     skipped = defaultdict(list)
     for reason, test in skip_reasons(terminalreporter.getreports("skipped")):
         skipped[reason].append(test)
@@ -99,6 +111,19 @@ def tool() -> Callable[[str], str]:
         return found
 
     return path
+
+
+@pytest.fixture(scope="session")
+def browser(tool: Callable[[str], str]) -> Iterator[object]:
+    """One Chromium for all tests of a process, which may not have two."""
+    from playwright.sync_api import sync_playwright
+
+    from tests.browser.pages import ARGUMENTS
+
+    with sync_playwright() as play:
+        started = play.chromium.launch(executable_path=tool("chromium"), args=list(ARGUMENTS))
+        yield started
+        started.close()
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Programs that tests start and stop."""
 
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -8,6 +9,29 @@ _LISTEN = (
     "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); "
     "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
 )
+
+
+_ABANDON = """
+import os, sys
+from segtrust.saved import replacing
+
+with replacing(sys.argv[1]) as draft:
+    draft.touch()
+    print(draft, flush=True)
+    os._exit(0)
+"""
+
+
+def abandoned_draft(path):
+    """The draft of a file that a process has left behind which is gone."""
+    done = subprocess.run([sys.executable, "-c", _ABANDON, path], capture_output=True, text=True, check=True)
+    return Path(done.stdout.strip())
+
+
+def gone_process():
+    """Number of a process that is no more."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        return gone.pid
 
 
 def interruptible(*arguments):

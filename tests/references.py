@@ -6,6 +6,7 @@ Probabilities and sums are long doubles, so that the twin is the more exact of t
 from functools import cache
 from itertools import product
 
+import mpmath
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
@@ -65,16 +66,26 @@ def entropies(p):
 
 
 def ane(p):
-    return -entropies(p).mean()
+    return ane_of(entropies(p))
+
+
+def ane_of(u):
+    return -u.mean()
 
 
 def mmmc(p):
-    u = entropies(p)
+    return mmmc_of(entropies(p))
+
+
+def mmmc_of(u):
     return -(np.median(u) + u.min()) / u.max() if u.any() else Exact(0)
 
 
 def tla(p, tau):
-    u = entropies(p)
+    return tla_of(entropies(p), tau)
+
+
+def tla_of(u, tau):
     return -u[u > tau].mean() if (u > tau).any() else Exact(0)
 
 
@@ -84,7 +95,11 @@ def tau_of(maps, masks):
 
 
 def pla(p, size=10):
-    sums = np.atleast_1d(entropies(p))
+    return pla_of(entropies(p), size)
+
+
+def pla_of(u, size):
+    sums = np.atleast_1d(u)
     for axis, length in enumerate(sums.shape):
         sums = sliding_window_view(sums, min(size, length), axis).sum(-1)
     return -sums.max()
@@ -125,19 +140,49 @@ def full_posterior(q, y_hat):
 
 def poisson_binomial(p):
     """Probability of each number of true pixels, pixel by pixel."""
-    counts = np.array([1], Exact)
-    for q in p.ravel():
-        counts = np.append(counts * (1 - q), 0) + np.append(0, counts * q)
+    counts = np.zeros(p.size + 1, Exact)
+    counts[0] = 1
+    for done, q in enumerate(p.ravel()):
+        more = counts[: done + 1] * q
+        counts[: done + 1] *= 1 - q
+        counts[1 : done + 2] += more
     return counts
 
 
 def counted_tversky(p, y_hat, alpha=0.5, beta=0.5):
     """Expected Tversky index from the distributions of the counts on both sides of the mask."""
     p = probabilities(p)
-    inside, outside = poisson_binomial(p[y_hat]), poisson_binomial(p[~y_hat])
-    hits, missed = np.arange(1, inside.size)[:, None], np.arange(outside.size)
-    scores = hits / (hits + alpha * (inside.size - 1 - hits) + beta * missed)
-    return inside[1:] @ (scores.astype(Exact) @ outside)
+    k = np.count_nonzero(y_hat)
+    inside, outside = poisson_binomial(p[y_hat])[1:], poisson_binomial(p[~y_hat])
+    hits, missed = np.flatnonzero(_counts(inside)) + 1, np.flatnonzero(_counts(outside))
+    places = hits.astype(Exact)[:, None]
+    scores = places / (places + Exact(alpha) * (k - places) + Exact(beta) * missed)
+    return inside[hits - 1] @ (scores @ outside[missed])
+
+
+def _counts(chances):
+    """Whether a number of true pixels adds anything: not where it is 1e-30 times as probable as another."""
+    return chances > 1e-30 * chances.max(initial=0)
+
+
+def expected_by_size(p):
+    """Expected Dice of the mask of the k largest, for k from 1 to n, from the distributions of the counts."""
+    p = np.sort(np.asarray(p, np.float64))[::-1]
+    inside, outside = _of_the_first(p), _of_the_first(p[::-1])[::-1]
+    return np.array([dice_of_counts(inside[k], outside[k], k) for k in range(1, p.size + 1)])
+
+
+def _of_the_first(p):
+    """Distributions of the numbers of true pixels among the first 0, 1, … n."""
+    found = [np.ones(1)]
+    for each in p:
+        found.append(np.convolve(found[-1], [1.0 - each, each]))
+    return found
+
+
+def dice_of_counts(inside, outside, k):
+    hits, misses = np.arange(inside.size)[:, None], np.arange(outside.size)[None, :]
+    return 2.0 * inside @ (hits / (k + hits + misses)) @ outside
 
 
 def integrated_dice(p, y_hat):
@@ -177,15 +222,16 @@ def idc(p, y_hat):
 
 def scores(p, y_hat, tau, size):
     """What every estimator gives."""
+    u = entropies(p)
     return {
         "sdc": sdc(p, y_hat),
         "idc": idc(p, y_hat),
         "amsp": amsp(p),
         "apc": apc(p, y_hat),
-        "ane": ane(p),
-        "mmmc": mmmc(p),
-        "tla": tla(p, tau),
-        "pla": pla(p, size),
+        "ane": ane_of(u),
+        "mmmc": mmmc_of(u),
+        "tla": tla_of(u, tau),
+        "pla": pla_of(u, size),
     }
 
 
@@ -195,7 +241,31 @@ def lower_bound(k, mu, lam):
 
 def upper_bound(k, mu, lam):
     """The Poisson series of Theorem 1."""
-    lam, c = Exact(lam), k + k * Exact(mu)
-    terms = np.arange(1, int(lam + 20 * np.sqrt(lam)) + 60)
-    weights = np.exp(-lam) * np.cumprod(np.append(Exact(1), lam / terms))
-    return (weights * (c + lam) / (c + np.append(0, terms))).sum()
+    c = k + k * Exact(mu)
+    counts, weights = _poisson(lam)
+    return (weights * (c + lam) / (c + counts)).sum()
+
+
+def _poisson(lam):
+    """Numbers that a Poisson variable may have, and the probability of each."""
+    lam = Exact(lam)
+    counts = np.arange(int(lam + 20 * np.sqrt(lam)) + 60)
+    return counts, np.exp(-lam) * np.cumprod(np.append(Exact(1), lam / counts[1:]))
+
+
+def upper_bound_excess(c, lam):
+    """b_U - 1 = lam E[1 / ((c + W)(c + W + 1))], in which nothing cancels."""
+    c, (counts, weights) = Exact(c), _poisson(lam)
+    return Exact(lam) * (weights / ((c + counts) * (c + counts + 1))).sum()
+
+
+def upper_bound_excess_by_theorem(c, lam):
+    """b_U - 1 as the paper writes it: the Poisson series, in enough digits to subtract 1."""
+    with mpmath.workdps(70):
+        c, lam = mpmath.mpf(c), mpmath.mpf(lam)
+        weight, total, i = mpmath.exp(-lam), mpmath.mpf(0), 0
+        while i < lam or weight > mpmath.eps:
+            total += weight * (c + lam) / (c + i)
+            i += 1
+            weight *= lam / i
+        return total - 1

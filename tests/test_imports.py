@@ -18,8 +18,11 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # "segtrust" is the package's own __init__, the public names.
 LAYERS = (
     "errors",
+    "limits",
     "saved",
     "optional",
+    "params",
+    "plugins",
     "settings",
     "threads",
     "compiled",
@@ -28,6 +31,7 @@ LAYERS = (
     "risks",
     "calibration",
     "features",
+    "ensembles",
     "confidence",
     "selective",
     "io",

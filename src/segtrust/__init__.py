@@ -17,13 +17,15 @@ _HOMES = {
     "segtrust.calibration": "PlattScaling Reliability TemperatureScaling reliability",
     "segtrust.confidence": (
         "Assessment AverageClassProbability AverageMaxProbability AverageNegativeEntropy ClassScores "
-        "ConfidenceEstimator FeatureAggregation IdealDice LearningEstimator MedianMinMax PatchLevel SoftDice "
-        "SoftDiceFeatureAggregation ThresholdLevel TunedPatchLevel TunedSoftDice "
-        "assess average_class_probability average_max_probability average_negative_entropy dice_bounds "
-        "entropy_quantile expected_f_beta expected_iou expected_tversky full_posterior_dice get_estimator "
-        "ideal_dice_confidence median_min_max_confidence patch_level_confidence score score_batch "
-        "score_classes soft_dice_confidence threshold_level_confidence"
+        "ConfidenceEstimator DiceOptimal FeatureAggregation IdealDice LearningEstimator MedianMinMax "
+        "PairwiseDice PatchLevel SoftDice SoftDiceFeatureAggregation ThresholdLevel TunedPatchLevel "
+        "TunedSoftDice assess average_class_probability average_max_probability average_negative_entropy "
+        "dice_bounds dice_optimal_mask entropy_quantile expected_f_beta expected_iou expected_tversky "
+        "full_posterior_dice get_estimator ideal_dice_confidence median_min_max_confidence "
+        "patch_level_confidence score score_batch score_classes soft_dice_confidence "
+        "threshold_level_confidence"
     ),
+    "segtrust.ensembles": "Fusion fuse pairwise_dice",
     "segtrust.kernels.bounds": "DiceBounds worst_relative_error",
     "segtrust.maps": "Case EmptyPolicy Prediction",
     "segtrust.risks": "RISKS Risk dice f_beta iou",

@@ -11,10 +11,12 @@ from segtrust.confidence import (
     AverageNegativeEntropy as AverageNegativeEntropy,
     ClassScores as ClassScores,
     ConfidenceEstimator as ConfidenceEstimator,
+    DiceOptimal as DiceOptimal,
     FeatureAggregation as FeatureAggregation,
     IdealDice as IdealDice,
     LearningEstimator as LearningEstimator,
     MedianMinMax as MedianMinMax,
+    PairwiseDice as PairwiseDice,
     PatchLevel as PatchLevel,
     SoftDice as SoftDice,
     SoftDiceFeatureAggregation as SoftDiceFeatureAggregation,
@@ -26,6 +28,7 @@ from segtrust.confidence import (
     average_max_probability as average_max_probability,
     average_negative_entropy as average_negative_entropy,
     dice_bounds as dice_bounds,
+    dice_optimal_mask as dice_optimal_mask,
     entropy_quantile as entropy_quantile,
     expected_f_beta as expected_f_beta,
     expected_iou as expected_iou,
@@ -40,6 +43,11 @@ from segtrust.confidence import (
     score_classes as score_classes,
     soft_dice_confidence as soft_dice_confidence,
     threshold_level_confidence as threshold_level_confidence,
+)
+from segtrust.ensembles import (
+    Fusion as Fusion,
+    fuse as fuse,
+    pairwise_dice as pairwise_dice,
 )
 from segtrust.kernels.bounds import (
     DiceBounds as DiceBounds,

@@ -36,10 +36,13 @@ Each class also inherits the standard exception it specialises, so ``except Valu
   x UnknownNameError        KeyError    - an estimator, structure or policy that does not exist
   x NotFittedError          RuntimeError - asked for a score before fit()
   x MissingExtraError       ImportError - an optional package that is not installed; names the extra
+  x PluginError             ImportError - what another package offers and cannot be used; names the package
   x WorkerError             RuntimeError - a process that ended before its work was done
 """
 
 from __future__ import annotations
+
+import re
 
 __all__ = [
     "CaseLengthError",
@@ -59,6 +62,7 @@ __all__ = [
     "OthersVerdictError",
     "PairingError",
     "ParameterError",
+    "PluginError",
     "PolicyError",
     "ProbabilityError",
     "ProbabilityRangeError",
@@ -79,8 +83,29 @@ __all__ = [
 ]
 
 
+_LONGEST = 1500
+"""Characters of a message: what a file says of itself may be as long as the file."""
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def _one_line(text: str) -> str:
+    """Give a message as one line of a terminal, a log or a table, whatever it quotes of a file."""
+    plain = _CONTROL.sub(_spelled, text)
+    if len(plain) <= _LONGEST:
+        return plain
+    return f"{plain[: 2 * _LONGEST // 3]} … {plain[-_LONGEST // 3 :]}"
+
+
+def _spelled(found: re.Match[str]) -> str:
+    return " " if found[0] in "\n\r\t" else found[0].encode("unicode_escape").decode()
+
+
 class SegtrustError(Exception):
     """Root of all errors that segtrust raises on purpose."""
+
+    def __str__(self) -> str:
+        """Give the message on one line, without its middle where it is very long."""
+        return _one_line(super().__str__())
 
 
 class ProbabilityError(SegtrustError, ValueError):
@@ -204,7 +229,7 @@ class UnknownNameError(SegtrustError, KeyError):
 
     def __str__(self) -> str:
         """Return the message as written; ``KeyError`` would put it in quotes."""
-        return str(self.args[0]) if self.args else ""
+        return _one_line(str(self.args[0])) if self.args else ""
 
 
 class WorkerError(SegtrustError, RuntimeError):
@@ -217,3 +242,7 @@ class NotFittedError(SegtrustError, RuntimeError):
 
 class MissingExtraError(SegtrustError, ImportError):
     """A package that one of the extras installs is needed and absent."""
+
+
+class PluginError(SegtrustError, ImportError):
+    """Another package offers something that cannot be loaded, or is not what it should be."""

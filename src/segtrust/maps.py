@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from segtrust.errors import GeometryError, ParameterError
+from segtrust.kernels.agreement import Agreement
 from segtrust.kernels.inputs import check_array, check_fraction
 from segtrust.kernels.refusals import check_type, refuse_empty, refuse_shape
 
@@ -59,6 +60,9 @@ class Prediction:
         Names the image in errors and tables.
     spacing_mm
         Distance of neighbouring pixels along each axis, in millimetres, or ``None``.
+    agreement
+        How far the masks of the members of an ensemble agree, of whose maps this one was fused; ``None`` for
+        a map of one model.
 
     Examples
     --------
@@ -72,6 +76,7 @@ class Prediction:
     threshold: float = 0.5
     id: str = ""
     spacing_mm: tuple[float, ...] | None = None
+    agreement: Agreement | None = None
 
     def __post_init__(self) -> None:
         """Check type, shape and geometry."""

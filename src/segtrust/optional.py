@@ -7,7 +7,7 @@ from types import ModuleType
 
 from segtrust.errors import MissingExtraError
 
-__all__ = ["require"]
+__all__ = ["remedy", "require"]
 
 
 def require(module: str, *, extra: str) -> ModuleType:
@@ -21,5 +21,16 @@ def require(module: str, *, extra: str) -> ModuleType:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        message = f"This needs {module!r}: pip install 'segtrust[{extra}]'."
-        raise MissingExtraError(message) from error
+        package = (error.name or module).partition(".")[0]  # which is what can be installed
+        raise MissingExtraError(f"This needs {package!r}: {remedy(extra)}.") from error
+
+
+def remedy(extra: str) -> str:
+    """Say how an extra is installed.
+
+    Examples
+    --------
+    >>> remedy("io")
+    "pip install 'segtrust[io]', or in a checkout '.[io]'"
+    """
+    return f"pip install 'segtrust[{extra}]', or in a checkout '.[{extra}]'"

@@ -146,7 +146,8 @@ def test_apply(kind, ends):
     with np.errstate(divide="ignore"):
         expected = expit(0.5 * np.clip(logit(q), -top, top) - 1.0)
     expected = np.where((q == 0) | (q == 1), q, expected) if ends == "keep" else expected
-    assert scaled == pytest.approx(expected, abs=1e-15 if kind == "float64" else 1e-7)
+    limit = 1e-15 if kind == "float64" else 1e-7
+    np.testing.assert_allclose(scaled, expected, rtol=0, atol=limit, equal_nan=False)
 
 
 def test_apply_grows_and_keeps_the_layout():
@@ -239,3 +240,14 @@ def test_refusals():
             scaling(**options)
     with pytest.raises(ProbabilityRangeError, match=r"p: .* got 1\.5 at index \(0, 1\)"):
         TemperatureScaling(2.0).apply(np.array([[0.5, 1.5]]))
+
+
+def test_saved_scalings_are_read_with_and_without_a_format(tmp_path):
+    scaling, path = PlattScaling(1.5, -0.25, used_ids=frozenset(["a"])), tmp_path / "scaling.json"
+    scaling.save(path)
+    assert Scaling.load(path) == scaling
+    path.write_text(json.dumps(scaling.to_dict()))
+    assert Scaling.load(path) == scaling
+    path.write_text(json.dumps({"format": "segtrust-scaling-9", **scaling.to_dict()}))
+    with pytest.raises(SavedStateError, match=r"scaling\.json: expected format 'segtrust-scaling-1', got"):
+        Scaling.load(path)

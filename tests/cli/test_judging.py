@@ -8,7 +8,8 @@ import pytest
 
 from segtrust.io.tables import read_table
 from tests.cli.test_score import parsed
-from tests.engine.files import NNUNET, segtrust, write_maps
+from tests.commands import segtrust
+from tests.engine.files import NNUNET, write_maps
 
 pytestmark = pytest.mark.needs("matplotlib", "pyarrow")
 COUNT = 160
@@ -175,6 +176,17 @@ def test_losses_that_a_table_has_are_kept(maps, tmp_path):
 
 
 @pytest.mark.needs("PIL")
+def test_a_table_of_a_program_of_ones_own_is_judged(scores, tmp_path):
+    """As in how-to/own-model: names, sizes of masks, confidences and Dices, and nothing else."""
+    needed = ("case", "structure", "k", "sdc", "dice")
+    table = changed(
+        scores, tmp_path / "own.csv", lambda rows: [{name: row[name] for name in needed} for row in rows]
+    )
+    done = segtrust("evaluate", table, "-o", tmp_path / "out", *QUICK)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out/report.html").exists()
+
+
 def test_labels_that_are_taken_for_maps_are_suspected(tmp_path):
     from PIL import Image
 

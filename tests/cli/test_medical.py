@@ -25,8 +25,8 @@ def rows_of(path):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("medical")
-    folders.write_run(folder / "runs", "polyp", n=12, ood=10)
-    folders.write_run(folder / "runs", "nuclei", n=8)
+    folders.write_run(folder / "runs", "polyp", n=8, ood=6)
+    folders.write_run(folder / "runs", "nuclei", n=6)
     how = ("--repeats", 2, "--resamples", 100, "--workers", 1)
     return folder, invoke("reproduce", "medical", "--data", folder / "runs", "--out", folder / "out", *how)
 
@@ -49,7 +49,7 @@ def test_tables_figures_and_what_they_are_made_of_are_written(run):
     assert "| SDC |" in result.output
     assert "mswml was left out" in result.output
     told = json.loads((out / "run.json").read_text())
-    assert told["parameters"]["tasks"] == {"polyp": 22, "nuclei": 8}
+    assert told["parameters"]["tasks"] == {"polyp": 14, "nuclei": 6}
     assert "polyp, tuning" in told["timings"]
     report = (out / "report.md").read_text()
     assert "brain-tumor was left out" in report
@@ -129,7 +129,7 @@ def test_a_task_that_cannot_be_judged_does_not_stop_the_others(tmp_path):
 
 
 def test_results_of_other_settings_are_gone(tmp_path):
-    folders.write_run(tmp_path / "runs", "nuclei", n=8)
+    folders.write_run(tmp_path / "runs", "nuclei", n=5)
     given = ("--data", tmp_path / "runs", "--out", tmp_path / "out", "--resamples", 100, "--workers", 1)
     assert invoke("reproduce", "medical", *given, "--repeats", 2).exit_code == 0
     assert (tmp_path / "out/tables/tuning.csv").exists()

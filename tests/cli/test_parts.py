@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tests.engine.files import segtrust
+from tests.commands import segtrust
 from tests.nnunet.fixtures import kept_run
 
 pytestmark = pytest.mark.needs("nibabel", "matplotlib", "pyarrow")

@@ -1,4 +1,4 @@
-"""``segtrust score`` and ``segtrust merge``, run as a user runs them."""
+"""``segtrust score`` and ``segtrust merge``."""
 
 import json
 import os
@@ -14,7 +14,8 @@ from segtrust.calibration.scaling import PlattScaling
 from segtrust.confidence import PatchLevel
 from segtrust.io.tables import read_table
 from segtrust.saved import write_json
-from tests.engine.files import NNUNET, segtrust, write_maps
+from tests.commands import segtrust, segtrust_process
+from tests.engine.files import NNUNET, write_maps
 from tests.processes import children, interruptible, is_running, wait_until
 from tests.selective.certified import policy
 
@@ -31,8 +32,9 @@ def parsed(text):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_shows_two_examples_and_the_exit_codes(command):
-    done = segtrust(command, "--help", env={**os.environ, "COLUMNS": "200"})
+def test_help_shows_two_examples_and_the_exit_codes(monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "200")
+    done = segtrust(command, "--help")
     assert done.returncode == 0
     examples = done.stdout[done.stdout.index("Examples:") :]
     assert examples.count(f"segtrust {command} ") >= 2
@@ -41,7 +43,7 @@ def test_help_shows_two_examples_and_the_exit_codes(command):
 
 def test_all_well_is_0_and_nothing_is_drawn_without_a_terminal(tmp_path):
     made = write_maps(tmp_path / "maps", 3)
-    done = segtrust("score", tmp_path / "maps", "-o", tmp_path / "out/scores.csv")
+    done = segtrust_process("score", tmp_path / "maps", "-o", tmp_path / "out/scores.csv")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("3 cases scored in ")
     assert done.stdout.count("\n") == 1
@@ -110,7 +112,7 @@ def test_an_empty_folder_is_2(tmp_path):
 def test_nnunet_as_it_comes(tmp_path):
     out = tmp_path / "scores.json"
     names = ("--names", NNUNET / "plain/predictions/dataset.json")
-    done = segtrust(
+    done = segtrust_process(
         *("score", NNUNET / "plain/predictions", "-o", out, "--region", "each", "--workers", 2, *names)
     )
     assert done.returncode == 0, done.stderr
@@ -124,7 +126,7 @@ def test_parts_and_their_merge(tmp_path):
     for part, path in enumerate(parts):
         done = segtrust("score", tmp_path / "maps", "-o", path, "--num-parts", 2, "--part-id", part)
         assert done.returncode == 0, done.stderr
-    merged = segtrust("merge", *parts, "-o", tmp_path / "scores.csv")
+    merged = segtrust_process("merge", *parts, "-o", tmp_path / "scores.csv")
     assert (merged.returncode, merged.stderr) == (0, "")
     assert merged.stdout.startswith("3 rows of 2 tables, 0 cases failed.")
     assert segtrust("merge", parts[0], "-o", tmp_path / "scores.csv").returncode == 2
@@ -145,7 +147,7 @@ def test_a_policy_scores_as_it_was_calibrated(tmp_path):
         expected = st.score(scaling.apply(p), p >= 0.5, [PatchLevel(size=5), "sdc"])
         assert {name: row[name] for name in expected} == pytest.approx(expected, rel=1e-12)
         assert row["decision"] == str(decides.decide(row["pla"]))
-        assert row["policy"] == decides.digest[:12]
+        assert row["policy"] == decides.fingerprint
     same = segtrust(*arguments, "-o", tmp_path / "same.csv", "--calibrate-maps", tmp_path / "scaling.json")
     assert same.returncode == 0, same.stderr
     assert [row["pla"] for row in read_table(tmp_path / "same.csv").rows] == [row["pla"] for row in rows]
@@ -173,7 +175,7 @@ def test_on_a_cluster_of_ones_own_it_is_quiet_and_the_table_the_same(tmp_path):
     tables = []
     for name, options in (("here", ()), ("dask", ("--dask", "local", "--workers", 2))):
         out = tmp_path / f"{name}.json"
-        done = segtrust("score", tmp_path / "maps", "-o", out, *options)
+        done = segtrust_process("score", tmp_path / "maps", "-o", out, *options)
         assert (done.returncode, done.stderr) == (0, "")
         tables.append([{**row, "seconds": 0} for row in read_table(out).rows])
     assert tables[0] == tables[1]
@@ -207,3 +209,27 @@ def test_ctrl_c_ends_all_processes_and_says_that_it_goes_on(tmp_path, options):
     assert len(below) >= 2
     wait_until(lambda: not any(map(is_running, below)))
     assert not out.exists()
+
+
+def test_a_damaged_line_of_the_diary_is_told_and_costs_no_row(tmp_path):
+    write_maps(tmp_path / "maps", 2)
+    command = ("score", tmp_path / "maps", "-o", tmp_path / "scores.csv")
+    assert segtrust(*command).returncode == 0
+    before = (tmp_path / "scores.csv").read_text().count("\n")
+    journal = tmp_path / ".scores.csv.journal"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join([*lines[:-1], bytes(300) + b"\n"]))
+    told = f"{journal}, line {len(lines)}: expected what became of a case, got a damaged line"
+    done = segtrust(*command)
+    assert (done.returncode, told in done.stderr) == (0, True)
+    done = segtrust(*command, "--json")
+    assert [each.startswith(told) for each in parsed(done.stdout)["warnings"]] == [True]
+    assert (tmp_path / "scores.csv").read_text().count("\n") == before
+
+
+def test_a_limit_that_makes_no_sense_is_told_once(tmp_path, monkeypatch):
+    write_maps(tmp_path / "maps", 3)
+    monkeypatch.setenv("SEGTRUST_MAX_BYTES", "-3")
+    done = segtrust("score", tmp_path / "maps", "-o", tmp_path / "scores.csv")
+    assert done.returncode == 2
+    assert done.stderr.count("SEGTRUST_MAX_BYTES") == 1

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from segtrust.cli import app
+from tests import commands
 from tests.models.conftest import one_thread
 from tests.tasks import miniatures
 
@@ -140,9 +141,10 @@ def test_what_cannot_be_done_is_told(tmp_path, own):
         (("predict", "nuclei", "-o", "out"), "segtrust tasks prepare"),
     ],
 )
-def test_errors_are_one_line_and_2(tmp_path, arguments, said):
-    command = [sys.executable, "-m", "segtrust", "tasks", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+def test_errors_are_one_line_and_2(tmp_path, monkeypatch, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    run = commands.segtrust_process if arguments[0] == "show" else commands.segtrust
+    done = run("tasks", *arguments)
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr

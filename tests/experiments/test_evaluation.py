@@ -11,6 +11,7 @@ from segtrust.experiments.evaluation import (
     evaluate_rows,
     evaluated_sets,
     over_structures,
+    rankable_sets,
 )
 
 QUICK = st.Bootstrap(resamples=200)
@@ -138,6 +139,19 @@ class TestRefusals:
             TooFewCasesError, match="ID, organ: expected at least 2 cases to rank, got 1 after 1"
         ):
             evaluate_rows({"ID": rows(2)}, how(drop_empty=True))
+
+    def test_what_can_be_ranked_is_though_other_sets_cannot(self):
+        sets = {"ID": [*rows(6), *rows(1, structure="lesion")], "far": rows(1, seed=1)}
+        found, told = rankable_sets(sets, how())
+        assert [(each.name, each.structure) for each in found] == [("ID", "organ"), ("ID", ALL_STRUCTURES)]
+        assert told == [
+            "ID, lesion: expected at least 2 cases to rank, got 1.",
+            "far, organ: expected at least 2 cases to rank, got 1.",
+        ]
+
+    def test_cases_of_one_patient(self):
+        with pytest.raises(TooFewCasesError, match="ID, organ: expected at least 2 patients to rank, got 1"):
+            evaluated_sets({"ID": rows(6, group="the same")}, how(by_patient=True))
 
     def test_a_missing_number_names_the_case(self):
         found = rows(5)

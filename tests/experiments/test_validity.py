@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from segtrust.experiments import validity
 from segtrust.experiments.validity import DELTA, Population, dice_population, settings, simulate_validity
 from segtrust.selective.targets import Target
 
@@ -20,10 +21,29 @@ def test_confidence_is_informative_but_too_high():
     assert population.confidence.mean() > 1 - population.loss.mean()
 
 
+def test_more_draws_go_on_with_those_that_are_there(tmp_path, monkeypatch):
+    monkeypatch.setattr(validity, "_BLOCK", 2)
+    once = simulate_validity(draws=4)
+    simulate_validity(draws=2, folder=tmp_path)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    assert simulate_validity(draws=4, folder=tmp_path) == once
+    assert len(before) == len(settings())
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_an_interval_above_the_level_is_a_broken_promise():
+    setting, size = settings()[0], 400_000
+    everything = validity._outcome(setting, 0, np.full(200, size))
+    some = validity._outcome(setting, 0, np.repeat([size, 0], [10, 190]))
+    assert (everything.broken, everything.is_kept, some.broken, some.is_kept) == (1.0, False, 0.05, True)
+    assert some.broken_low == pytest.approx(0.0242, abs=1e-4)  # Clopper-Pearson of 10 in 200
+    assert some.broken_high == pytest.approx(0.0900, abs=1e-4)
+
+
 @pytest.mark.slow
 def test_promises_are_kept():
     done = []
-    outcomes = list(simulate_validity(draws=400, advance=done.append))
+    outcomes = simulate_validity(draws=400, advance=done.append)
     assert len(outcomes) == len(settings())
     assert sum(done) == 400 * len(outcomes)
     for outcome in outcomes:

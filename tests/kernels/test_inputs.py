@@ -7,7 +7,14 @@ import pytest
 
 import segtrust
 from segtrust.errors import EmptyArrayError, NotBinaryError, ParameterError, ProbabilityTypeError
-from segtrust.kernels.inputs import as_array, check_array, check_fraction, check_number, described
+from segtrust.kernels.inputs import (
+    as_array,
+    check_array,
+    check_fraction,
+    check_number,
+    check_whole,
+    described,
+)
 
 P = np.array([[0.9, 0.2, 0.6]])
 SCORES = {
@@ -31,6 +38,20 @@ def test_numbers_of_any_kind(value):
 def test_numbers_out_of_range(value):
     with pytest.raises(ParameterError, match=r"threshold: expected a number in \[0, 1\], got"):
         check_fraction(value, "threshold")
+
+
+@pytest.mark.parametrize("value", [3, np.int8(4), np.uint64(5)])
+def test_whole_numbers_from_the_least_to_the_most(value):
+    check_whole(value, "side", least=3, most=5)
+    check_whole(value, "side", least=3)
+
+
+@pytest.mark.parametrize(
+    ("value", "limit"), [(2, "at least 3"), (6, "at most 5"), (4.0, "at least 3"), (True, "at least 3")]
+)
+def test_what_is_no_whole_number_in_between(value, limit):
+    with pytest.raises(ParameterError, match=f"side: expected a whole number of {limit}, got {value}"):
+        check_whole(value, "side", least=3, most=5)
 
 
 @pytest.mark.parametrize(

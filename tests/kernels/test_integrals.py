@@ -164,6 +164,11 @@ class TestExpectedTversky:
         found = expected_tversky(p, alpha=alpha, beta=beta)
         assert close(found, counted_tversky(p, p >= 0.5, alpha, beta))
 
+    @pytest.mark.parametrize("beta", [3, 30, 1e4])
+    def test_certain_pixels_outside_have_no_chance_of_being_hits(self, beta):
+        p, y = np.array([1.0, 1.0, 0.9, 0.2]), np.array([False, True, True, False])
+        assert close(expected_tversky(p, y, alpha=0.5, beta=beta), counted_tversky(p, y, 0.5, beta))
+
     @pytest.mark.parametrize(("alpha", "beta"), [(0, 1), (1, 1), (0, 30)])
     @pytest.mark.parametrize("mass", [0.99 * MASS_LIMIT, 1.01 * MASS_LIMIT, 3 * MASS_LIMIT])
     def test_likely_pixels_on_both_sides_need_six_powers(self, mass, alpha, beta):

@@ -47,6 +47,7 @@ MAPS = {
     "mostly zero": np.where(rng.random(MANY) < 0.6, 0, rng.random(MANY)),
     "hardly more than half zero": np.repeat([0.0, 0.25], [MANY // 2 + 1, MANY // 2]),
     "narrow": 0.3 + 1e-12 * rng.random(MANY),
+    "neighbours": 0.3 + 2.0**-54 * rng.integers(0, 4, MANY),
     "wide": 10 ** rng.uniform(-300, -0.4, MANY),
     "smooth": rng.random(2_500_000).astype(np.float32),
     "sorted": np.sort(rng.random(MANY)),
@@ -157,6 +158,7 @@ TIED = {
     "hardly any": lambda rng, n: rng.uniform(0, 0.5, n),
     "all over": lambda rng, n: rng.integers(0, 9, n) / 16,
     "mostly zeros": lambda rng, n: np.where(rng.uniform(size=n) < 0.8, 0.0, rng.uniform(0, 0.5, n)),
+    "neighbours of an end": lambda rng, n: 0.25 + 2.0**-55 * rng.choice([-2, -1, 0, 2, 4], n),
     "mostly one value": lambda rng, n: np.where(rng.uniform(size=n) < 0.9, 0.25, rng.uniform(0, 0.5, n)),
 }
 BRACKETS = [(0.0, 0.0), (0.0, 0.5), (0.0, 0.01), (0.25, 0.25), (0.24, 0.25), (0.25, 0.26), (0.125, 0.4375)]

@@ -73,7 +73,7 @@ KINDS = [
 CUTS = {
     "even": ((60, 80), (20, 20)),
     "uneven": ((61, 83), (17, 25)),
-    "smaller than the box": ((40, 33), (4, 3)),
+    "smaller than the box": ((26, 20), (4, 3)),
     "rows": ((50, 40), (1, 40)),
     "one chunk": ((30, 20), (30, 20)),
     "thinner than the box": ((3, 90), (2, 13)),

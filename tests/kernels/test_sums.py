@@ -51,13 +51,14 @@ def test_powers_and_values_apart_account_for_every_pixel(scale, n):
             assert math.isclose(found, (rest**order).sum(), rel_tol=1e-12, abs_tol=1e-15)
 
 
-def test_counts_come_for_free_with_the_powers():
-    p = logit_normal(SEGMENT + 100)
-    source = open_map(p)
-    counts, with_powers = source.count(), source.dice_statistics().counts
-    assert (counts.n, counts.k) == (with_powers.n, with_powers.k)
-    assert close(with_powers.s, counts.s, 1e-15)
-    assert close(with_powers.lam, counts.lam, 1e-15)
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "uint8"])
+@pytest.mark.parametrize("n", [77, 3 * BLOCK + 5, SEGMENT + 100])
+def test_counts_beside_the_powers_are_those_without_to_the_last_bit(n, dtype):
+    p = logit_normal(n, mean=-1)
+    p = (255 * p).astype(dtype) if dtype == "uint8" else p.astype(dtype)
+    for mask in (None, np.random.default_rng(n).random(n) < 0.3):
+        source = open_map(p, mask)
+        assert source.count() == source.dice_statistics().counts
 
 
 @pytest.mark.parametrize("powers", [False, True])

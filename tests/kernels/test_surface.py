@@ -115,3 +115,15 @@ def test_outline_of_a_rectangle_is_its_hull(sides):
     counts, tables = count_squares(cells), square_tables()
     assert counts @ tables.perimeters == pytest.approx(hull.area, rel=1e-12)
     assert counts @ tables.surfaces == pytest.approx(hull.volume, rel=1e-12)
+
+
+def test_pixels_that_touch_at_a_corner_are_parted():
+    alone, diagonal = box(1, 1), np.eye(2, dtype=bool)
+    counts, tables = (
+        [count_squares(np.pad(mask.astype(np.uint8), 1)) for mask in (alone, diagonal)],
+        square_tables(),
+    )
+    for table in (tables.perimeters, tables.surfaces):
+        one, two = (count @ table for count in counts)
+        assert two == pytest.approx(2 * one, rel=1e-14)
+        assert one > 0

@@ -5,6 +5,8 @@ import pytest
 
 from segtrust.confidence import PatchLevel, ThresholdLevel, score
 from segtrust.errors import ProbabilityRangeError
+from segtrust.kernels.needs import UncertaintyNeeds
+from segtrust.kernels.opening import open_map
 from segtrust.kernels.sums import SEGMENT
 from segtrust.settings import use_threads
 from tests.references import logit_normal
@@ -113,3 +115,10 @@ def test_negative_zeros_in_many_segments_cost_little_more():
     p = np.full(6 * SEGMENT, -0.0, np.float32)
     p[5] = 0.75
     assert score(p, estimators=["sdc", "amsp"]) == score(np.abs(p), estimators=["sdc", "amsp"])
+
+
+@pytest.mark.parametrize("shape", [(7, 40, 50), (300, 300), (2000,)])
+def test_every_pixel_is_counted_once_however_a_map_is_walked(shape):
+    p = np.random.default_rng(0).random(shape)
+    for needs in (UncertaintyNeeds(side=3), UncertaintyNeeds(entropies=True)):
+        assert open_map(p).measure(needs).n == p.size

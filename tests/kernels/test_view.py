@@ -10,9 +10,10 @@ from segtrust.errors import (
     MaskShapeError,
     NotBinaryError,
     ParameterError,
+    ProbabilityRangeError,
     ProbabilityTypeError,
 )
-from segtrust.kernels.view import as_binary, view_map
+from segtrust.kernels.view import as_binary, explain_bad_values, view_map
 from tests.references import close, logit_normal, mask_of, scores
 
 TAU, SIDE = 0.3, 3
@@ -116,6 +117,12 @@ def test_a_map_is_not_copied():
     p = np.zeros((300, 400), np.float32)
     for each in (p, p.T, p.astype(np.uint8), p.astype(np.float16), p.astype(bool)):
         assert np.shares_memory(view_map(each).values, each)
+
+
+def test_a_bad_value_is_named_by_its_place_wherever_a_stretch_begins():
+    p = np.array([[0.1, 0.2, 0.3], [0.4, 1.5, 0.6]])
+    with pytest.raises(ProbabilityRangeError, match=r"\(1, 1\)"):
+        explain_bad_values(view_map(p), slice(3, None))
 
 
 def test_bytes_that_are_neither_0_nor_1_are_true():

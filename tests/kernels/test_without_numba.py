@@ -29,12 +29,15 @@ WITHOUT_NUMBA = """
             results.append(scores)
         cases = [segtrust.Prediction(maps[name]) for name in maps.files]
         levels = [segtrust.ThresholdLevel().fit(cases).tau, segtrust.entropy_quantile(cases, 0.3)]
+    few = [segtrust.Prediction(np.array([0.1, 0.2, 0.3, 0.4]))]
+    levels += [segtrust.entropy_quantile(few, fraction) for fraction in (0.5, 0.7, 1.0)]
     p, mask = np.array([0.9, 0.3]), np.array([1, 0])
     for value in (
         segtrust.soft_dice_confidence(p),
         segtrust.average_class_probability(p),
         segtrust.threshold_level_confidence(p, tau=0.1),
         segtrust.expected_iou(p),
+        segtrust.expected_tversky(np.array([1.0, 0.9]), [0, 1], alpha=0.5, beta=30.0),  # of a certain miss
         segtrust.get_estimator("ane").score(segtrust.Prediction(p)),
         segtrust.assess(p).scores["amsp"],
         segtrust.score_classes(np.array([p, 1 - p]), ["a", "b"]).case["sdc"],
@@ -64,6 +67,8 @@ def test_numpy_gives_the_same_numbers_without_numba(tmp_path):
         for estimator, value in expected.items():
             np.testing.assert_allclose(found[estimator], value, rtol=TOLERANCE, err_msg=f"{name} {estimator}")
     cases = [segtrust.Prediction(stored) for stored in maps.values()]
-    assert levels == [segtrust.ThresholdLevel().fit(cases).tau, segtrust.entropy_quantile(cases, 0.3)]
+    few = [segtrust.Prediction(np.array([0.1, 0.2, 0.3, 0.4]))]
+    assert levels[:2] == [segtrust.ThresholdLevel().fit(cases).tau, segtrust.entropy_quantile(cases, 0.3)]
+    assert levels[2:] == [segtrust.entropy_quantile(few, fraction) for fraction in (0.5, 0.7, 1.0)]
     assert "These look like logits" in message
     assert dice == 2 / 3

@@ -7,7 +7,7 @@ import pytest
 
 from segtrust.errors import ParameterError, WrongContentError
 from segtrust.models import create
-from tests.models.golden import assert_golden, filled, golden_model, outputs, published_shapes, rule_of
+from tests.models.golden import assert_golden, filled_weights, golden_model, outputs, published_shapes
 from tests.models.training import assert_learns
 
 pytestmark = pytest.mark.needs("torch", "monai")
@@ -48,6 +48,12 @@ def path(tmp_path):
 
 
 @pytest.fixture(scope="module")
+def golden_weights():
+    """A hundred million values, which take seconds to draw."""
+    return dict(filled_weights("segtran"))
+
+
+@pytest.fixture(scope="module")
 def model():
     return create("segtran").eval()
 
@@ -60,8 +66,8 @@ def test_names_and_shapes_are_the_published_ones():
     assert (count(tied), count(untied)) == (99_326_881, 113_786_529)
 
 
-def test_outputs_are_those_of_the_original():
-    model = golden_model("segtran", tied=False)
+def test_outputs_are_those_of_the_original(golden_weights):
+    model = golden_model("segtran", weights=golden_weights, tied=False)
     for dtype in ("float32", "float64"):
         (found,) = outputs(model, *SHAPE, dtype=dtype)
         assert_golden(found, "segtran", "out")
@@ -70,11 +76,9 @@ def test_outputs_are_those_of_the_original():
 @pytest.mark.parametrize(
     ("key", "qk_bias"), [pytest.param("tied_out", True, marks=pytest.mark.slow), ("noqkbias_out", False)]
 )
-def test_outputs_with_tied_queries_and_keys(key, qk_bias):
-    weights = {
-        name: filled(name.replace(".key.", ".query."), shape, rule_of("segtran"))
-        for name, shape in (PUBLISHED if qk_bias else WITHOUT_BIASES).items()
-    }
+def test_outputs_with_tied_queries_and_keys(golden_weights, key, qk_bias):
+    names = PUBLISHED if qk_bias else WITHOUT_BIASES
+    weights = {name: golden_weights[name.replace(".key.", ".query.")] for name in names}
     (found,) = outputs(golden_model("segtran", weights=weights, qk_bias=qk_bias), *SHAPE, dtype="float32")
     assert_golden(found, "segtran", key)
 

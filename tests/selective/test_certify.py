@@ -11,7 +11,7 @@ from segtrust.selective.cases import CalibrationCases
 from segtrust.selective.certify import certify, certify_each, certify_threshold, walk_candidates
 from segtrust.selective.intervals import chernoff_interval
 from segtrust.selective.procedure import Procedure
-from segtrust.selective.pvalues import binomial_p_value
+from segtrust.selective.pvalues import P_VALUES, binomial_p_value
 from segtrust.selective.targets import Target
 from tests.selective.polyps import OUTSIDE, vectors
 
@@ -109,6 +109,41 @@ class TestSetAside:
     def test_too_few_for_it(self):
         with pytest.raises(TooFewCasesError, match=r"of 40, 8 would be set aside .* at least 10"):
             certify_threshold(np.linspace(0, 1, 40), np.zeros(40), target_risk=0.1)
+
+    @pytest.mark.parametrize(("share", "left"), [(0.9, 2), (0.95, 1)])
+    def test_two_must_be_left_to_test_on(self, share, left):
+        cases, procedure = CalibrationCases(np.linspace(0, 1, 20), np.zeros(20)), Procedure(set_aside=share)
+        if left < 2:
+            with pytest.raises(TooFewCasesError, match=r"of 20, 19 would be .* and 1 be left to test on"):
+                certify(cases, [Target(0.1)], procedure=procedure)
+        else:
+            assert certify(cases, [Target(0.1)], procedure=procedure).evidence.n == left
+
+    def test_no_patient_is_on_both_sides(self):
+        """Cases that are tied may change sides, but not where they belong to a patient."""
+        patients = np.repeat(np.arange(50), 4)
+        loss = np.random.default_rng(0).random(200)
+        cases = CalibrationCases(np.full(200, 0.5), loss, patients=patients)
+        evidence = certify(cases, [Target(0.9)]).evidence
+        assert (evidence.units, evidence.n, evidence.set_aside) == (40, 160, 40)
+
+
+def test_options_are_told_by_name():
+    with pytest.raises(TypeError, match="positional"):
+        certify(drawn(100), [Target(0.2)], 0.05)
+
+
+@pytest.mark.parametrize("name", P_VALUES)
+@pytest.mark.parametrize("target", [Target(0.2), Target(0.2, below_dice=0.5)], ids=["mean", "rate"])
+@pytest.mark.parametrize("patients", [False, True])
+def test_the_p_value_that_is_asked_for_is_used(name, target, patients):
+    assert Procedure(p_value=name).p_value_for(target, patients=patients) == name
+
+
+def test_what_a_certificate_says():
+    found = certify(drawn(600), [Target(0.2)], delta=0.1)
+    assert "probability 0.9. " in str(found)
+    assert f"{found.coverage:.1%} of 600 cases are accepted" in str(found)
 
 
 class TestTargets:

@@ -30,6 +30,29 @@ def test_values_and_difference(statistic):
     assert found.bootstrap.method == "percentile"
 
 
+@pytest.mark.parametrize("statistic", ["aurc", "augrc", "e_aurc", coverage_at_risk(0.2)], ids=str)
+def test_few_cases_and_resamples(statistic):
+    """Small enough to be followed by hand, and where loops are not compiled."""
+    few = Bootstrap(resamples=100)
+    a, b, loss = cases(n=8, noise=(0.01, 0.5))
+    found, other = (
+        compare_estimators(*pair, loss, statistic=statistic, bootstrap=few) for pair in ((a, b), (b, a))
+    )
+    assert found.difference == found.a - found.b == -other.difference
+    assert found.low <= found.difference <= found.high
+    assert (other.low, other.high) == pytest.approx((-found.high, -found.low), abs=1e-12)
+    if statistic == "e_aurc":
+        assert found.a == pytest.approx(risk_coverage_curve(a, loss).e_aurc, abs=1e-15)
+
+
+def test_corrected_ends_are_those_around_the_difference():
+    few = Bootstrap(resamples=100, method="bca")
+    a, b, loss = cases(n=8, noise=(0.01, 0.5))
+    found, other = (compare_estimators(*pair, loss, bootstrap=few) for pair in ((a, b), (b, a)))
+    assert found.low < found.difference < found.high
+    assert (other.low, other.high) == pytest.approx((-found.high, -found.low), abs=1e-12)
+
+
 def test_the_better_one_is_found():
     found = compare_estimators(*cases(noise=(0.01, 0.3)))
     assert found.high < 0
@@ -52,6 +75,11 @@ def test_an_estimator_does_not_differ_from_itself():
     for statistic in ("aurc", coverage_at_risk(0.2)):
         found = compare_estimators(a, 2 * a, loss, statistic=statistic)
         assert (found.difference, found.low, found.high, found.p_value) == (0, 0, 0, 1)
+
+
+def test_as_many_signs_are_drawn_as_asked_for():
+    a, _, loss = cases(n=8)
+    assert compare_estimators(a, 2 * a, loss, bootstrap=Bootstrap(resamples=1500)).p_value == 1.0
 
 
 def test_coverages():
@@ -77,8 +105,21 @@ def test_sign_flips_of_a_linear_statistic_are_the_paired_test():
     assert found == pytest.approx(exact.pvalue, abs=0.01)
 
 
+def test_the_signs_as_they_are_count_as_one_of_those_drawn():
+    """So that a p-value of sign flips is never 0; of 60 equal cases none of 100 draws adds up to as much."""
+
+    class Equal:
+        units = 60
+
+        def left_out(self, groups):
+            return np.ones(groups.size)
+
+    assert sign_flip(Equal(), 1.0, Bootstrap(resamples=100)) == 1 / 101
+
+
 def test_shifted_differences_count_on_both_sides():
     assert shifted(np.linspace(-1, 3, 4001), 1.0) == pytest.approx(0.5, abs=0.01)
+    assert shifted(np.array([0.1, 0.2, 0.3, 0.4, 0.6]), 0.3) == (1 + 1) / (1 + 5)
 
 
 def test_the_larger_p_value_counts():

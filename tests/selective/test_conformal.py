@@ -3,7 +3,7 @@
 import json
 import math
 import secrets
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
@@ -42,6 +42,12 @@ def test_ranks_are_exact():
         bounds = ConformalDice(level=0.9, predictor="identity").fit(np.full(n, 0.5), dice)
         assert bounds.cells[0].below == np.sort(0.5 - dice)[rank - 1]
         assert bounds.cells[0].n == n
+
+
+def test_a_margin_cannot_be_changed():
+    bounds = ConformalDice(predictor="identity").fit(np.full(20, 0.5), np.arange(20) / 20)
+    with pytest.raises(FrozenInstanceError):
+        bounds.cells[0].below = 0.0
 
 
 @pytest.mark.parametrize(("level", "needed"), [(0.9, 9), (0.95, 19), (0.55, 2), (0.5, 1), (0.99, 99)])
@@ -234,3 +240,11 @@ def test_on_polyps_the_marginal_bound_fails_the_deferred(data):
     assert np.mean(marginal, axis=0) == pytest.approx([0.90, 0.95, 0.76], abs=0.02)
     assert (np.mean(by_decision, axis=0) >= 0.895).all()
     assert (np.mean(by_decision, axis=0) <= 0.935).all()
+
+
+@pytest.mark.parametrize("bound", ["interval", "lower_bound"])
+def test_names_of_cases_are_told_by_name(bound):
+    fitted = getattr(ConformalDice(predictor="identity").fit(np.full(60, 0.5), np.full(60, 0.4)), bound)
+    assert fitted(confidence=[0.5], group=None, ids=["a"]).lower == fitted([0.5]).lower
+    with pytest.raises(TypeError, match="positional"):
+        fitted([0.5], None, ["a"])

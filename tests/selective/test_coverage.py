@@ -81,6 +81,13 @@ def test_not_possible():
     assert "cannot be promised" in threshold_for_coverage([1, 2], target_coverage=1.0).explain()
 
 
+@pytest.mark.parametrize(("target", "delta", "needed"), [(0.4, 0.16, 2), (0.2, 0.008, 3), (0.1, 1e-5, 5)])
+def test_needed_cases_do_not_depend_on_rounding(target, delta, needed):
+    """Of so many cases all lie above the threshold with probability target ** needed, which is delta."""
+    found = threshold_for_coverage(np.arange(needed), target_coverage=target, delta=delta)
+    assert (found.possible, found.cases_needed) == (True, needed)
+
+
 def test_possible():
     found = threshold_for_coverage(np.arange(59), target_coverage=0.95)
     expected = "Threshold 0 accepts at least 0.95 of future cases with probability 0.95, from 59 cases."

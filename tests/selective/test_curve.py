@@ -258,6 +258,22 @@ class TestFrozen:
         assert curve.oracle.risks.tolist() == pytest.approx([0.1, 0.1, 0.15, 0.2])
 
 
+def test_a_curve_is_equal_to_itself_only():
+    """Arrays have no single answer; so curves can be compared, and be keys."""
+    one, other = (risk_coverage_curve([0.1, 0.2], [0.1, 0]) for _ in range(2))
+    assert one != other
+    assert {one: "a", other: "b"}[one] == "a"
+
+
+def test_sums_of_many_are_closed_in_stretches():
+    """Added one by one to a sum of 2⁵³, the last 1024 losses of 1 would be lost."""
+    loss = np.ones(2048)
+    loss[0] = 2.0**53
+    curve = risk_coverage_curve(-np.arange(2048), loss)
+    assert curve.coverages.tolist() == [k / 2048 for k in range(2049)]
+    assert curve.full_risk * 2048 - 2.0**53 >= 1024
+
+
 def test_vectors_with_gaps_and_other_types():
     table = np.arange(24.0).reshape(12, 2)
     curve = risk_coverage_curve(table[:, 0], table[:, 1])

@@ -37,6 +37,11 @@ def test_interval_holds_for_the_population_and_for_these_cases():
     assert (np.mean(found, axis=0) >= 0.9 - 3 * np.sqrt(0.09 / len(found))).all()
 
 
+def test_what_is_not_said_is_the_same_in_each_release():
+    plain = MeanDiceEstimator()
+    assert (plain.level, plain.alpha, plain.resamples, plain.seed) == (0.95, 0.05, 1000, 0)
+
+
 def test_value_is_the_mean_of_the_recalibrated_confidence():
     rng = np.random.default_rng(2)
     confidence, dice = draw(rng, 100)
@@ -98,6 +103,26 @@ def test_refusals():
 def test_too_few_to_learn_from():
     with pytest.raises(TooFewCasesError, match="at least 10 cases, got 2"):
         MeanDiceEstimator().fit([0.5, 0.6], [0.5, 0.6])
+
+
+@pytest.mark.parametrize("name", ["level", "alpha"])
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_certainty_is_not_on_offer(name, value):
+    with pytest.raises(ParameterError, match=name):
+        MeanDiceEstimator(**{name: value})
+
+
+def test_fewest_resamples():
+    assert MeanDiceEstimator(resamples=100).resamples == 100
+    with pytest.raises(ParameterError, match="resamples"):
+        MeanDiceEstimator(resamples=99)
+
+
+def test_a_single_case_has_no_mean_to_estimate():
+    """Though one, of many labelled cases, could make the test before it alarm."""
+    confidence = np.linspace(0.1, 0.9, 80)
+    with pytest.raises(TooFewCasesError, match="at least 2"):
+        MeanDiceEstimator().fit(confidence, confidence).estimate([0.5])
 
 
 def test_too_few_for_the_test_that_comes_first():

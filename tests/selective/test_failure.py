@@ -9,19 +9,6 @@ from segtrust.selective.failure import failure_detection
 from tests.selective import brute
 
 
-def slow_scores(confidence, failed):
-    """AUROC by pairs; average precision and FPR at 95 % TPR threshold by threshold."""
-    precision, before, alarms = 0.0, 0.0, None
-    for threshold in np.unique(confidence):
-        flagged = confidence <= threshold
-        recall = np.mean(flagged[failed])
-        precision += (recall - before) * np.mean(failed[flagged])
-        before = recall
-        if alarms is None and recall >= 0.95:
-            alarms = np.mean(flagged[~failed])
-    return brute.auroc(confidence, failed), precision, alarms
-
-
 def test_against_slow_definitions():
     rng = np.random.default_rng(0)
     for n in rng.integers(5, 60, 300):
@@ -29,9 +16,21 @@ def test_against_slow_definitions():
         loss = rng.random(n)
         loss[:2] = 0, 1
         found = failure_detection(confidence, loss, cutoff=0.7)
-        expected = slow_scores(confidence, loss > 0.3)
+        slow = (brute.auroc, brute.average_precision, brute.false_alarms)
+        expected = [score(confidence, loss > 0.3) for score in slow]
         assert (found.auroc, found.aupr, found.fpr_at_95_tpr) == pytest.approx(expected, abs=1e-12)
         assert found.failures == np.sum(loss > 0.3)
+
+
+def test_false_alarms_are_counted_where_enough_failures_are_caught():
+    """19 of 20 failures are 95 %; with the 19th, three of the ten others are flagged as well."""
+    confidence = np.arange(30.0)
+    loss = np.ones(30)
+    loss[[2, 7, 15, *range(22, 28), 29]] = 0.0
+    found = failure_detection(confidence, loss, cutoff=0.5)
+    assert (found.failures, found.fpr_at_95_tpr) == (20, 3 / 10)
+    loss[21], loss[22] = 0.0, 1.0  # the 19th failure is a little surer, behind a fourth of the others
+    assert failure_detection(confidence, loss, cutoff=0.5).fpr_at_95_tpr == 4 / 10
 
 
 def test_correlations_are_those_of_scipy():
@@ -44,6 +43,19 @@ def test_correlations_are_those_of_scipy():
 
 def test_correlation_of_far_away_numbers():
     found = failure_detection([1e300, 2e300, 3e300], [0.5, 0.25, 0], cutoff=0.6)
+    assert found.pearson == pytest.approx(1)
+
+
+@pytest.mark.parametrize("scale", [1.0, 5e-324 * 2.0**60, 1.7e308])
+def test_correlation_of_numbers_that_differ_in_their_last_digits(scale):
+    confidence = scale * (1.0 - np.array([0, 0, 1, 0, 0, 3, 0]) * 2.0**-53)
+    loss = np.array([0.1, 0.2, 0.7, 0.3, 0.1, 0.9, 0.0])
+    found = failure_detection(confidence, loss, cutoff=0.5)
+    assert found.pearson == pytest.approx(float(brute.correlation(confidence / scale, 1 - loss)), rel=1e-14)
+
+
+def test_correlation_of_the_largest_numbers():
+    found = failure_detection([-1.7e308, 0.0, 1.7e308], [1.0, 0.5, 0.0], cutoff=0.6)
     assert found.pearson == pytest.approx(1)
 
 

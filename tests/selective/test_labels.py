@@ -80,6 +80,11 @@ def test_a_missing_label_is_named(missing):
         texts_of(values, 3, "patients", ids=["x", "y", "z"])
 
 
+def test_of_several_that_are_missing_the_first_is_named():
+    with pytest.raises(CaseValueError, match="got None for case 1"):
+        texts_of(["a", None, "b", None, None], 5, "patients")
+
+
 def test_numbers_with_a_gap():
     with pytest.raises(CaseValueError, match="got nan for case 2"):
         labels_of(np.array([1.0, 2.0, NAN]), 3, "patients")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as some
 
-from segtrust.selective.loops import order_of
+from segtrust.selective.loops import _direction, order_of
 
 
 def stable(confidence):
@@ -39,3 +39,17 @@ def test_order_is_that_of_a_stable_sort(values):
 def test_long_vectors(make, n):
     values = make(np.random.default_rng(n).random(n))
     np.testing.assert_array_equal(order_of(values), stable(values))
+
+
+def test_zeros_of_both_signs_keep_the_order_in_which_they_came():
+    values = np.array([0.5, -0.0, 0.0, -0.5, -0.0, 1.0, 0.0])
+    assert order_of(values).tolist() == [5, 0, 1, 2, 4, 6, 3]
+
+
+@pytest.mark.parametrize(
+    ("values", "direction"),
+    [([1, 2, 3], 1), ([3, 2, 1], -1), ([3, 2, 2], -1), ([1, 2, 2], 0), ([1, 3, 2], 0), ([7], -1)],
+)
+def test_cases_that_come_in_order_are_not_sorted(values, direction):
+    """Equal ones keep their order, so those of a rising table cannot just be turned round."""
+    assert _direction(np.array(values, float)) == direction

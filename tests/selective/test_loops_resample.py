@@ -1,5 +1,7 @@
 """Resampling loops against curves of repeated cases."""
 
+from itertools import count
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -7,7 +9,7 @@ from scipy import stats
 from segtrust.selective.curve import risk_coverage_curve
 from segtrust.selective.loops_draw import LANES, MANY, TURNS, new_room
 from segtrust.selective.loops_resample import STATE, leave_out, resample
-from segtrust.selective.sample import Sample
+from segtrust.selective.sample import Resamples, Sample
 from segtrust.selective.statistic import coverage_at_risk, get_statistic
 from segtrust.settings import use_threads
 from tests.selective import brute
@@ -74,6 +76,104 @@ def test_as_many_draws_as_units(units):
     np.testing.assert_array_equal(counts.sum(axis=0), units)
 
 
+def scrambled(state):
+    """SplitMix64, in whole numbers of Python."""
+    z = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+    return z ^ (z >> 31)
+
+
+def words_after(state):
+    while True:
+        state = (state + 0x9E3779B97F4A7C15) % 2**64
+        yield scrambled(state)
+
+
+def pieces_of(words, units, bits=16):
+    """One piece of a word a unit."""
+    some = [next(words) for _ in range(-(-units * bits // 64))]
+    return [word >> shift & (2**bits - 1) for word in some for shift in range(0, 64, bits)][:units]
+
+
+def is_rejected(piece, units, bits=16):
+    """Whether a unit would be likelier than others if this piece were taken."""
+    return piece * units % 2**bits < 2**bits % units
+
+
+def drawn_plainly(state, units, bits=16):
+    """Units drawn by Lemire's method from pieces of words; what is rejected is drawn at the end."""
+    words, counts = words_after(int(state)), [0] * units
+    rejected = 0
+    for piece in pieces_of(words, units, bits):
+        if is_rejected(piece, units, bits):
+            rejected += 1
+        else:
+            counts[piece * units >> bits] += 1
+    while rejected:
+        product = (next(words) >> 32) * units
+        if product % 2**32 >= 2**32 % units:
+            counts[product >> 32] += 1
+            rejected -= 1
+    return counts
+
+
+@pytest.mark.parametrize("units", [2, 5, 60, 250])
+def test_draws_are_those_of_the_published_methods(units):
+    """So the same seed gives the same interval in each release."""
+    states = states_of(LANES, seed=units)
+    counts = drawn_counts(states, units)
+    np.testing.assert_array_equal(counts.T, [drawn_plainly(state, units) for state in states])
+
+
+def unscrambled(word):
+    """Give the state that SplitMix64 makes this word of."""
+    for shift, factor in ((31, 0x94D049BB133111EB), (27, 0xBF58476D1CE4E5B9), (30, 1)):
+        word ^= word >> shift ^ word >> 2 * shift
+        word = word * pow(factor, -1, 2**64) % 2**64
+    return word
+
+
+def state_before(word, steps):
+    return (unscrambled(word) - steps * 0x9E3779B97F4A7C15) % 2**64
+
+
+@pytest.mark.parametrize("rest", [0, 15, 16, 41, 42, 46])
+def test_what_is_drawn_again_is_rejected_by_the_published_method(rest):
+    """Of 47 draws one is rejected, and the word after theirs leaves a rest that is, below 42, or is not."""
+    units, words = 47, 12
+    upper = rest * pow(units, -1, 2**32) % 2**32
+    states = (state_before(upper << 32 | lower, words + 1) for lower in count())
+    state = next(
+        each for each in states if any(is_rejected(p, units) for p in pieces_of(words_after(each), units))
+    )
+    counts = drawn_counts(np.array([state], np.uint64), units)
+    np.testing.assert_array_equal(counts[:, 0], drawn_plainly(state, units))
+
+
+def shuffled_plainly(state, n):
+    """Fisher and Yates, from the last place to the first."""
+    words, labels = words_after(int(state)), list(range(n))
+    for at in range(n - 1, 0, -1):
+        product = (next(words) >> 32) * (at + 1)
+        while product % 2**32 < 2**32 % (at + 1):
+            product = (next(words) >> 32) * (at + 1)
+        other = product >> 32
+        labels[at], labels[other] = labels[other], labels[at]
+    return labels
+
+
+def test_relabelled_draws_are_shuffled_by_the_published_method():
+    states = states_of(2 * LANES)
+    first, second = (drawn_counts(states, MANY, turn) for turn in (0, 1))
+    np.testing.assert_array_equal(second, first[shuffled_plainly(~states[LANES], MANY)])
+
+
+def test_many_units_are_drawn_from_longer_pieces():
+    states = states_of(LANES)
+    counts = drawn_counts(states, 70_000)
+    np.testing.assert_array_equal(counts[:, 5], drawn_plainly(states[5], 70_000, bits=32))
+
+
 @pytest.mark.parametrize(("units", "turn"), [(2, 0), (7, 0), (100, 0), (MANY, 0), (MANY, 1), (1000, 3)])
 def test_units_are_equally_likely_and_counts_binomial(units, turn):
     several = [drawn_counts(states_of(TURNS * LANES, seed), units, turn) for seed in range(150)]
@@ -93,6 +193,19 @@ def test_resamples_have_nothing_to_do_with_each_other(turn):
     both = np.hstack([drawn_counts(states, 1000), drawn_counts(states, 1000, turn)])
     alike = np.corrcoef(both.T)[np.triu_indices(2 * LANES, 1)]
     assert np.abs(alike).max() < 5 / np.sqrt(1000)
+
+
+def test_one_resample_of_many_units():
+    """The first group is drawn, and not what memory happened to hold relabelled."""
+    states = states_of(1)
+    counts = drawn_counts(states, MANY)
+    np.testing.assert_array_equal(counts[:, 0], drawn_plainly(states[0], MANY))
+
+
+def test_five_units_are_drawn_anew_each_time():
+    states = states_of(LANES + 1)
+    counts = drawn_counts(states, 5, turn=1)
+    np.testing.assert_array_equal(counts[:, 0], drawn_plainly(states[LANES], 5))
 
 
 def test_few_units_are_drawn_anew_each_time():
@@ -138,6 +251,23 @@ def test_threads_change_no_digit():
     for threads in (2, 3, 5, 40):
         with use_threads(threads):
             np.testing.assert_array_equal(found.drawn(states), alone)
+
+
+@pytest.mark.parametrize(
+    ("threads", "shares"), [(1, {1000}), (2, {512, 488}), (3, {512, 488}), (40, {256, 232})]
+)
+def test_threads_share_whole_sets_of_groups(threads, shares):
+    given = set()
+
+    def loop(states, ranking, what, room, values):
+        given.add(states.size)
+        values[:] = states
+
+    states = states_of(1000)
+    with use_threads(threads):
+        found = Resamples([(1.0, None)], (0, 0.0), 50)._shared_out(loop, states)
+    assert given == shares
+    np.testing.assert_array_equal(found, states.astype(float))
 
 
 def test_room_is_used_again():

@@ -82,9 +82,27 @@ def test_an_alarm_stays():
     assert [state.alarm for state in watch.history].index(True) + 1 == first.alarmed_at
 
 
+@pytest.mark.parametrize("arrived", [2, 3, 5])
+def test_it_rings_where_the_capital_is_one_divided_by_alpha(arrived):
+    reference, stream = np.linspace(0.5, 1, 50), np.zeros(arrived)
+    capital = 10.0 ** ExchangeabilityMartingale(reference).extend(stream).log10_capital
+    below, above = (
+        ExchangeabilityMartingale(reference, alpha=1.0 / (capital * share)).extend(stream)
+        for share in (1 - 1e-9, 1 + 1e-9)
+    )
+    assert (below.alarm, below.alarmed_at) == (True, arrived)
+    assert not above.alarm
+
+
+@pytest.mark.parametrize(("alpha", "limit"), [(0.05, "10^1.3"), (0.01, "10^2.0")])
+def test_it_says_from_which_capital_on_it_rings(alpha, limit):
+    assert f"in 0 cases, alarm at {limit})" in ExchangeabilityMartingale([0.5], alpha=alpha).explain()
+
+
 def test_starts_with_a_capital_of_one():
     watch = ExchangeabilityMartingale([0.5])
     assert (watch.state.n, watch.state.log10_capital, watch.alarm, watch.history) == (0, 0.0, False, ())
+    assert watch.state.log10_peak == 0.0
     assert "Nothing speaks against" in watch.explain()
 
 

@@ -7,7 +7,7 @@ from scipy.stats import binom
 from segtrust.errors import ParameterError
 from segtrust.selective.cases import CalibrationCases
 from segtrust.selective.certify import walk_candidates
-from segtrust.selective.plan import plan_calibration
+from segtrust.selective.plan import Accepted, need, plan_calibration
 from segtrust.selective.procedure import Procedure
 from segtrust.selective.targets import Target
 
@@ -17,6 +17,12 @@ def test_harder_promises_need_more_cases():
     assert sizes == sorted(sizes)
     assert plan_calibration(0.10, 0.05, delta=0.01).cases > plan_calibration(0.10, 0.05).cases
     assert plan_calibration(0.10, 0.05, spread=0.2).cases > plan_calibration(0.10, 0.05, spread=0.02).cases
+
+
+def test_losses_that_scatter_little_are_nearly_constant_and_coins_scatter_most():
+    none, little, coins = (plan_calibration(0.10, 0.05, spread=each).cases for each in (0.0, 0.03, 0.2179))
+    assert none <= little < 1.3 * none
+    assert coins > 5 * none
 
 
 CONCENTRATION = 0.05 * 0.95 / 0.05**2 - 1
@@ -35,28 +41,58 @@ def calibrated_share(n, references):
 
 
 def test_the_number_does_what_it_says():
-    need = plan_calibration(0.10, 0.05, spread=0.05, power=0.8)
-    assert 0.72 < calibrated_share(need.cases, 300) < 0.88
+    found = plan_calibration(0.10, 0.05, spread=0.05, power=0.8)
+    assert 0.72 < calibrated_share(found.cases, 300) < 0.88
 
 
 def test_without_reference_cases_more_are_needed():
-    need = plan_calibration(0.10, 0.05)
-    assert need.without_reference > need.cases / 0.8
-    assert f"({need.without_reference} without these)" in str(need)
+    found = plan_calibration(0.10, 0.05)
+    assert found.without_reference > found.cases / 0.8
+    assert f"({found.without_reference} without these)" in str(found)
 
 
 def test_failure_rates_without_a_failure_are_the_rule_of_three():
     """59 successes show a failure rate below 5 % at level 0.05, and half of the cases are accepted."""
     procedure = Procedure(p_value="binomial")
-    need = plan_calibration(Target(0.05, below_dice=0.8), 0.0, procedure=procedure)
+    found = plan_calibration(Target(0.05, below_dice=0.8), 0.0, procedure=procedure)
     smallest = next(n for n in range(1, 100) if binom.cdf(0, n, 0.05) <= 0.05)
     assert smallest == 59
     expected = next(n for n in range(1, 400) if binom.sf(smallest - 1, n, 0.5) >= 0.9)
-    assert need.cases == pytest.approx(expected, rel=0.05)
+    assert found.cases == pytest.approx(expected, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("unit", "suited", "other"), [("cases", "binomial", "betting"), ("patients", "betting", "binomial")]
+)
+def test_the_suited_p_value_is_that_of_the_unit(unit, suited, other):
+    """Failures of single cases are counted; of patients, who may have several cases, they are shares."""
+    targets, losses = [Target(0.3, below_dice=0.8)], np.repeat([1.0, 0.0], [1, 9])
+    accepted = Accepted.like([losses], (0.1,), 0.5, unit)
+    names = ("suited", suited, other)
+    found, same, another = (need(targets, accepted, Procedure(name), 0.05).cases for name in names)
+    assert found == same != another
 
 
 def test_a_limit_of_one_needs_nothing():
     assert plan_calibration(1.0, 0.5).cases == 0
+
+
+def test_new_cases_are_drawn_alike_from_those_seen_and_keep_together():
+    losses = np.arange(4) / 4
+    accepted = Accepted.like([losses, 1.0 - losses], (0.4, 0.6), 0.5, "cases")
+    first, second = accepted.draw(np.random.default_rng(0), 8000)
+    assert np.unique(first, return_counts=True)[1] / 8000 == pytest.approx(np.full(4, 0.25), abs=0.03)
+    np.testing.assert_array_equal(first + second, 1.0)
+    assert accepted.seen == 4
+
+
+def test_a_limit_of_one_beside_another_does_not_stand_in_the_way():
+    """All that is accepted fails the one, which allows it; the other decides."""
+    losses = np.zeros(50)
+    accepted = Accepted.like([losses, losses + 1.0], (0.0, 1.0), 0.5, "cases")
+    found = need([Target(0.2), Target(1.0, below_dice=0.9)], accepted, Procedure(), 0.05)
+    assert 10 < found.cases < 100
+    assert "together with 300 unlabelled reference cases" in str(found)
 
 
 def test_a_limit_of_zero_cannot_be_shown():
@@ -75,15 +111,15 @@ def test_starts_share_the_level():
 
 @pytest.mark.parametrize("risk", [0.10, 0.2, 1.0])
 def test_no_number_would_do(risk):
-    need = plan_calibration(0.10, risk)
-    assert need.cases is None
-    assert "No number of cases would do" in str(need)
+    found = plan_calibration(0.10, risk)
+    assert found.cases is None
+    assert "No number of cases would do" in str(found)
 
 
 def test_too_many_would_be_needed():
-    need = plan_calibration(0.10, 0.0999, spread=0.29)
-    assert need.cases is None
-    assert "More than 131072 cases" in str(need)
+    found = plan_calibration(0.10, 0.0999, spread=0.29)
+    assert found.cases is None
+    assert "More than 131072 cases" in str(found)
 
 
 @pytest.mark.parametrize("spread", [-0.1, 0.3, np.nan])

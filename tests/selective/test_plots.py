@@ -33,6 +33,7 @@ class TestDrawing:
         assert names[0] == f"SDC (AURC {CURVE.aurc:.3f})"
         assert [name.split()[0] for name in names[1:]] == ["oracle", "random"]
         assert axes.get_xlabel() == "coverage"
+        assert min(line.get_linewidth() for line in axes.get_lines()) > 0
 
     def test_a_second_estimator_on_the_same_axes(self, axes):
         CURVE.plot(axes, label="a")

@@ -56,6 +56,18 @@ class TestDecide:
             policy().decide(0.9, empty_mask=empty_mask)
 
 
+class TestFingerprint:
+    def test_is_the_checksum_of_the_file_for_any_predictor(self):
+        made = policy()
+        assert made.fingerprint == made.to_dict()["checksum"]
+        assert made.for_predictor("another").fingerprint == made.fingerprint
+
+    def test_tells_policies_of_one_table_apart(self):
+        made = policy()
+        other = replace(made, targets=tuple(replace(each, risk=0.3) for each in made.targets))
+        assert (made.digest, made.fingerprint != other.fingerprint) == (other.digest, True)
+
+
 class TestRecord:
     def test_keeps_what_an_audit_needs(self):
         made = policy()
@@ -141,6 +153,8 @@ class TestDirectly:
     def test_as_many_risks_as_targets(self):
         with pytest.raises(ParameterError, match="risks: expected 1 numbers, one a target, got 2"):
             replace(policy(), targets=[Target(0.2)])
+        with pytest.raises(ParameterError, match="risks: expected 3 numbers, one a target, got 2"):
+            replace(policy(), targets=[Target(0.2)] * 3)
 
     def test_ids_never_in_the_clear(self):
         with pytest.raises(ParameterError, match="holds ids in the clear"):
@@ -256,10 +270,13 @@ class TestIntervals:
         with pytest.raises(SeenCasesError, match="'patient 0'"):
             ConformalDice().fit(GRID, GRID, ids=IDS, used_ids=policy().used_ids)
 
-    def test_hashed_for_another_policy(self):
-        elsewhere = replace(self.bounds(), used_ids=HashedIds.of(NEW_IDS, "other"))
+    @pytest.mark.parametrize("salt", ["0" * 64, "f" * 64, ""])
+    def test_hashed_for_another_policy(self, salt):
+        elsewhere = replace(self.bounds(), used_ids=HashedIds.of(NEW_IDS, salt))
         with pytest.raises(PolicyError, match="hashed for another policy"):
             policy().with_intervals(elsewhere)
+
+    def test_hashed_cases_of_the_threshold(self):
         here = replace(self.bounds(), used_ids=HashedIds.of(IDS, CASES.digest))
         with pytest.raises(PolicyError, match="rest on cases that the threshold was chosen with"):
             policy().with_intervals(here)

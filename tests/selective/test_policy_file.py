@@ -180,3 +180,18 @@ def test_a_wrong_value_with_a_fitting_checksum(path, name):
     with pytest.raises(PolicyError, match=rf"policy\.json: (.*: )?{name.split()[0]}: ") as found:
         Policy.load(path)
     assert str(found.value).count("policy.json") == 1
+
+
+def test_how_masks_were_made_is_kept_only_where_it_is_unusual(path):
+    usual, sought = policy(), policy(decode="dice-optimal")
+    assert "decode" not in usual.to_dict()["scoring"]  # policies of earlier versions keep their fingerprints
+    sought.save(path)
+    assert Policy.load(path) == sought
+    assert sought.fingerprint != usual.fingerprint
+    with pytest.raises(PolicyError, match=r"decode: this policy was made with 'dice-optimal'"):
+        sought.check_scoring(usual.scoring)
+
+
+def test_a_way_to_make_masks_that_is_not_known_is_refused():
+    with pytest.raises(segtrust.errors.ParameterError, match="decode: expected threshold or dice-optimal"):
+        policy(decode="best")

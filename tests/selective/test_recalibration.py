@@ -60,3 +60,9 @@ def test_refusals():
     for knots in (((), ()), ((0.5, 0.1), (0.1, 0.2)), ((0.1, 0.5), (0.2, 0.1)), ((0.1,), (0.1, 0.2))):
         with pytest.raises(ParameterError, match="growing order"):
             Recalibration(*knots)
+
+
+@pytest.mark.parametrize("dice", [(0.1, 0.5, 1.5), (-0.1, 0.5, 0.9)])
+def test_knots_outside_of_the_range_of_dice(dice):
+    with pytest.raises(ParameterError, match=rf"expected Dice in \[0, 1\], got {dice[0]} to {dice[2]}"):
+        Recalibration((0.1, 0.2, 0.3), dice)

@@ -22,6 +22,7 @@ BORROWED = {
     "them and others": (np.concatenate([CONFIDENCE, OTHERS]), CONFIDENCE),
     "a part, many of which are tied": (MIXED[:60], MIXED),
     "coarse, case by case": (np.round(CONFIDENCE, 1), np.round(CONFIDENCE, 1)),
+    "six levels, case by case": (np.round(5 * CONFIDENCE) / 5, np.round(5 * CONFIDENCE) / 5),
     "coarse, in another order": (np.sort(np.round(CONFIDENCE, 1)), np.round(CONFIDENCE, 1)),
 }
 
@@ -38,6 +39,7 @@ OWN = {
     "all but one shared": (np.append(CONFIDENCE[:30], 2.0), CONFIDENCE),
     "all tied": (np.ones(50), np.ones(50)),
     "two levels": (np.repeat([0.0, 1.0], 10), np.tile([0.0, 1.0], 10)),
+    "nine that occur once": (np.append(CONFIDENCE[:9], [2.0, 2.0]), np.append(CONFIDENCE, [2.0, 2.0])),
     "nine shared values": (np.arange(10) % 9 / 9, np.concatenate([np.arange(9) / 9, [0.0], OTHERS])),
 }
 

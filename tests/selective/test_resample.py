@@ -1,5 +1,7 @@
 """Bootstrap intervals: repeatable, of the right size, and honest about degenerate tables."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -12,8 +14,9 @@ from segtrust.errors import (
     TooFewCasesError,
     UnknownNameError,
 )
+from segtrust.selective.bca import bca_levels
 from segtrust.selective.curve import risk_coverage_curve
-from segtrust.selective.resample import Bootstrap, bootstrap_interval
+from segtrust.selective.resample import Bootstrap, bootstrap_interval, interval_of
 from segtrust.selective.statistic import coverage_at_risk
 
 FEW = Bootstrap(resamples=500)
@@ -28,6 +31,49 @@ def cases(seed=0, n=60):
 
 def ends(found):
     return found.low, found.high
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_percentiles_leave_as_much_on_either_side(level):
+    values = np.random.default_rng(0).permutation(101) / 100
+    bootstrap = Bootstrap(level=level, method="percentile")
+    assert interval_of(values, 0.5, None, bootstrap) == pytest.approx(((1 - level) / 2, (1 + level) / 2))
+
+
+def test_ends_are_corrected_where_that_is_asked_for():
+    """Three quarters of the resamples lie below the estimate, so both ends move up as far as BCa says."""
+
+    class Resamples:
+        units = 20
+
+        def left_out(self, groups):
+            return np.sqrt(groups)
+
+    values, tails = np.linspace(0, 1, 101), np.array([0.1, 0.9])
+    bootstrap = Bootstrap(level=0.8, method="bca")
+    low, high = interval_of(values, 0.75, Resamples(), bootstrap)
+    assert (low, high) == pytest.approx(bca_levels(values, 0.75, np.sqrt(np.arange(20)), tails))
+    assert low > 0.3
+    assert high > 0.95
+
+
+def test_values_that_differ_by_rounding_only_are_one():
+    values = 0.3 + np.array([0.0, 1e-16, -1e-16])
+    assert interval_of(values, 0.3, None, Bootstrap(method="percentile")) == (0.3, 0.3)
+
+
+@pytest.mark.parametrize("statistic", ALL, ids=str)
+def test_few_cases_and_resamples(statistic):
+    """Small enough to be followed by hand, and where loops are not compiled."""
+    few = Bootstrap(resamples=100, level=0.8, method="percentile")
+    confidence, loss = cases(n=8)
+    found = bootstrap_interval(confidence, loss, statistic, bootstrap=few)
+    assert found.low <= found.estimate <= found.high
+    assert found.low < found.high
+    again = bootstrap_interval(confidence[::-1], loss[::-1], statistic, bootstrap=few)
+    assert again.estimate == pytest.approx(found.estimate, abs=1e-15)
+    wider = bootstrap_interval(confidence, loss, statistic, bootstrap=replace(few, level=0.99))
+    assert wider.low <= found.low <= found.high <= wider.high
 
 
 @pytest.mark.parametrize("statistic", ALL, ids=str)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from segtrust.errors import CaseLengthError, CaseValueError, ParameterError, SeenCasesError
+from segtrust.errors import CaseLengthError, CaseValueError, ParameterError, SavedStateError, SeenCasesError
 from segtrust.selective.seen import HashedIds, ids_of, names_of, refuse_seen
 
 
@@ -97,6 +97,12 @@ class TestHashed:
 
     def test_round_trip(self):
         assert HashedIds.from_dict(self.hashed.to_dict()) == self.hashed
+
+    def test_the_source_is_told_by_name(self):
+        with pytest.raises(SavedStateError, match=r"policy\.json: 'hashes' is missing"):
+            HashedIds.from_dict({"salt": "salt"}, source="policy.json")
+        with pytest.raises(TypeError, match="positional"):
+            HashedIds.from_dict(self.hashed.to_dict(), "policy.json")
 
     @pytest.mark.parametrize("hashes", ["b", ["b"], [3], 3, ["A" * 64]])
     def test_what_are_no_hashes(self, hashes):

@@ -1,6 +1,7 @@
 """Several structures: levels, decisions and files."""
 
 import json
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -148,7 +149,12 @@ class TestStanding:
     def test_what_it_says(self):
         said = str(policies())
         assert said.startswith("Certified; a case is deferred if liver or tumour is. Each promise")
+        assert "all of them hold with probability 0.95." in said
         assert "\nliver: Policy for liver, certified: accept" in said
+
+    def test_what_is_required_cannot_be_changed(self):
+        with pytest.raises(FrozenInstanceError):
+            policies().required = ("liver",)
 
     def test_names(self):
         made = policies().policies

@@ -6,10 +6,15 @@ import pytest
 from segtrust.errors import ParameterError
 from segtrust.selective.certify import certify, certify_each
 from segtrust.selective.procedure import Procedure
-from segtrust.selective.targets import Target, targets_of
+from segtrust.selective.targets import Observed, Target, targets_of
 from tests.selective.certified import CASES
 
 WRONG = [Target(0.1), 0.1, None, "a", np.array([0.1]), {"a": Target(0.1)}, iter([Target(0.1)])]
+
+
+@pytest.mark.parametrize(("risk", "kept"), [(0.0, True), (0.1, True), (0.1 + 1e-9, False)])
+def test_a_limit_is_kept_where_it_is_just_reached(risk, kept):
+    assert Observed(Target(0.1), risk, 0.0, 1.0).is_kept == kept
 
 
 def test_any_sequence():

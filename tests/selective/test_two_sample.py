@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from scipy import stats
 
 from segtrust.errors import CaseValueError, ParameterError, TooFewCasesError
-from segtrust.selective.two_sample import STATISTICS, drift_test
+from segtrust.selective.two_sample import STATISTICS, _Pool, drift_test
 from tests.selective.polyps import INSIDE, OUTSIDE, vectors
 
 samples = st.lists(st.integers(0, 6).map(lambda i: i / 6), min_size=2, max_size=15)
@@ -94,6 +94,13 @@ def test_same_seed_same_answer_whatever_the_block(monkeypatch):
     monkeypatch.setattr("segtrust.selective.two_sample._BLOCK", 100)
     assert drift_test(*pair, seed=3) == first
     assert json.loads(json.dumps(first.to_dict()))["alarm"] == first.alarm
+
+
+def test_no_more_labels_are_held_than_a_block_of_whole_rows(monkeypatch):
+    monkeypatch.setattr("segtrust.selective.two_sample._BLOCK", 1000)
+    pool = _Pool.of(np.arange(40.0), np.arange(30.0))
+    rows = [len(labels) for labels in pool.permutations(30, np.random.default_rng(0))]
+    assert rows == [14, 14, 2]
 
 
 def test_refusals():

@@ -6,6 +6,7 @@ import pytest
 from segtrust.errors import CaseLengthError, CaseValueError, ParameterError, TooFewCasesError
 from segtrust.selective.vectors import (
     check_count,
+    check_delta,
     check_fraction,
     check_number,
     check_seed,
@@ -109,6 +110,22 @@ def test_counts():
 def test_what_is_no_fraction(value):
     with pytest.raises(ParameterError, match=r"target_risk: expected a number in \[0, 1\], got"):
         check_fraction(value, "target_risk")
+
+
+@pytest.mark.parametrize(
+    ("n", "said"), [(3, "'xxx'"), (58, f"'{'x' * 58}'"), (59, f"'{'x' * 56}…"), (900, f"'{'x' * 56}…")]
+)
+def test_what_came_is_said_in_at_most_sixty_letters(n, said):
+    with pytest.raises(ParameterError, match=rf"alpha: expected a number in \[0, 1\], got {said}\.$"):
+        check_fraction("x" * n, "alpha")
+
+
+def test_the_ends_of_delta_can_be_computed_with():
+    for delta in (1e-12, 1 - 1e-12):
+        assert check_delta(delta) == delta
+    for delta in (9e-13, np.nextafter(1 - 1e-12, 1)):
+        with pytest.raises(ParameterError, match=r"delta: expected a number in \[1e-12, 1 - 1e-12\], got"):
+            check_delta(delta)
 
 
 @pytest.mark.parametrize("value", [0, 1, 0.0, 1.0])

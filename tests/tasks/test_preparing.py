@@ -1,3 +1,4 @@
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from segtrust.errors import ParameterError
 from segtrust.tasks import get_task
 from segtrust.tasks.checking import find_samples
 from segtrust.tasks.preparing import counts_of, note_training, prepare, read_prepared
+from tests.processes import abandoned_draft
 from tests.tasks import miniatures
 
 pytestmark = pytest.mark.needs("PIL")
@@ -138,3 +140,11 @@ def test_cases_that_are_left_out_are_not_read(task, data, tmp_path):
     prepared = prepare(task, samples, tmp_path / "run", split=own)
     assert not prepared.problems
     assert len(prepared.cases) == 11
+
+
+@pytest.mark.skipif(os.name != "posix", reason="asks for processes by their number")
+def test_drafts_of_a_killed_run_are_removed(task, data, tmp_path):
+    (tmp_path / "prepared").mkdir()
+    drafts = [abandoned_draft(tmp_path / name) for name in ("split.csv", "prepared/a.npz")]
+    prepare(task, find_samples(task, data), tmp_path)
+    assert not any(draft.exists() for draft in drafts)

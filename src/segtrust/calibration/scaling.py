@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,16 +23,18 @@ from segtrust.calibration.pixels import (
 )
 from segtrust.errors import NotFittedError, ParameterError, SavedStateError
 from segtrust.maps import Case, Prediction
-from segtrust.saved import rebuild
+from segtrust.params import HasParams
+from segtrust.saved import check_format, read_json, rebuild, write_json
 
 __all__ = ["PlattScaling", "Scaling", "TemperatureScaling"]
 
 _BLOCK = 1 << 16
+_FORMAT = "segtrust-scaling-1"
 _CHOICES = {"ends": ("keep", "clip"), "weigh": ("pixels", "cases")}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scaling(ABC):
+class Scaling(HasParams, ABC):
     """A growing curve from saved to calibrated probabilities: sigmoid(slope · logit(p) + intercept).
 
     Attributes
@@ -140,6 +143,19 @@ class Scaling(ABC):
     def to_dict(self) -> dict[str, Any]:
         """Give what `from_dict` takes, ready for JSON."""
         return {"name": self.name, **asdict(self), "used_ids": sorted(self.used_ids)}
+
+    def save(self, path: str | Path) -> None:
+        """Write JSON; a file that is there is replaced in one step, or left as it was."""
+        write_json(path, {"format": _FORMAT, **self.to_dict()})
+
+    @staticmethod
+    def load(path: str | Path) -> Scaling:
+        """Read what `save` wrote, or the JSON of `to_dict`, which says nothing of a format."""
+        saved = read_json(path)
+        if isinstance(saved, Mapping) and "format" in saved:
+            check_format(saved, _FORMAT, str(path))
+            saved = {name: value for name, value in saved.items() if name != "format"}
+        return Scaling.from_dict(saved, source=str(path))
 
     @staticmethod
     def from_dict(saved: Mapping[str, Any], *, source: str = "scaling") -> Scaling:

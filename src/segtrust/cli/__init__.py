@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import sys
 from typing import Annotated
@@ -9,10 +10,13 @@ from typing import Annotated
 import typer
 
 import segtrust as st
+from segtrust.cli.apps import App
 from segtrust.cli.bench import bench_app
 from segtrust.cli.deciding import CALIBRATE_EPILOG, TRIAGE_EPILOG, calibrate, triage
 from segtrust.cli.demo import EPILOG, demo
 from segtrust.cli.evaluating import EVALUATE_EPILOG, evaluate
+from segtrust.cli.nnunet import nnunet_app
+from segtrust.cli.plugins import PLUGINS_EPILOG, plugins
 from segtrust.cli.reporting import REPORT_EPILOG, report
 from segtrust.cli.reproduce import reproduce_app
 from segtrust.cli.reviewing import REVIEW_EPILOG, review
@@ -22,7 +26,7 @@ from segtrust.errors import SegtrustError
 
 __all__ = ["app", "main"]
 
-app = typer.Typer(
+app = App(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
@@ -36,8 +40,10 @@ app.command(epilog=TRIAGE_EPILOG)(triage)
 app.command(epilog=MERGE_EPILOG)(merge)
 app.command(epilog=REPORT_EPILOG)(report)
 app.command(epilog=REVIEW_EPILOG)(review)
+app.command(epilog=PLUGINS_EPILOG)(plugins)
 app.add_typer(reproduce_app, name="reproduce")
 app.add_typer(tasks_app, name="tasks")
+app.add_typer(nnunet_app, name="nnunet")
 app.add_typer(bench_app, name="bench")
 
 
@@ -82,5 +88,19 @@ def main() -> None:
     try:
         app(_with_address(sys.argv[1:]))
     except (SegtrustError, OSError) as error:
-        typer.secho(f"error: {error}", fg="red", err=True)
+        typer.secho(f"error: {error}{_advice(error)}", fg="red", err=True)
         sys.exit(2)
+
+
+_GO_ON = "Make room: the same command then goes on with what is finished."
+_ADVICE = {
+    errno.ENOSPC: _GO_ON,
+    errno.EDQUOT: _GO_ON,
+    errno.EROFS: "Choose an output that can be written to.",
+}
+
+
+def _advice(error: Exception) -> str:
+    """Say what to do about a disk; what segtrust itself raises says so already."""
+    found = _ADVICE.get(error.errno or 0) if isinstance(error, OSError) else None
+    return f". {found}" if found else ""

@@ -12,11 +12,12 @@ import numpy as np
 import typer
 from rich.table import Table
 
+from segtrust.cli.apps import App
 from segtrust.cli.console import new_console
 
 __all__ = ["bench_app"]
 
-bench_app = typer.Typer(no_args_is_help=True, help="Measure speed as ratios within one run.")
+bench_app = App(no_args_is_help=True, help="Measure speed as ratios within one run.")
 
 
 def _ratio_table(title: str, ratios: Iterable[Any]) -> Table:
@@ -75,6 +76,24 @@ def bench_selective(
     from segtrust.bench.selective import selective_sections
 
     _print_sections(selective_sections(rounds=rounds), as_json=as_json)
+
+
+_DECODING_EPILOG = (
+    "Examples:\n\n  segtrust bench decoding\n\n  segtrust bench decoding --json > decoding.json"
+)
+
+
+@bench_app.command("decoding", epilog=_DECODING_EPILOG)
+def bench_decoding(
+    rounds: Annotated[
+        int, typer.Option(help="Turns of each candidate, of which the shortest run counts.")
+    ] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+) -> None:
+    """Time Dice-optimal masks against numpy.sort of the same arrays."""
+    from segtrust.bench.decoding import decoding_sections
+
+    _print_sections(decoding_sections(rounds=rounds), as_json=as_json)
 
 
 _SYNTHETIC_EPILOG = (

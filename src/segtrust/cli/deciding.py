@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,23 +11,43 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from segtrust.cli.console import progress_bar
-from segtrust.cli.jobs import HowFlags, plan_of
+from segtrust.cli.jobs import HowFlags, Plan, plan_of
 from segtrust.cli.judging import FIRST
 from segtrust.cli.options import CaseFlags, ReadFlags, RunFlags, with_options
+from segtrust.cli.pipes import paths_of
+from segtrust.cli.promising import PromiseFlags, certify_rows, tell_certified
 from segtrust.cli.scoring import table_run
-from segtrust.cli.telling import as_values, tell_failures, tell_policies, tell_warnings, warnings_of
+from segtrust.cli.telling import (
+    Images,
+    as_values,
+    image_values,
+    images_in,
+    tell_failures,
+    tell_images,
+    tell_policies,
+    tell_unversioned,
+    tell_warnings,
+    warnings_of,
+)
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.engine.calibration import Calibration
     from segtrust.engine.decisions import Policies
-    from segtrust.engine.outcomes import Failure
+    from segtrust.engine.outcomes import Failure, Row
     from segtrust.engine.score_table import Scored
     from segtrust.engine.triage import Triage
+    from segtrust.io.cases import DataSet
     from segtrust.io.tables import Table
-    from segtrust.selective.certificate import Certificate
 
-__all__ = ["CALIBRATE_EPILOG", "TRIAGE_EPILOG", "calibrate", "triage"]
+__all__ = [
+    "CALIBRATE_EPILOG",
+    "TRIAGE_EPILOG",
+    "TriageFlags",
+    "calibrate",
+    "finish_triage",
+    "triage",
+    "triage_cases",
+]
 
 CALIBRATE_EPILOG = (
     "Examples:\n\n  segtrust calibrate evaluation/scores.parquet -o policy.json --target-risk 0.1\n\n"
@@ -39,34 +59,6 @@ TRIAGE_EPILOG = (
     "  segtrust triage tonight/ --policy policy.json -o triage --link --predictor 'fold 0'\n\n"
     "Exit codes: 0 all well, 1 some cases failed (they are deferred) or the drift alarm rings, 2 an error."
 )
-
-
-@dataclass
-class PromiseFlags:
-    """What is promised."""
-
-    target_risk: Annotated[float, typer.Option(help="Limit on the mean loss of the accepted cases.")]
-    below_dice: Annotated[
-        float | None,
-        typer.Option(help="Limit instead the share of accepted cases whose Dice is below this."),
-    ] = None
-    delta: Annotated[float, typer.Option(help="Probability that the promise is broken.")] = 0.05
-    start_coverage: Annotated[
-        float,
-        typer.Option(help="Where the search begins, fixed before a loss is seen; lower for hard targets."),
-    ] = 0.5
-    estimator: Annotated[str, typer.Option(help="Column of the confidence.")] = "sdc"
-    loss_column: Annotated[str, typer.Option(help="Column of the loss; else one minus 'dice'.")] = "loss"
-    patients: Annotated[
-        bool, typer.Option("--patients", help="The column 'group' is the patient, who is the unit.")
-    ] = False
-    predictor: Annotated[str, typer.Option(help="Which model made the maps, in words.")] = ""
-    drop_unjudged: Annotated[
-        bool,
-        typer.Option(
-            "--drop-unjudged", help="Leave out rows without a loss; the promise is about cases that have one."
-        ),
-    ] = False
 
 
 @dataclass
@@ -93,38 +85,15 @@ def calibrate(
     ] = False,
 ) -> None:
     """Certify an acceptance threshold on cases with known loss, and write the policy."""
-    from segtrust.engine.calibration import calibrate_table, save_policies
-
-    table = _chosen_rows(scores, rows)
-    how = _calibration(promise, rows.reference)
-    found = calibrate_table(table, how)
-    certified = all(certificate.certified for certificate, _ in found.values())
-    promised = save_policies(output, found, table) if certified else ""
+    chosen = _chosen_rows(scores, rows)
+    found = certify_rows(chosen, promise, output, reference=rows.reference)
+    tell_unversioned(chosen)
     if as_json:
-        typer.echo(json.dumps({name: _certificate_values(each) for name, (each, _) in found.items()}))
-    elif certified:
-        typer.echo(f"{promised}\n\nThe policy is in {output}.")
+        typer.echo(json.dumps(found.values))
     else:
-        _tell_uncertified({name: each for name, (each, _) in found.items()})
-    if not certified:
+        tell_certified(found, output)
+    if not found.certified:
         raise typer.Exit(1)
-
-
-def _certificate_values(found: Certificate) -> dict[str, Any]:
-    return {
-        "certified": found.certified,
-        "threshold": found.threshold,
-        "coverage": found.coverage,
-        "cases": found.n,
-        "text": str(found),
-    }
-
-
-def _tell_uncertified(found: Mapping[str, Certificate]) -> None:
-    for name, certificate in found.items():
-        if not certificate.certified:
-            typer.secho(f"{name}: {certificate}" if name else str(certificate), err=True)
-    typer.secho("No policy was written.", err=True)
 
 
 def _chosen_rows(path: Path, asked: RowFlags) -> Table:
@@ -165,29 +134,6 @@ def _in_distribution(table: Table) -> str | None:
     return FIRST
 
 
-def _calibration(promise: PromiseFlags, reference: Path | None) -> Calibration:
-    from segtrust.engine.calibration import Calibration, structures_of
-    from segtrust.io.tables import read_table
-    from segtrust.selective.targets import Target
-
-    confidences: dict[str, list[float]] = {}
-    if reference is not None:
-        table = read_table(reference)
-        for name, confidence in zip(structures_of(table), table.column(promise.estimator), strict=True):
-            confidences.setdefault(name, []).append(confidence)
-    return Calibration(
-        promise.estimator,
-        (Target(promise.target_risk, promise.below_dice),),
-        delta=promise.delta,
-        loss=promise.loss_column,
-        by_patient=promise.patients,
-        predictor=promise.predictor,
-        reference=confidences,
-        start_coverage=promise.start_coverage,
-        drop_unjudged=promise.drop_unjudged,
-    )
-
-
 @dataclass
 class TriageFlags:
     """How decisions are made."""
@@ -204,7 +150,10 @@ class TriageFlags:
 
 @with_options
 def triage(
-    predictions: Annotated[list[Path], typer.Argument(help="New maps, as for `segtrust score`.")],
+    predictions: Annotated[
+        list[Path],
+        typer.Argument(help="New maps, as for `segtrust score`; - reads their names from standard input."),
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the lists.")],
     how: TriageFlags,
     files: CaseFlags,
@@ -216,27 +165,74 @@ def triage(
     A case that cannot be read is deferred, and listed in failures.csv.
     """
     run.get_ready()
-    from segtrust.engine.score_table import score_cases
-    from segtrust.engine.triage import write_lists
     from segtrust.io.datasets import find_cases
 
-    found = find_cases(predictions, files.search())
-    plan = plan_of(HowFlags(estimators="", policy=how.policy, predictor=how.predictor), read)
+    found = find_cases(paths_of(predictions), files.search())
+    images = images_in(files.image_dir, found.cases)
+    tell_images(images, quiet=run.as_json)
+    triage_cases(found, output, how, read, run, images)
+
+
+def triage_cases(
+    found: DataSet,
+    output: Path,
+    how: TriageFlags,
+    read: ReadFlags,
+    run: RunFlags,
+    images: Sequence[Images] = (),
+) -> None:
+    """Score cases, decide on them, and tell what came of it."""
+    from segtrust.engine.score_table import score_cases
+
+    flags = HowFlags(estimators="", policy=how.policy, predictor=how.predictor)
+    plan = plan_of(flags, read, found.cases)
     with progress_bar("cases", len(found.cases)) as advance:
         table = table_run(output / "scores.csv", run, advance)
         scored = score_cases(found, replace(plan.job, with_truth=False), table, finish=plan.decided)
+    finish_triage(scored, plan, output, how, run, images)
+
+
+def finish_triage(
+    scored: Scored,
+    plan: Plan,
+    output: Path,
+    how: TriageFlags,
+    run: RunFlags,
+    images: Sequence[Images] = (),
+) -> None:
+    """Write the lists of cases that a plan has decided on, tell of them, and leave with the exit code."""
+    from segtrust.engine.score_table import failures_beside
+    from segtrust.engine.triage import write_lists
+
     plan = plan.after(scored.rows)
     decided = _triage(scored, plan.policies, how)
     write_lists(output, scored.rows, decided.decisions, link=how.link, failures=scored.failures)
+    unjudged = _without_policy(scored.rows)
     if run.as_json:
-        more = {"output": str(output), "warnings": warnings_of(scored.rows)}
+        told = [*warnings_of(scored.rows, images), *unjudged]
+        more = {"output": str(output), "warnings": told, **image_values(images)}
         typer.echo(json.dumps(_as_values(decided, plan.policies, scored.failures) | more))
     else:
         _tell(decided, plan.policies, output)
         tell_warnings(scored.rows)
-    tell_failures(scored.failures, table.failures_path, quiet=run.as_json, nothing=not scored.rows)
+        for warning in unjudged:
+            typer.secho(warning, err=True)
+    listed = failures_beside(output / "scores.csv", None)
+    tell_failures(scored.failures, listed, quiet=run.as_json, nothing=not scored.rows)
     if decided.alarm:
         raise typer.Exit(1)
+
+
+def _without_policy(rows: Sequence[Row]) -> list[str]:
+    """Say why cases are deferred that have structures nobody has calibrated for."""
+    names = dict.fromkeys(row["structure"] for row in rows if not row["decision"])
+    if not names:
+        return []
+    listed = ", ".join(names)
+    return [
+        f"The policy is not for {listed}: cases that have such a structure are deferred, whatever it says of "
+        "others. Choose structures by --region, or calibrate for each."
+    ]
 
 
 def _triage(scored: Scored, policies: Policies, how: TriageFlags) -> Triage:
@@ -273,7 +269,7 @@ def _tell(decided: Triage, policies: Policies, output: Path) -> None:
     counted = ", ".join(f"{count} {name}" for name, count in _counts(decided).items())
     typer.echo(f"{counted}. Lists: {output}")
     for name, test in decided.drift.items():
-        alarm = " DRIFT ALARM: the promise no longer holds for such cases." if test.alarm else ""
+        alarm = " DRIFT ALARM: what the policy says no longer holds for such cases." if test.alarm else ""
         typer.echo(f"{f'{name}: ' if name else ''}{test.explain()}{alarm}")
     if not decided.drift:
         typer.echo(f"No drift check: {decided.undrifted}.")

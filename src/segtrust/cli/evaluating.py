@@ -18,12 +18,22 @@ from segtrust.cli.judging import (
     SetFlags,
     estimators_in,
     find_sets,
+    images_of_sets,
     judge_scores,
     refuse_unknown_loss,
     score_and_judge,
 )
 from segtrust.cli.options import ReadFlags, RunFlags, with_options
-from segtrust.cli.telling import as_values, tell_failures, tell_policies, tell_warnings, warnings_of
+from segtrust.cli.telling import (
+    Images,
+    as_values,
+    image_values,
+    tell_failures,
+    tell_images,
+    tell_policies,
+    tell_warnings,
+    warnings_of,
+)
 from segtrust.cli.tuning import TuneFlags, told_tuning
 from segtrust.errors import ParameterError
 
@@ -37,7 +47,8 @@ EVALUATE_EPILOG = (
     "Examples:\n\n  segtrust evaluate predictions/ --truth labelsTs/ -o evaluation\n\n"
     "  segtrust evaluate kvasir/ clinicdb/ -o polyp --ood etis=etis/ --drop-empty-truth --estimators all\n\n"
     "  segtrust evaluate kvasir/ -o tuned --drop-empty-truth --tune pla-tuned,aef,aef-sdc\n\n"
-    "Exit codes: 0 all cases judged, 1 some failed (failures.csv tells why), 2 nothing could be done."
+    "Exit codes: 0 all cases judged, 1 some failed (failures.csv tells why) or are too few to be ranked, "
+    "2 nothing could be done."
 )
 
 
@@ -67,7 +78,7 @@ def evaluate(
     that learn make of parts of each set.
     """
     from segtrust.engine.score_table import failures_beside, read_scores, write_failures
-    from segtrust.experiments.evaluation import evaluated_sets
+    from segtrust.experiments.evaluation import rankable_sets
     from segtrust.io.cases import DataSet
     from segtrust.io.tables import write_table
     from segtrust.report.evaluation import tables_for_people, write_evaluation
@@ -82,6 +93,8 @@ def evaluate(
     open_run(output, command="evaluate")
     mark_running(output, command="evaluate")
     found = None if before is not None else find_sets(predictions, files, how)
+    images = images_of_sets(files, found or DataSet())
+    tell_images(images, quiet=run.as_json)
     how.refuse_without_truth(found)
     judged = before or score_and_judge(found or DataSet(), output, how, read, run)
     if judged.table is not None:
@@ -93,7 +106,8 @@ def evaluate(
         tell_failures(judged.scored.failures, failures_path, nothing=True)
         raise ParameterError(f"{predictions[0]}: expected cases to judge, got none.")
     evaluation = _evaluation(how, judged.scored.rows)
-    files_of, judged_sets = judged.files_of(found), evaluated_sets(sets, evaluation)
+    files_of = judged.files_of(found)
+    judged_sets, unranked = rankable_sets(sets, evaluation)
     summary = []
     with fresh_results(output):
         tables = write_evaluation(output, sets, evaluation)
@@ -105,10 +119,14 @@ def evaluate(
         write_run(output, command="evaluate", parameters=parameters, seconds=judged.scored.seconds)
         write_report(output, policy=how.policy, predictor=how.predictor)
     if run.as_json:
-        typer.echo(json.dumps(_values(judged, {**tables, "tuning": summary}, output)))
+        results = {**tables, "tuning": summary, "unranked": unranked, **image_values(images)}
+        typer.echo(json.dumps(_values(judged, results, images) | {"output": str(output)}))
     else:
         _tell(judged, tables_for_people(tables) | told_tuning(summary), output)
+        _tell_unranked(unranked)
     tell_failures(judged.scored.failures, failures_path, quiet=run.as_json)
+    if unranked:
+        raise typer.Exit(1)
 
 
 def _by_set(rows: Sequence[Row]) -> dict[str, list[Row]]:
@@ -149,11 +167,17 @@ def _parameters(how: JudgeFlags, evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _values(judged: Judged, tables: Mapping[str, Any], output: Path) -> dict[str, Any]:
+def _values(judged: Judged, results: Mapping[str, Any], images: Sequence[Images]) -> dict[str, Any]:
     standing = {} if judged.plan is None else as_values(judged.plan.policies)
     failed = [each.row() for each in judged.scored.failures]
-    warnings = warnings_of(judged.scored.rows)
-    return {**tables, **standing, "failed": failed, "warnings": warnings, "output": str(output)}
+    warnings = warnings_of(judged.scored.rows, images)
+    return {**results, **standing, "failed": failed, "warnings": warnings}
+
+
+def _tell_unranked(unranked: Sequence[str]) -> None:
+    """Say what is in the report, but neither in a table nor in a curve."""
+    for text in unranked:
+        typer.secho(f"Not ranked: {text}", err=True)
 
 
 def _tell(judged: Judged, shown: Mapping[str, str], output: Path) -> None:

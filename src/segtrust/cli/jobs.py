@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from segtrust.cli.options import DigestKind, ReadFlags
-from segtrust.errors import ParameterError
+from segtrust.errors import ParameterError, PolicyError
 
 if TYPE_CHECKING:
     from segtrust.calibration.scaling import Scaling
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from segtrust.engine.decisions import Policies
     from segtrust.engine.outcomes import Row
     from segtrust.engine.scoring import ScoreJob
-    from segtrust.io.cases import DataSet
+    from segtrust.io.cases import CaseFiles, DataSet
 
 __all__ = ["USUAL", "HowFlags", "Plan", "names_of", "plan_of"]
 
@@ -31,7 +31,10 @@ class HowFlags:
     """How cases are scored."""
 
     estimators: Annotated[
-        str, typer.Option(help="Names, separated by commas; 'all' for all that need no truths.")
+        str,
+        typer.Option(
+            help="Names, separated by commas (also of `segtrust plugins`); 'all' for all that need no truths."
+        ),
     ] = USUAL
     policy: Annotated[
         Path | None, typer.Option(help="Add what this policy decides: accept, defer, no finding.")
@@ -68,18 +71,12 @@ class Plan:
 
     def after(self, rows: Sequence[Row]) -> Plan:
         """Give the plan with policies as they stand for rows: not certified for another kind of masks."""
-        from segtrust.engine.calibration import other_masks, reference_beside
+        from segtrust.engine.calibration import reference_beside, standing_for
 
         if self.policy_path is None:
             return self
-        others = other_masks(reference_beside(self.policy_path), rows)
-        if others is None:
-            why = "how the cases it was made with were read is not known"
-        elif others:
-            why = f"made with masks of another kind than used ({', '.join(sorted(others))})"
-        else:
-            return self
-        return replace(self, policies={name: each.estimated(why) for name, each in self.policies.items()})
+        stand = standing_for(self.policies, reference_beside(self.policy_path), rows)
+        return replace(self, policies=stand)
 
     def decided(self, rows: Sequence[Row]) -> Sequence[Row]:
         """Give the rows with decisions, where there are policies."""
@@ -97,7 +94,12 @@ def _policies(path: Path | None, predictor: str) -> Policies:
 
 
 def plan_of(
-    how: HowFlags, read: ReadFlags, *, found: DataSet | None = None, drop_empty: bool = False
+    how: HowFlags,
+    read: ReadFlags,
+    cases: Sequence[CaseFiles],
+    *,
+    found: DataSet | None = None,
+    drop_empty: bool = False,
 ) -> Plan:
     """Say what is done with each case; with policies as they were made with.
 
@@ -105,24 +107,35 @@ def plan_of(
     ----------
     how, read
         What was asked for.
+    cases
+        That will be scored: some estimators need cases with several members.
     found
         Sets of cases that are judged together; then estimators may learn from each of them without truths.
     drop_empty
         Whether cases with an empty truth do not count there.
     """
     from segtrust.confidence.registry import get_estimators
-    from segtrust.engine.calibration import check_reading, reference_beside
+    from segtrust.engine.calibration import check_reading, fusion_of, reference_beside
     from segtrust.engine.scoring import ScoreJob
     from segtrust.engine.unlabelled import SetReader, fit_to_sets
     from segtrust.io.cases import DataSet
+    from segtrust.io.loading import Decoding
     from segtrust.maps import EmptyPolicy
 
     policies = _policies(how.policy, how.predictor)
-    options = _for_policies(read, policies).options()
+    chosen = _for_policies(read, policies)
+    if how.policy is not None and read.fuse is None:  # as the policy was made with
+        chosen = replace(chosen, fuse=fusion_of(reference_beside(how.policy)))
+    options = chosen.options()
+    if options.decode is not Decoding.THRESHOLD:
+        options = replace(options, decode_empty=EmptyPolicy(_empty_of(how, policies)))
     if how.policy is not None:
         check_reading(reference_beside(how.policy), asdict(options))
     scaling = _scaling(how.calibrate_maps, policies)
     names, unlabelled = _names(how, policies, found)
+    has_members = any(case.members for case in cases) or not cases  # why there are none is told elsewhere
+    names = _with_members(names, has_members, is_all=ALL in how.estimators)
+    _refuse_unused_fusion(read, has_members)
     job = ScoreJob(
         _estimators(names, how.empty, policies),
         options,
@@ -144,7 +157,27 @@ def _for_policies(read: ReadFlags, policies: Policies) -> ReadFlags:
     names = [name for name in policies if name not in ("", FOREGROUND)]
     if policies and read.region and "each" not in read.region:
         refuse_other_structures(policies, read.region)
+    read = _decoding_as(read, policies)
     return replace(read, region=names) if names and not read.region and read.channel is None else read
+
+
+def _empty_of(how: HowFlags, policies: Policies) -> str:
+    """Give what an empty mask is worth where masks are sought: what the policies have, where they agree."""
+    found = {each.scoring.empty for each in policies.values()}
+    return min(found) if len(found) == 1 else how.empty
+
+
+def _decoding_as(read: ReadFlags, policies: Policies) -> ReadFlags:
+    """Make masks as policies were made with, unless said otherwise, which is then refused."""
+    found = {each.scoring.decode for each in policies.values()}
+    if len(found) > 1:
+        raise ParameterError("policy: expected one way to make masks (decode) for all structures.")
+    if read.decode is not None and found - {read.decode}:
+        raise PolicyError(
+            f"decode: the policy was made with {min(found)!r} masks, got {read.decode!r}. Leave --decode "
+            "out, or calibrate anew."
+        )
+    return replace(read, decode=min(found)) if found else read
 
 
 def names_of(text: str, every: Sequence[str]) -> list[str]:
@@ -163,13 +196,12 @@ def names_of(text: str, every: Sequence[str]) -> list[str]:
 
 def _names(how: HowFlags, policies: Policies, found: DataSet | None) -> tuple[list[str], list[str]]:
     """Give the estimators that are asked for: those that are ready, and those that learn from a set first."""
-    from segtrust.confidence.registry import ESTIMATORS, get_estimator, learns
+    from segtrust.confidence.registry import get_estimator
     from segtrust.engine.unlabelled import UNLABELLED
 
     needed = {each.scoring.estimator for each in policies.values()}
     unlabelled = [] if found is None else [name for name in UNLABELLED if name not in needed]
-    ready = [name for name in ESTIMATORS if not learns(name)]
-    every = [name for name in ESTIMATORS if name in {*ready, *unlabelled}]
+    every = _every(how.estimators, unlabelled)
     names = [] if policies and not how.estimators else names_of(how.estimators, every)
     unfitted = [get_estimator(name).name for name in names if name not in {*every, *needed}]
     if unfitted:
@@ -180,24 +212,56 @@ def _names(how: HowFlags, policies: Policies, found: DataSet | None) -> tuple[li
     return [name for name in names if name not in unlabelled], [name for name in unlabelled if name in names]
 
 
+def _every(text: str, unlabelled: Sequence[str]) -> list[str]:
+    """Give the estimators that need no truths; of other packages' those that somebody asks for."""
+    from segtrust.confidence.registry import ESTIMATORS, usable_names
+
+    asked = [name.strip() for name in text.split(",") if name.strip()]
+    names = usable_names() if ALL in asked else [*ESTIMATORS]
+    return [name for name in dict.fromkeys([*names, *asked]) if name != ALL and _is_ready(name, unlabelled)]
+
+
+def _with_members(names: Sequence[str], has_members: bool, *, is_all: bool) -> list[str]:
+    """Refuse estimators that compare members where there are none; 'all' are then all but them."""
+    from segtrust.confidence.registry import needs_members
+
+    void = [] if has_members else [name for name in names if needs_members(name)]
+    if void and not is_all:
+        raise ParameterError(
+            f"estimators: {void[0]} compares the members of an ensemble, and the cases have one map each. "
+            "Give the others: --member, or the column 'members' of a manifest."
+        )
+    return [name for name in names if name not in void]
+
+
+def _refuse_unused_fusion(read: ReadFlags, has_members: bool) -> None:
+    if read.fuse is not None and not has_members:
+        raise ParameterError("fuse: expected several maps a case (--member), got one of each.")
+
+
+def _is_ready(name: str, unlabelled: Sequence[str]) -> bool:
+    from segtrust.confidence.registry import learns
+
+    return name in unlabelled or not learns(name)
+
+
 def _estimators(names: Sequence[str], empty: str, policies: Policies) -> tuple[ConfidenceEstimator, ...]:
     """Make the estimators that are asked for, and those of the policies, which win."""
-    from segtrust.engine.decisions import estimator_of
+    from segtrust.engine.decisions import estimator_of, policy_estimator
     from segtrust.selective.scoring import Scoring
 
-    needed = {each.scoring.estimator: each.scoring for each in policies.values()}
-    asked = {name: Scoring(name, empty=empty) for name in names}
-    return tuple(estimator_of(each) for each in {**asked, **needed}.values())
+    asked = {name: estimator_of(Scoring(name, empty=empty)) for name in names}
+    needed = {each.scoring.estimator: policy_estimator(each) for each in policies.values()}
+    return tuple({**asked, **needed}.values())
 
 
 def _scaling(path: Path | None, policies: Policies) -> Scaling | None:
     """Give the recalibration of the maps: that of a file, or that of the policies."""
     from segtrust.calibration.scaling import Scaling
-    from segtrust.saved import read_json
 
     of_policies = _scalings(policies)
     if path is not None:
-        given = Scaling.from_dict(read_json(path), source=str(path))
+        given = Scaling.load(path)
         if any(each != replace(given, used_ids=frozenset()) for each in of_policies.values()):
             raise ParameterError(f"{path}: expected the recalibration of the policy, got another.")
         return given

@@ -13,6 +13,7 @@ from segtrust.cli.console import progress_bar
 from segtrust.cli.jobs import USUAL, HowFlags, Plan, names_of, plan_of
 from segtrust.cli.options import ReadFlags, RunFlags, TruthFlags
 from segtrust.cli.scoring import table_run
+from segtrust.cli.telling import Images, images_in, tell_unversioned
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ __all__ = [
     "SetFlags",
     "estimators_in",
     "find_sets",
+    "images_of_sets",
     "judge_scores",
     "refuse_unknown_loss",
     "score_and_judge",
@@ -59,6 +61,12 @@ class SetFlags(TruthFlags):
     ood_mask_dir: Annotated[
         list[str] | None,
         typer.Option(help="NAME=DIR, the delivered masks of that set.", rich_help_panel=_FILES),
+    ] = None
+    ood_member: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=DIR, the maps of one more member of that set; several times.", rich_help_panel=_FILES
+        ),
     ] = None
     ood_image_dir: Annotated[
         list[str] | None,
@@ -161,7 +169,7 @@ def score_and_judge(found: DataSet, output: Path, how: JudgeFlags, read: ReadFla
     if read.mask != "threshold":
         _refuse_mixed_masks(found)
     judge = _judge(how, _scheme(read, found))
-    plan = plan_of(how, read, found=found, drop_empty=how.drop_empty_truth)
+    plan = plan_of(how, read, found.cases, found=found, drop_empty=how.drop_empty_truth)
     with progress_bar("cases", len(found.cases)) as advance:
         table = table_run(output / "scores.parquet", run, advance)
         scored = score_cases(
@@ -215,6 +223,7 @@ def judge_scores(table: Table, how: JudgeFlags, files: SetFlags, read: ReadFlags
         raise ParameterError(
             f"losses: expected a table with losses ({judge.column}). Score with --truth, or give --losses."
         )
+    tell_unversioned(table)
     usual = {"file": "", "group": "", "shape": ""}
     rows = tuple({**usual, **row, "set": row.get("set") or FIRST} for row in table.rows)
     judged = rows if has_losses else tuple(judge.judged(rows))
@@ -227,27 +236,42 @@ def find_sets(paths: Sequence[Path], files: SetFlags, how: JudgeFlags) -> DataSe
     from segtrust.io.case_images import with_images
     from segtrust.io.datasets import without_doubles
 
-    others, truths, masks, images = (
+    others, truths, masks, images, members = (
         _named(given, option)
         for given, option in (
             (files.ood, "ood"),
             (files.ood_truth, "ood-truth"),
             (files.ood_mask_dir, "ood-mask-dir"),
             (files.ood_image_dir, "ood-image-dir"),
+            (files.ood_member, "ood-member"),
         )
     )
-    unknown = sorted({*truths, *masks, *images} - {*others})
+    unknown = sorted({*truths, *masks, *images, *members} - {*others})
     if unknown:
         raise ParameterError(f"ood-truth: expected the name of a set given by --ood, got {unknown[0]!r}.")
     found = _of_set(_one_set(paths, files, how), FIRST)
     for name, folders in others.items():
         for part in _searches(name, folders, truths.get(name, []), masks.get(name, [])):
-            own = replace(files, truth=part.truth, mask_dir=part.masks, image_dir=None)
+            own = replace(
+                files, truth=part.truth, mask_dir=part.masks, image_dir=None, member=members.get(name)
+            )
             cases = _one_set(part.folders, own, how)
             for folder in images.get(name, ()):
                 cases = with_images(cases, folder)
             found = found + _of_set(cases.below(part.prefix), name)
     return without_doubles(found)
+
+
+def images_of_sets(files: SetFlags, found: DataSet) -> list[Images]:
+    """Count the images that were found in each folder that is said to have those of a set."""
+    others = _named(files.ood_image_dir, "ood-image-dir")
+    by_set = {FIRST: [] if files.image_dir is None else [files.image_dir], **others}
+    return [
+        told
+        for name, folders in by_set.items()
+        for folder in folders
+        for told in images_in(folder, [case for case in found.cases if case.set == name])
+    ]
 
 
 @dataclass(frozen=True)
@@ -316,13 +340,24 @@ def _one_set(paths: Sequence[Path], files: SetFlags, how: JudgeFlags) -> DataSet
     from segtrust.io.datasets import find_cases
     from segtrust.io.pairing import only_with_truth
 
-    found = find_cases(paths, files.search())
+    search = files.search()
+    found = find_cases(paths, search)
     if how.losses is not None:
         return found
     if not any(case.truth for case in found.cases):
-        listed = ", ".join(map(str, paths))
-        raise ParameterError(f"{listed}: expected the truths of its cases. Give their folder: --truth.")
+        raise ParameterError(_without_truths(paths, found, search.truth_folder))
     return only_with_truth(found)
+
+
+def _without_truths(paths: Sequence[Path], found: DataSet, folder: Path | None) -> str:
+    """Say that no case has a truth, and where a folder was given, how its files ought to be called."""
+    listed = ", ".join(map(str, paths))
+    if folder is None:
+        return f"{listed}: expected the truths of its cases. Give their folder: --truth."
+    there = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    got = f"files such as {there[0]}" if there else "an empty folder"
+    wanted = f", by the same names, such as {found.cases[0].id}" if found.cases else ""
+    return f"{folder}: expected the truths of the cases in {listed}{wanted}; got {got}."
 
 
 def _of_set(found: DataSet, name: str) -> DataSet:
@@ -340,9 +375,9 @@ def _scheme(read: ReadFlags, found: DataSet) -> LabelScheme | None:
 
 def estimators_in(how: JudgeFlags, columns: Sequence[str]) -> list[str]:
     """Give the estimators that were asked for, or all that the rows have."""
-    from segtrust.confidence.registry import ESTIMATORS
+    from segtrust.confidence.registry import estimator_names
 
-    asked = names_of(how.estimators, [name for name in ESTIMATORS if name in columns])
+    asked = names_of(how.estimators, [name for name in estimator_names() if name in columns])
     found = [name for name in asked if name in columns]
     missing = [name for name in asked if name not in columns]
     if not found or (missing and how.estimators != USUAL):

@@ -19,6 +19,7 @@ import typer
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
+    from segtrust.ensembles import Fusion
     from segtrust.io.loading import ReadOptions
     from segtrust.io.names import Pattern
     from segtrust.io.search import Search
@@ -134,6 +135,13 @@ class CaseFlags:
         Path | None,
         _option(panel=_FILES, help="Folder of the images, named as the maps, for reports and the desk."),
     ] = None
+    member: Annotated[
+        list[Path] | None,
+        _option(
+            panel=_FILES,
+            help="Folder of the maps of one more member of an ensemble, named as the first; several times.",
+        ),
+    ] = None
 
     def search(self) -> Search:
         """Say which files are looked for."""
@@ -146,6 +154,7 @@ class CaseFlags:
             image_folder=self.image_dir,
             with_truths=False,
             allow_pickle=self.allow_pickle,
+            member_folders=tuple(self.member or ()),
         )
 
 
@@ -198,11 +207,29 @@ class ReadFlags:
     mask: Annotated[
         str, _option(panel=_READING, help="'delivered' masks, or the maps cut at the 'threshold'.")
     ] = "delivered"
+    decode: Annotated[
+        str | None,
+        _option(
+            panel=_READING,
+            help="Mask where none was delivered: 'threshold', or 'dice-optimal', the one with the largest "
+            "expected Dice. That of the policy unless given.",
+        ),
+    ] = None
     names: Annotated[
-        Path | None, _option(panel=_READING, help="A dataset.json that names the structures.")
+        Path | None,
+        _option(
+            panel=_READING,
+            help="A dataset.json that names the structures, or a task: totalsegmentator:total.",
+        ),
     ] = None
     key: Annotated[
         str | None, _option(panel=_READING, help="Name of the array, in files that hold several.")
+    ] = None
+    fuse: Annotated[
+        str | None,
+        _option(
+            panel=_READING, help="How maps of --member become one: 'mean-probability' (usual), 'mean-logit'."
+        ),
     ] = None
     resample: Annotated[
         bool,
@@ -211,7 +238,7 @@ class ReadFlags:
 
     def options(self) -> ReadOptions:
         """Say what is read of a case."""
-        from segtrust.io.loading import MaskKind, ReadOptions
+        from segtrust.io.loading import Decoding, MaskKind, ReadOptions
 
         return ReadOptions(
             regions=tuple(self.region or ()),
@@ -222,6 +249,8 @@ class ReadFlags:
             key=self.key,
             resample=self.resample,
             scheme=self.names,
+            decode=cast(Decoding, self.decode or Decoding.THRESHOLD),  # checked there
+            fuse=cast("Fusion | None", self.fuse),  # checked there
         )
 
 

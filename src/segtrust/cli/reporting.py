@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from segtrust.cli.console import counted
+
 __all__ = ["REPORT_EPILOG", "report"]
 
 REPORT_EPILOG = (
@@ -39,9 +41,18 @@ def report(
     """Show a run as one HTML file, which needs no network: summary, curves, cases, tables, settings.
 
     The curves can be read off; the best and worst cases are shown as pictures where their files are still
-    there. Nothing is scored again.
+    there. Nothing is scored again. Figures go into the folder of the run, those of a table into a folder
+    beside the page.
     """
-    from segtrust.report.html.page import write_report
+    from segtrust.report.html.page import write_page
+    from segtrust.report.html.run import open_run_folder
 
-    page = write_report(run, out=output, policy=policy, predictor=predictor).resolve()
-    typer.echo(json.dumps({"report": str(page)}) if as_json else f"The report is {page}.")
+    opened = open_run_folder(run, policy, predictor)
+    page = write_page(opened, output, with_figures=True).resolve()
+    if as_json:
+        typer.echo(json.dumps({"report": str(page), "finished": opened.is_finished}))
+        return
+    typer.echo(f"The report is {page}.")
+    if not opened.is_finished:
+        told = f"The run is not finished: the report is of the {counted(len(opened.rows), 'row')} so far."
+        typer.secho(told, err=True)

@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from segtrust.cli.apps import App
 from segtrust.cli.console import progress_bar
 from segtrust.cli.medical import MEDICAL_EPILOG, medical
 from segtrust.cli.options import with_options
 from segtrust.errors import ParameterError
 from segtrust.threads import cores
 
+if TYPE_CHECKING:
+    from segtrust.experiments.drift import Recorded
+    from segtrust.experiments.validity import Outcome
+
 __all__ = ["reproduce_app"]
 
-reproduce_app = typer.Typer(no_args_is_help=True, help="Run an experiment anew, with tables and figures.")
+reproduce_app = App(no_args_is_help=True, help="Run an experiment anew, with tables and figures.")
 
 _Out = Annotated[
     Path, typer.Option(help="Folder for tables, figures and run.json; finished parts are kept in it.")
 ]
 _Workers = Annotated[int | None, typer.Option(min=1, help="Processes; one a core unless given.")]
 
-_VALIDITY_FORMATS = {"broken": ".4f", "certified": ".3f", "coverage": ".3f", "oracle_coverage": ".3f"}
+_VALIDITY_FORMATS = {
+    **dict.fromkeys(("broken", "broken_low", "broken_high"), ".4f"),
+    **dict.fromkeys(("certified", "coverage", "oracle_coverage"), ".3f"),
+}
 
 
 @reproduce_app.callback()
@@ -35,14 +44,15 @@ def _reproduce() -> None:
 @reproduce_app.command(
     "validity",
     epilog="Examples:\n\n  segtrust reproduce validity --out validity\n\n"
-    "  segtrust reproduce validity --out quick --draws 100",
+    "  segtrust reproduce validity --out validity --draws 20000",
 )
 def validity(
-    out: Annotated[Path, typer.Option(help="Folder for tables, figures and run.json.")],
+    out: _Out,
     draws: Annotated[int, typer.Option(min=1, help="Calibration sets drawn for each row.")] = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Of the population.")] = 0,
+    workers: _Workers = None,
 ) -> None:
-    """Show by simulation that certified thresholds keep their promise, and the coverage it costs."""
+    """Show by simulation whether certified thresholds keep their promise, and the coverage it costs."""
     from segtrust.experiments.validity import DELTA, settings, simulate_validity
     from segtrust.report.figures import draw_validity, save_figure
     from segtrust.report.runs import mark_running, open_run, write_run
@@ -51,8 +61,10 @@ def validity(
     open_run(out, command="reproduce validity")
     mark_running(out, command="reproduce validity")
     begin = time.perf_counter()
-    with progress_bar("draws", draws * len(settings()), goes_on=False) as advance:
-        outcomes = list(simulate_validity(draws=draws, seed=seed, advance=advance))
+    with progress_bar("draws", draws * len(settings())) as advance:
+        outcomes = simulate_validity(
+            draws=draws, seed=seed, folder=out / "parts", workers=workers or cores(), advance=advance
+        )
     rows = [asdict(outcome) for outcome in outcomes]
     write_csv(out / "tables" / "validity.csv", rows)
     write_markdown(out / "tables" / "validity.md", rows, _VALIDITY_FORMATS)
@@ -60,7 +72,73 @@ def validity(
     parameters = {"draws": draws, "seed": seed, "delta": DELTA}
     seconds = time.perf_counter() - begin
     write_run(out, command="reproduce validity", parameters=parameters, seconds=seconds)
-    typer.echo(f"{markdown_table(rows, _VALIDITY_FORMATS)}\n\nTables and figures are in {out.resolve()}.")
+    typer.echo(f"{markdown_table(rows, _VALIDITY_FORMATS)}\n\n{_told_promises(outcomes)}")
+    typer.echo(f"Tables and figures are in {out.resolve()}.")
+
+
+def _told_promises(outcomes: Sequence[Outcome]) -> str:
+    """Name the rows whose promises are broken too often for chance."""
+    broken = [f"{each.scenario}, {each.p_value}, {each.n} cases" for each in outcomes if not each.is_kept]
+    if broken:
+        return f"Broken more often than promised: {'; '.join(broken)}."
+    return "No promise is broken demonstrably more often than allowed."
+
+
+_DRIFT_EPILOG = (
+    "Examples:\n\n  segtrust reproduce drift --out drift\n\n"
+    "  segtrust reproduce drift --out drift --inside here.csv --outside elsewhere.csv"
+)
+
+
+@dataclass
+class RecordedFlags:
+    """Real cases."""
+
+    inside: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Score table with truths, of cases as a policy is made with; several may be given."
+        ),
+    ] = None
+    outside: Annotated[
+        list[Path] | None,
+        typer.Option(help="Score table with truths, of cases that arrive later; several may be given."),
+    ] = None
+
+    def recorded(self) -> Recorded | None:
+        """Read the tables, if there are any."""
+        from segtrust.experiments.drift import Recorded
+        from segtrust.io.tables import read_table
+
+        if not self.inside and not self.outside:
+            return None
+        if not self.inside or not self.outside:
+            raise ParameterError("--inside, --outside: expected tables for both or none, got one of them.")
+        return Recorded.of(*([read_table(each) for each in paths] for paths in (self.inside, self.outside)))
+
+
+@reproduce_app.command("drift", epilog=_DRIFT_EPILOG)
+@with_options
+def drift(
+    out: _Out,
+    runs: Annotated[int, typer.Option(min=1, help="Streams of cases for each drift.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Of all draws.")] = 0,
+    *,
+    real: RecordedFlags,
+    workers: _Workers = None,
+) -> None:
+    """Show what becomes of a certified promise when cases change, and whether the alarm comes in time.
+
+    More runs go on with those that are in the folder.
+    """
+    from segtrust.experiments.drift import DriftSettings, sources_of
+    from segtrust.report.drift import reproduce_drift
+
+    settings, recorded = DriftSettings(runs=runs, seed=seed), real.recorded()
+    with progress_bar("streams", runs * len(sources_of(settings, recorded))) as advance:
+        reproduce_drift(out, settings, recorded=recorded, workers=workers or cores(), advance=advance)
+    typer.echo((out / "tables" / "drift.md").read_text(encoding="utf-8"))
+    typer.echo(f"Tables and figures are in {out.resolve()}.")
 
 
 _SYNTHETIC_EPILOG = (
@@ -171,6 +249,49 @@ def tuning(
     if left_out:
         typer.echo(f"{left_out} of {len(cases) + len(others) + left_out} cases were left out: empty truth.")
     typer.echo(f"Tables and figures are in {out.resolve()}.")
+
+
+_DECODING_EPILOG = (
+    "Examples:\n\n  segtrust score maps/ --truth labels/ -o usual.csv\n\n"
+    "  segtrust score maps/ --truth labels/ -o decoded.csv --decode dice-optimal\n\n"
+    "  segtrust reproduce decoding --usual usual.csv --decoded decoded.csv --out decoding"
+)
+_DECODING_FORMATS = dict.fromkeys(
+    (
+        *("dice_usual", "dice_decoded", "gain", "gain_low", "gain_high", "expected_gain"),
+        *("aurc_usual", "aurc_decoded", "aurc_change_low", "aurc_change_high"),
+    ),
+    ".4f",
+)
+
+
+@reproduce_app.command("decoding", epilog=_DECODING_EPILOG)
+def decoding(
+    usual: Annotated[Path, typer.Option(help="Score table with truths, of the usual masks.")],
+    decoded: Annotated[Path, typer.Option(help="The same cases, scored with --decode dice-optimal.")],
+    out: Annotated[Path, typer.Option(help="Folder for tables and run.json.")],
+    resamples: Annotated[int, typer.Option(min=100, help="Of the bootstrap.")] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, help="Of the bootstrap.")] = 0,
+) -> None:
+    """Compare the Dice of Dice-optimal masks with that of the usual ones: the gain, and what was promised.
+
+    Cases whose truth is empty are left out.
+    """
+    from segtrust.experiments.decoding import compare_decoding
+    from segtrust.io.tables import read_table
+    from segtrust.report.runs import mark_running, open_run, write_run
+    from segtrust.report.tables import markdown_table, write_csv, write_markdown
+
+    begin = time.perf_counter()
+    tables = read_table(usual), read_table(decoded)
+    open_run(out, command="reproduce decoding")
+    mark_running(out, command="reproduce decoding")
+    rows = compare_decoding(*tables, resamples=resamples, seed=seed)
+    write_csv(out / "tables" / "decoding.csv", rows)
+    write_markdown(out / "tables" / "decoding.md", rows, _DECODING_FORMATS)
+    parameters = {"usual": str(usual), "decoded": str(decoded), "resamples": resamples, "seed": seed}
+    write_run(out, command="reproduce decoding", parameters=parameters, seconds=time.perf_counter() - begin)
+    typer.echo(f"{markdown_table(rows, _DECODING_FORMATS)}\n\nTables are in {out.resolve()}.")
 
 
 reproduce_app.command("medical", epilog=MEDICAL_EPILOG)(medical)

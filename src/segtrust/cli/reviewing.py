@@ -117,7 +117,9 @@ def review(
     static = None if api_only else page_files()
     opening = _demo(what) if demo else _opening(run, what)
     desk = open_desk(opening, reviewer=what.reviewer, minutes=what.minutes)
-    serve(desk, access.serving(), static, lambda address: _announce(address, open_browser and not api_only))
+    serve(
+        desk, access.serving(), static, lambda addresses: _announce(addresses, open_browser and not api_only)
+    )
 
 
 def _opening(run: Path | None, what: ReviewFlags) -> Opening:
@@ -128,8 +130,12 @@ def _opening(run: Path | None, what: ReviewFlags) -> Opening:
     return Opening(run, what.policy, what.predictor, what.database, what.name)
 
 
-def _announce(address: str, opens: bool) -> None:
-    typer.echo(f"The review desk is at {address}\nStop it with Ctrl-C.")
+def _announce(addresses: list[str], opens: bool) -> None:
+    address, *others = addresses
+    typer.echo(f"The review desk is at {address}")
+    for each in others:
+        typer.echo(f"For others: {each}")
+    typer.echo("Stop it with Ctrl-C.")
     if opens and _has_display():
         import webbrowser
 
@@ -145,8 +151,9 @@ def _has_display() -> bool:
 
 def _demo(what: ReviewFlags) -> Opening:
     """Judge the embedded cases, certify a threshold on those in distribution, and open the others beside."""
-    from segtrust.demo.review import PREDICTOR, prepare_run
+    from segtrust.demo.nuclei import PREDICTOR, prepare_run
     from segtrust.review.desk import Opening
 
+    typer.echo("Scoring the embedded cases …")
     policy = prepare_run(_DEMO)
     return Opening(_DEMO, policy, PREDICTOR, what.database, what.name or "demo")

@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from segtrust.cli.console import counted, progress_bar
-from segtrust.cli.jobs import HowFlags, plan_of
+from segtrust.cli.jobs import Plan, plan_of
 from segtrust.cli.options import PartFlags, ReadFlags, RunFlags, TruthFlags, with_options
-from segtrust.cli.telling import as_values, tell_failures, tell_policies, tell_warnings, warnings_of
+from segtrust.cli.pipes import is_pipe, paths_of, table_place
+from segtrust.cli.telling import (
+    Images,
+    as_values,
+    image_values,
+    images_in,
+    tell_failures,
+    tell_images,
+    tell_policies,
+    tell_warnings,
+    warnings_of,
+)
+from segtrust.cli.watching import WatchFlags, awaited, check_watch, watch_until_stopped
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
     from segtrust.engine.score_table import Scored, ScoreRun
 
-__all__ = ["MERGE_EPILOG", "SCORE_EPILOG", "merge", "score", "table_run"]
+__all__ = ["MERGE_EPILOG", "SCORE_EPILOG", "finish_scoring", "merge", "score", "table_run"]
 
 SCORE_EPILOG = (
     "Examples:\n\n  segtrust score predictions/ -o scores.parquet\n\n"
     "  segtrust score predictions/ -o scores.csv --region each --estimators sdc,idc --workers 4\n\n"
+    "  find . -name '*.npz' | segtrust score - -o - | sort -t, -k6 -g | head\n\n"
+    "  segtrust score predictions/ -o scores.csv --decode dice-optimal --write-masks masks/\n\n"
+    "  segtrust score --watch inbox/ -o scores.csv --policy policy.json   (until Ctrl-C)\n\n"
     "Exit codes: 0 all cases scored, 1 some failed (failures.csv tells why), 2 nothing could be done."
 )
 MERGE_EPILOG = (
@@ -33,14 +50,29 @@ MERGE_EPILOG = (
 )
 
 
+@dataclass
+class ScoreFlags(WatchFlags):
+    """How cases are scored, whether folders are watched, and whether the masks are kept."""
+
+    write_masks: Annotated[
+        Path | None,
+        typer.Option(help="Write the mask of each map that was scored into this folder, named by its case."),
+    ] = None
+
+
 @with_options
 def score(
     predictions: Annotated[
         list[Path],
-        typer.Argument(help="Maps, folders of maps, nnU-Net's output, or manifests (CSV, Parquet)."),
+        typer.Argument(
+            help="Maps, folders of maps, nnU-Net's output, or manifests (CSV, Parquet); - reads their names "
+            "from standard input."
+        ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The table: .parquet, .csv or .json.")],
-    how: HowFlags,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The table: .parquet, .csv or .json; - prints it as CSV.")
+    ],
+    how: ScoreFlags,
     files: TruthFlags,
     read: ReadFlags,
     run: PartFlags,
@@ -56,20 +88,70 @@ def score(
     from segtrust.engine.score_table import score_cases
     from segtrust.io.datasets import find_cases
 
-    if output.resolve() in {path.resolve() for path in predictions}:
+    if is_pipe(output) and run.as_json:
+        raise ParameterError("output: expected a file with --json, which is printed itself, got '-'.")
+    paths = paths_of(predictions)
+    if output.resolve() in {path.resolve() for path in paths}:
         raise ParameterError(f"{output}: expected another file than what is read, or that would be lost.")
-    found = find_cases(predictions, files.search())
-    plan = plan_of(how, read)
-    with progress_bar("cases", len(part_of(found.cases, run.part, run.num_parts))) as advance:
-        table = table_run(output, run, advance)
-        scored = score_cases(found, plan.job, table, finish=plan.decided)
+    if how.watch:
+        return _watch(paths, output, how, files, read, run)
+    found = find_cases(paths, files.search())
+    images = images_in(files.image_dir, found.cases)
+    tell_images(images, quiet=run.as_json)
+    plan = plan_of(how, read, found.cases)
+    with table_place(output) as place:
+        with progress_bar("cases", len(part_of(found.cases, run.part, run.num_parts))) as advance:
+            table = table_run(place, run, advance)
+            scored = score_cases(found, plan.job, table, finish=plan.decided)
+        if how.write_masks is not None:
+            scored = _with_masks(scored, how.write_masks, place, table.failures_path)
+        finish = _finish_pipe if is_pipe(output) else finish_scoring
+        finish(scored, plan, table, as_json=run.as_json, images=images)
+
+
+def _watch(
+    folders: Sequence[Path], output: Path, how: ScoreFlags, files: TruthFlags, read: ReadFlags, run: PartFlags
+) -> None:
+    """Score what arrives in folders until that is stopped."""
+    from segtrust.io.datasets import find_cases
+
+    check_watch(folders, output, run, writes_masks=how.write_masks is not None)
+    search, rhythm = files.search(), how.rhythm()
+    plan = plan_of(how, read, [awaited(folders[0], files.member or ())])
+    table = table_run(output, run, lambda done: None)
+    scored = watch_until_stopped(lambda: find_cases(folders, search), plan, table, rhythm, quiet=run.as_json)
+    finish_scoring(scored, plan, table, as_json=run.as_json)
+
+
+def finish_scoring(
+    scored: Scored, plan: Plan, table: ScoreRun, *, as_json: bool, images: Sequence[Images] = ()
+) -> None:
+    """Tell what came of scoring cases, and leave with the exit code."""
     plan = plan.after(scored.rows)
-    if run.as_json:
-        typer.echo(json.dumps(_values(scored, table) | as_values(plan.policies)))
+    if as_json:
+        typer.echo(json.dumps(_values(scored, table, images) | as_values(plan.policies)))
     else:
         tell_policies(plan.policies)
         _tell(scored, table)
-    tell_failures(scored.failures, table.failures_path, quiet=run.as_json, nothing=not scored.rows)
+    tell_failures(scored.failures, table.failures_path, quiet=as_json, nothing=not scored.rows)
+
+
+def _finish_pipe(scored: Scored, *_: object, **__: object) -> None:
+    """Tell on standard error what a table that is printed does not: which cases failed."""
+    tell_failures(scored.failures, None, nothing=not scored.rows)
+
+
+def _with_masks(scored: Scored, folder: Path, output: Path, failures_path: Path) -> Scored:
+    """Write the masks; those that could not be are added to what failed."""
+    from segtrust.engine.mask_writing import write_masks
+    from segtrust.engine.score_table import write_failures
+    from segtrust.io.tables import read_table
+
+    with progress_bar("masks", len(scored.rows)) as advance:
+        failures = write_masks(folder, scored.rows, read_table(output).about, advance)
+    told = replace(scored, failures=(*scored.failures, *failures))
+    write_failures(failures_path, told.failures, output.name)
+    return told
 
 
 def table_run(output: Path, run: RunFlags, advance: Callable[[int], object]) -> ScoreRun:
@@ -79,17 +161,19 @@ def table_run(output: Path, run: RunFlags, advance: Callable[[int], object]) -> 
 
     engine = Engine(workers=run.workers, dask=run.dask, memory=run.memory_bytes())
     part, parts = (run.part, run.num_parts) if isinstance(run, PartFlags) else (0, 1)
-    return ScoreRun(output, engine, resume=run.resume, part=part, parts=parts, advance=advance)
+    command = tuple(sys.argv[1:])
+    return ScoreRun(output, engine, run.resume, part, parts, advance, command)
 
 
-def _values(scored: Scored, table: ScoreRun) -> dict[str, Any]:
+def _values(scored: Scored, table: ScoreRun, images: Sequence[Images]) -> dict[str, Any]:
     return {
         "cases": scored.cases,
         "failed": len(scored.failures),
         "table": str(table.out),
         "seconds": scored.seconds,
         "failures": [each.row() for each in scored.failures],
-        "warnings": warnings_of(scored.rows),
+        "warnings": [*warnings_of(scored.rows, images), *scored.warnings],
+        **image_values(images),
     }
 
 
@@ -97,6 +181,8 @@ def _tell(scored: Scored, table: ScoreRun) -> None:
     done = f"{counted(scored.cases, 'case')} scored in {scored.seconds:.1f} s"
     typer.echo(f"{done}, {len(scored.failures)} failed. Table: {table.out}")
     tell_warnings(scored.rows)
+    for warning in scored.warnings:
+        typer.secho(warning, err=True)
 
 
 def merge(
@@ -110,7 +196,7 @@ def merge(
     from segtrust.engine.merging import merge_tables
     from segtrust.engine.score_table import failures_beside
 
-    merged, failures = merge_tables(tables, output)
+    merged, failures = merge_tables(tables, output, command=sys.argv[1:])
     if as_json:
         about = {"rows": len(merged.rows), "failed": len(failures), "table": str(output)}
         typer.echo(json.dumps(about | {"failures": [each.row() for each in failures]}))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
+from segtrust.cli.apps import App
 from segtrust.cli.console import counted, new_console
 from segtrust.cli.options import with_options
 from segtrust.cli.task_steps import (
@@ -35,6 +36,7 @@ from segtrust.cli.task_steps import (
     tell_prepared,
     trained,
 )
+from segtrust.errors import PluginError
 
 if TYPE_CHECKING:
     from segtrust.tasks.predicting import Predictions
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["tasks_app"]
 
-tasks_app = typer.Typer(
+tasks_app = App(
     no_args_is_help=True, help="Segmentation tasks: data, training, prediction; the paper's, and your own."
 )
 
@@ -61,9 +63,7 @@ def _epilog(*commands: str) -> str:
 @tasks_app.command("list", epilog=_epilog("list", "list --json"))
 def list_tasks(as_json: _Json = False) -> None:
     """List the tasks: network, sets out of distribution, threshold and size."""
-    from segtrust.tasks import NAMES, get_task
-
-    rows = [_summary(get_task(name)) for name in NAMES]
+    rows = [_summary(task) for task in _tasks()]
     if as_json:
         typer.echo(json.dumps(rows))
         return
@@ -71,6 +71,19 @@ def list_tasks(as_json: _Json = False) -> None:
     for row in rows:
         table.add_row(*(str(each) for each in row.values()))
     new_console().print(table)
+
+
+def _tasks() -> list[Task]:
+    """Give all tasks; what is wrong with one of another package is told, and the others are listed."""
+    from segtrust.tasks import get_task, task_names
+
+    found = []
+    for name in task_names():
+        try:
+            found.append(get_task(name))
+        except PluginError as error:
+            typer.secho(str(error), err=True)
+    return found
 
 
 def _summary(task: Task) -> dict[str, Any]:

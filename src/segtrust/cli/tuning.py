@@ -63,7 +63,7 @@ class TuneFlags:
         from segtrust.experiments.tuned_sets import TunedSets, TuningPlan, tune_sets
         from segtrust.report.tuned_sets import write_tuning
 
-        if not self.tune:
+        if not self.tune or not sets:
             return []
         cases = [(each, files_of(each)) for each in sets]
         targets = {each.structure: each.full_risk for each in sets if each.name == sets[0].name}

@@ -25,6 +25,7 @@ __all__ = [
     "evaluate_sets",
     "evaluated_sets",
     "over_structures",
+    "rankable_sets",
 ]
 
 Row = dict[str, Any]
@@ -144,32 +145,57 @@ def evaluate_sets(found: Sequence[EvaluatedSet], how: Evaluation) -> dict[str, l
 
 def evaluated_sets(sets: Mapping[str, Sequence[Row]], how: Evaluation) -> list[EvaluatedSet]:
     """Sort the rows of each set by structure; several structures also give their mean."""
-    found = []
+    return [_evaluated(*each, how) for each in _structures_of(sets, how)]
+
+
+def rankable_sets(sets: Mapping[str, Sequence[Row]], how: Evaluation) -> tuple[list[EvaluatedSet], list[str]]:
+    """Sort rows as `evaluated_sets` does; what has too few cases to rank is left out, and told in words.
+
+    Examples
+    --------
+    >>> row = {"case": "a", "structure": "organ", "sdc": 0.9, "loss": 0.1, "k": 5}
+    >>> rankable_sets({"ID": [row]}, Evaluation(("sdc",)))
+    ([], ['ID, organ: expected at least 2 cases to rank, got 1.'])
+    """
+    found, told = [], []
+    for each in _structures_of(sets, how):
+        try:
+            found.append(_evaluated(*each, how))
+        except TooFewCasesError as error:
+            told.append(str(error))
+    return found, told
+
+
+def _structures_of(
+    sets: Mapping[str, Sequence[Row]], how: Evaluation
+) -> Iterator[tuple[str, str, Sequence[Row]]]:
     for name, rows in sets.items():
         structures = list(dict.fromkeys(row["structure"] for row in rows))
         for structure in structures:
-            chosen = [row for row in rows if row["structure"] == structure]
-            found.append(_evaluated(name, structure, chosen, how))
+            yield name, structure, [row for row in rows if row["structure"] == structure]
         if len(structures) > 1:
-            found.append(_evaluated(name, ALL_STRUCTURES, over_structures(rows, how), how))
-    return found
+            yield name, ALL_STRUCTURES, over_structures(rows, how)
 
 
 def _evaluated(name: str, structure: str, rows: Sequence[Row], how: Evaluation) -> EvaluatedSet:
     kept = [row for row in rows if not (how.drop_empty and row.get("truth_ratio") == 0.0)]
+    left_out = len(rows) - len(kept)
     if len(kept) < _FEWEST:
+        was = "was" if left_out == 1 else "were"
         raise TooFewCasesError(
             f"{name}, {structure}: expected at least {_FEWEST} cases to rank, got {len(kept)}"
-            f"{f' after {len(rows) - len(kept)} with an empty truth were left out' if kept != rows else ''}."
+            f"{f' after {left_out} with an empty truth {was} left out' if left_out else ''}."
         )
     patients = [row["group"] for row in kept] if how.by_patient else None
     if patients is not None and not all(patients):
         raise CaseValueError(f"{name}: expected the patient of each case in the column 'group', got none.")
+    if patients is not None and len(set(patients)) < _FEWEST:
+        raise TooFewCasesError(f"{name}, {structure}: expected at least {_FEWEST} patients to rank, got 1.")
     return EvaluatedSet(
         name,
         structure,
         tuple(kept),
-        len(rows) - len(kept),
+        left_out,
         {each: _numbers(kept, each) for each in how.estimators},
         _numbers(kept, how.loss),
         patients,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from segtrust.engine.decoding import as_scored
 from segtrust.errors import WrongContentError
 from segtrust.io.cases import CaseFiles
-from segtrust.io.loading import ReadOptions, load_case
+from segtrust.io.loading import LoadedCase, ReadOptions, load_case
 from segtrust.io.stamps import stamps_of
-from segtrust.maps import Case, Prediction
+from segtrust.maps import Case
 
 __all__ = ["FileCase"]
 
@@ -37,16 +38,18 @@ class FileCase:
 
     def __call__(self) -> Case:
         """Load the case."""
+        loaded = self.load()
+        return Case(loaded.prediction, loaded.truth)
+
+    def load(self) -> LoadedCase:
+        """Load the case with all that its files say."""
         for loaded in load_case(self.files, self.options):
             if loaded.structure == self.structure:
-                return Case(self._calibrated(loaded.prediction), loaded.truth)
+                named = replace(loaded.prediction, id=self.files.id)
+                return replace(loaded, prediction=as_scored(named, self.options, self.recalibration))
         raise WrongContentError(
             f"{self.files.probabilities}: expected the structure {self.structure!r}, got no such structure."
         )
-
-    def _calibrated(self, prediction: Prediction) -> Prediction:
-        named = replace(prediction, id=self.files.id)
-        return named if self.recalibration is None else self.recalibration.calibrate(named)
 
     @property
     def fingerprint(self) -> list[Any]:

@@ -1,20 +1,25 @@
 """Does a certified threshold keep its promise? Simulated, where the truth is known.
 
 A large population of cases is made once; calibration sets are drawn from it, a threshold is certified on
-each, and its true selective risk is read off the population.
+each, and its true selective risk is read off the population. Draws are kept in parts of a thousand, so that a
+run can go on, also with more draws than it was begun with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from segtrust.experiments.parts import Part, compute_parts, store_of
 from segtrust.selective.cases import CalibrationCases
 from segtrust.selective.certify import walk_candidates
+from segtrust.selective.intervals import clopper_pearson
 from segtrust.selective.procedure import Procedure
 from segtrust.selective.targets import Target
 
@@ -24,6 +29,7 @@ __all__ = [
     "Scenario",
     "Setting",
     "dice_population",
+    "parts_of",
     "settings",
     "simulate_validity",
 ]
@@ -31,6 +37,10 @@ __all__ = [
 DELTA = 0.05
 CASES = (30, 100, 300, 1000)
 REFERENCES = 300
+LEVEL = 0.95
+"""Of the intervals of shares."""
+_BLOCK = 1000
+"""Draws of a part."""
 P_VALUES = ("betting", "hoeffding-bentkus")
 
 
@@ -70,7 +80,7 @@ class Population:
 
     def accepted(self, threshold: float) -> int:
         """Cases with at least this confidence."""
-        return int(np.searchsorted(-self.confidence, -threshold, side="right"))
+        return int(self.confidence.size - np.searchsorted(self.confidence[::-1], threshold))
 
     def draw(self, rng: np.random.Generator, n: int) -> tuple[Any, Any]:
         """Confidences and losses of ``n`` cases, independent of each other."""
@@ -105,6 +115,11 @@ class Setting:
     p_value: str
     n: int
 
+    @property
+    def name(self) -> str:
+        """Of its parts."""
+        return "-".join([*self.scenario.name.replace(",", "").split(), self.p_value, str(self.n)])
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -119,6 +134,8 @@ class Outcome:
     broken
         Share of the draws in which the certified threshold's true risk is above the target; at most δ is
         promised.
+    broken_low, broken_high
+        Exact 95 % interval of the chance of it (Clopper-Pearson).
     certified
         Share of the draws with a threshold.
     coverage, oracle_coverage
@@ -131,9 +148,16 @@ class Outcome:
     n: int
     draws: int
     broken: float
+    broken_low: float
+    broken_high: float
     certified: float
     coverage: float
     oracle_coverage: float
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the draws allow that the promise is broken with a chance of at most δ."""
+        return self.broken_low <= DELTA
 
 
 def settings() -> list[Setting]:
@@ -145,25 +169,74 @@ def settings() -> list[Setting]:
     ]
 
 
+def parts_of(draws: int, seed: int) -> list[Part]:
+    """Blocks of draws of every row; each weighs as many as it has draws."""
+    return [
+        Part(_part_name(setting, block), partial(_draw_block, setting, seed, block), weight=len(block))
+        for setting in settings()
+        for block in _blocks(draws)
+    ]
+
+
+def _blocks(draws: int) -> list[range]:
+    return [range(first, min(first + _BLOCK, draws)) for first in range(0, draws, _BLOCK)]
+
+
+def _part_name(setting: Setting, block: range) -> str:
+    return f"{setting.name}-{block.start:05d}-{block.stop:05d}"
+
+
 def simulate_validity(
-    *, draws: int = 2000, seed: int = 0, advance: Callable[[int], object] = lambda done: None
-) -> Iterator[Outcome]:
-    """Fill the table row by row; ``advance`` is told how many draws are done since it was last called."""
-    populations = {failing: dice_population(failing, seed=seed) for failing in {s.failing for s in SCENARIOS}}
-    for setting in settings():
-        yield _simulate(populations[setting.scenario.failing], setting, draws, advance)
+    *,
+    draws: int = 2000,
+    seed: int = 0,
+    folder: str | Path | None = None,
+    workers: int = 1,
+    advance: Callable[[int], object] = lambda done: None,
+) -> list[Outcome]:
+    """Fill the table.
+
+    Parameters
+    ----------
+    draws
+        Calibration sets of each row.
+    seed
+        Of the population; draw i of n cases has the seed (i, n).
+    folder
+        Where finished parts are kept, and looked for; ``None`` keeps nothing.
+    workers, advance
+        As for `segtrust.experiments.parts.compute_parts`; weights are draws.
+
+    Examples
+    --------
+    >>> outcomes = simulate_validity(draws=2)
+    >>> len(outcomes), outcomes[0].draws, outcomes[0].is_kept
+    (40, 2, True)
+    """
+    store = store_of(folder, {"seed": seed, "delta": DELTA, "references": REFERENCES})
+    parts = compute_parts(parts_of(draws, seed), store, workers=workers, advance=advance)
+    taken = {
+        each: np.concatenate([parts[_part_name(each, block)]["accepted"] for block in _blocks(draws)])
+        for each in settings()
+    }
+    return [_outcome(setting, seed, accepted) for setting, accepted in taken.items()]
 
 
-def _simulate(
-    population: Population, setting: Setting, draws: int, advance: Callable[[int], object]
-) -> Outcome:
-    target = setting.scenario.target
+@cache
+def _population(failing: float, seed: int) -> Population:
+    """Make a population once in each process."""
+    return dice_population(failing, seed=seed)
+
+
+def _draw_block(setting: Setting, seed: int, block: range) -> dict[str, Any]:
+    population = _population(setting.scenario.failing, seed)
+    return {"accepted": np.array([_certified_cases(population, setting, draw) for draw in block])}
+
+
+def _outcome(setting: Setting, seed: int, accepted: Any) -> Outcome:
+    """Sum a row up; ``accepted`` are cases of the population, one number a draw."""
+    target, population = setting.scenario.target, _population(setting.scenario.failing, seed)
     risks = population.true_risks(target)
-    taken = []
-    for seed in range(draws):
-        taken.append(_certified_cases(population, setting, seed))
-        advance(1)
-    accepted = np.array(taken)
     some = accepted > 0
     broken = some & (risks[accepted - 1] > target.risk)
     largest = np.flatnonzero(risks <= target.risk).max(initial=-1) + 1
@@ -173,17 +246,18 @@ def _simulate(
         str(target),
         setting.p_value,
         setting.n,
-        draws,
+        accepted.size,
         float(broken.mean()),
+        *clopper_pearson(int(broken.sum()), accepted.size, LEVEL),
         float(some.mean()),
         float(accepted.mean() / size),
         float(largest / size),
     )
 
 
-def _certified_cases(population: Population, setting: Setting, seed: int) -> int:
+def _certified_cases(population: Population, setting: Setting, draw: int) -> int:
     """Cases of the population that the threshold of one calibration draw accepts; 0 where there is none."""
-    rng = np.random.default_rng([seed, setting.n])
+    rng = np.random.default_rng([draw, setting.n])
     reference, _ = population.draw(rng, REFERENCES)
     cases = CalibrationCases(*population.draw(rng, setting.n), reference=reference)
     procedure = Procedure(p_value=setting.p_value)

@@ -24,7 +24,13 @@ import numpy as np
 
 from segtrust.kernels.statistics import DiceStatistics, host_number
 
-__all__ = ["expected_dice", "expected_tversky", "probability_of_empty", "probability_of_foreground"]
+__all__ = [
+    "expected_dice",
+    "expected_dice_of_growing",
+    "expected_tversky",
+    "probability_of_empty",
+    "probability_of_foreground",
+]
 
 _STEP = 0.25
 _FIRST, _LAST = -73, 33
@@ -36,6 +42,9 @@ _LARGEST_Y, _LARGEST_Y_OF_SINGLES = 300.0, 64.0
 """Beyond it even the slowest exponential, exp(-y), is 0; up to it Σ p/(1 - p + p exp(-y)) over the pixels set
 apart is finite where some are certain, in doubles and in singles."""
 
+_LEVELS_AT_ONCE = 1024
+"""Masks of a growing one whose integrands are held at a time."""
+
 
 class Nodes(NamedTuple):
     """Nodes and weights of the rule for one image, and the weight of the flat tail."""
@@ -45,9 +54,9 @@ class Nodes(NamedTuple):
     tail: float
 
 
-def _nodes(scale: float, beta: float, largest_y: float) -> Nodes:
-    """Place the nodes; a weight above 1 stretches the distance from the mean to the slowest exponential."""
-    more = math.ceil(math.log(max(beta, 1.0)) / _STEP)
+def _nodes(scale: float, stretch: float, largest_y: float) -> Nodes:
+    """Place the nodes; ``stretch``, above 1, is how much farther it is from the mean to the slowest term."""
+    more = math.ceil(math.log(max(stretch, 1.0)) / _STEP)
     y = np.exp(np.arange(_FIRST, _LAST + 1 + more) * _STEP) / scale
     weight = np.where(y <= largest_y, _STEP * y, 0.0)
     tail = _STEP * float(y[0]) / np.expm1(_STEP)
@@ -105,7 +114,8 @@ def expected_tversky(statistics: DiceStatistics, alpha: float, beta: float) -> A
     rule = _nodes(floor + (1.0 - alpha) * s + beta * lam, beta, largest_y)
     y, weight = statistics.constants(rule.y), statistics.constants(rule.weight)
     log_inside, slope = _side(statistics, 1, (1.0 - alpha) * y)
-    log_outside, _ = _side(statistics, 0, beta * y)
+    # Beyond the last y what is certain outside the mask has no weight left, and exp(-βy) would be 0.
+    log_outside, _ = _side(statistics, 0, statistics.constants(np.minimum(beta * rule.y, largest_y)))
     xp = statistics.namespace
     integrand = xp.exp(log_inside + log_outside - floor * y) * slope
     expected = xp.sum(weight * integrand) + rule.tail * statistics.s
@@ -115,6 +125,48 @@ def expected_tversky(statistics: DiceStatistics, alpha: float, beta: float) -> A
 def expected_dice(statistics: DiceStatistics) -> Any:
     """Exact expectation of the Dice coefficient: the ideal Dice confidence of the marginals."""
     return expected_tversky(statistics, 0.5, 0.5)
+
+
+def expected_dice_of_growing(statistics: DiceStatistics, values: Any, counts: Any) -> Any:
+    """Exact expected Dice of a mask that is not empty, and of those it grows to, one level after the other.
+
+    What a larger mask changes is k and which pixels are hits; the generating function of all pixels stays.
+    So one set of nodes serves all of them, and a level adds one term to the sum of slopes at each node.
+
+    Parameters
+    ----------
+    statistics
+        Sums of the map with the first mask.
+    values, counts
+        Probability of the pixels that are added, level by level, and how many pixels have it.
+
+    Returns
+    -------
+    ndarray of len(values) + 1
+    """
+    sizes = statistics.k + np.concatenate([[0], np.cumsum(counts)])
+    mass = host_number(statistics.s) + host_number(statistics.lam)
+    first, last = 0.5 * (sizes[0] + 1.0 + mass), 0.5 * (sizes[-1] + 1.0 + mass)
+    rule = _nodes(last, last / first, _LARGEST_Y)
+    y = 0.5 * rule.y
+    log_inside, slope = _side(statistics, 1, y)
+    log_whole = log_inside + _side(statistics, 0, y)[0]
+    inside, found = host_number(statistics.s), []
+    for at in range(0, sizes.size, _LEVELS_AT_ONCE):
+        some = slice(max(at - 1, 0), at + _LEVELS_AT_ONCE - 1)  # the first mask has no level of its own
+        slopes = _growing_slopes(slope, values[some], counts[some], y)[0 if at == 0 else 1 :]
+        masses = inside + np.concatenate([[0.0], np.cumsum(values[some] * counts[some])])[-len(slopes) :]
+        decay = np.exp(log_whole - (sizes[at : at + len(slopes), None] + 1.0) * y)
+        found.append((decay * slopes) @ rule.weight + rule.tail * masses)
+        slope, inside = slopes[-1], masses[-1]
+    return np.minimum(np.concatenate(found), 1.0)
+
+
+def _growing_slopes(slope: Any, values: Any, counts: Any, y: Any) -> Any:
+    """Give Σ p/(1 - p + pt) over the mask, a row for what it is and one after each level that is added."""
+    p = values[:, None]
+    terms = counts[:, None] * p / ((1.0 - p) + p * np.exp(-y))
+    return np.cumsum(np.concatenate([slope[None, :], terms]), axis=0)
 
 
 def _is_never_empty(statistics: DiceStatistics) -> bool:

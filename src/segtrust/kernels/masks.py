@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.kernels.tiles import over_tiles, read_tile
+from segtrust.kernels.tiles import is_chunked, over_tiles, read_tile, tiles_of
 from segtrust.kernels.view import view_map
 
-__all__ = ["count_differing", "thresholded"]
+__all__ = ["count_differing", "cut_map", "thresholded"]
 
 
 def thresholded(p: Any, *, threshold: float = 0.5, source: str = "p") -> Any:
@@ -25,6 +25,16 @@ def thresholded(p: Any, *, threshold: float = 0.5, source: str = "p") -> Any:
     levels = view.codes >= view.threshold  # a table of truth values for integers
     mask = levels[view.values] if levels.size else view.values >= view.threshold
     return (mask.T if view.reversed_axes else mask).reshape(np.shape(p))
+
+
+def cut_map(p: Any, *, threshold: float = 0.5, source: str = "p") -> Any:
+    """Do the same with a map that may lie in chunks, of which one at a time is held beside the mask."""
+    if not is_chunked(p):
+        return thresholded(p, threshold=threshold, source=source)
+    mask = np.empty(p.shape, bool)
+    for tile in tiles_of(p):
+        mask[tile] = thresholded(read_tile(p, tile), threshold=threshold, source=source)
+    return mask
 
 
 def count_differing(p: Any, mask: Any, *, threshold: float = 0.5, source: str = "p") -> int:

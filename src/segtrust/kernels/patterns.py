@@ -99,9 +99,13 @@ def _inline_extreme(name: str) -> Callable[..., Any]:
     return extreme
 
 
-unsigned_pattern = _choose(
-    _inline_unsigned_pattern, lambda value: value.view(np.uint32 if value.itemsize == 4 else np.uint64)
-)
+def _unsigned_pattern(value: Any) -> Any:
+    """Do in Python what the inline one does; of Python's own floats, too, which compiled loops take."""
+    number = np.asarray(value)
+    return number.view(np.uint32 if number.itemsize == 4 else np.uint64)[()]
+
+
+unsigned_pattern = _choose(_inline_unsigned_pattern, _unsigned_pattern)
 """Bit pattern of a float or double as an unsigned integer of its width.
 
 Patterns of floats in [0, 1] are ordered like the floats; those of NaN, of values above 1 and of negative

@@ -24,8 +24,12 @@ from segtrust.errors import (
 )
 from segtrust.models.network import Network
 from segtrust.models.registry import owner_of
+from segtrust.saved import check_format
 
-__all__ = ["load_backbone", "load_weights", "read_weights"]
+__all__ = ["TRAINING", "WEIGHTS", "load_backbone", "load_weights", "read_weights"]
+
+TRAINING, WEIGHTS = "segtrust-training-1", "segtrust-weights-1"
+"""Formats of what a training goes on from, and of the weights of its best epoch."""
 
 _ZIP, _PICKLE = b"PK\x03\x04", b"\x80"
 """First bytes of an archive of torch, and of a file of its older versions."""
@@ -113,6 +117,7 @@ def load_backbone(model: Network, path: str | Path) -> None:
 def read_weights(path: str | Path) -> dict[str, Tensor]:
     """Read the tensors of a checkpoint by name, without prefix, onto the CPU; errors as of `load_weights`."""
     content = _read(Path(path))
+    _check_version(content, str(path))
     for key in _CONTAINERS:
         if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
             content = content[key]
@@ -125,6 +130,14 @@ def read_weights(path: str | Path) -> dict[str, Tensor]:
     if all(name.startswith(_PARALLEL) for name in content):
         return {name.removeprefix(_PARALLEL): each for name, each in content.items()}
     return dict(content)
+
+
+def _check_version(content: Any, source: str) -> None:
+    """Refuse a checkpoint of a training with another version; one from elsewhere says nothing of a format."""
+    told = str(content.get("format", "")) if isinstance(content, Mapping) else ""
+    for known in (WEIGHTS, TRAINING):
+        if told.startswith(known.rpartition("-")[0]):
+            check_format(content, known, source, error=WrongContentError)
 
 
 def _read(path: Path) -> Any:

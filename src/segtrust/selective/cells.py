@@ -44,6 +44,20 @@ class DiceIntervals:
     n: Any
     cases_needed: int
 
+    def to_dataframe(self, index: Any = None) -> Any:
+        """Give a pandas table of one row a case: lower, predicted, upper, trivial and n.
+
+        Parameters
+        ----------
+        index
+            Of its rows: that of the table whose confidences were given, so that both can be joined.
+        """
+        from segtrust.optional import require
+
+        names = ("lower", "predicted", "upper", "trivial", "n")
+        columns = {name: getattr(self, name) for name in names}
+        return require("pandas", extra="tables").DataFrame(columns, index=index)
+
 
 @dataclass(frozen=True)
 class ConformalCell:

@@ -190,7 +190,8 @@ def _split(cases: CalibrationCases, procedure: Procedure) -> tuple[CalibrationCa
         counted = f"{cases.n}" if cases.patients is None else f"{cases.n} of {units.max() + 1} patients"
         raise TooFewCasesError(
             f"cases: of {counted}, {aside.sum()} would be set aside for candidates, which takes at least "
-            f"{FEWEST_REFERENCES}. Give confidences of unlabelled cases as reference."
+            f"{FEWEST_REFERENCES}, and {(~aside).sum()} be left to test on, which takes at least 2. Give "
+            "confidences of unlabelled cases as reference."
         )
     if units.max() == shuffled.n - 1:
         aside = least_lost_of_ties(shuffled.confidence, shuffled.loss, aside)

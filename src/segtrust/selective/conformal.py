@@ -18,6 +18,7 @@ from typing import Any, Self
 import numpy as np
 
 from segtrust.errors import NotFittedError, ParameterError, TooFewCasesError
+from segtrust.params import HasParams
 from segtrust.saved import check_keys, reading, rebuild
 from segtrust.selective.cells import NO_GROUP, ConformalCell, DiceIntervals, margins, ranked
 from segtrust.selective.coverage import exact
@@ -33,7 +34,7 @@ _PREDICTORS = ("isotonic", "identity")
 
 
 @dataclass(frozen=True)
-class ConformalDice:
+class ConformalDice(HasParams):
     """Bounds and intervals for the Dice of new cases that hold at a level whatever the distribution.
 
     The level is reached on average over draws of the labelled cases, for new cases exchangeable with those of
@@ -75,6 +76,8 @@ class ConformalDice:
     recalibration: Recalibration | None = None
     cells: tuple[ConformalCell, ...] = ()
     used_ids: frozenset[str] | HashedIds = frozenset()
+
+    _learned = ("recalibration", "cells", "used_ids")
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -120,6 +123,19 @@ class ConformalDice:
         errors = _expected(curve, confidence) - dice
         cells = [self._cell(key, errors[(keys == key) & ~learns]) for key in np.unique(keys)]
         return replace(self, seed=seed, recalibration=curve, cells=tuple(cells), used_ids=frozenset(names))
+
+    def predict(self, confidence: Any) -> Any:
+        """Give the Dice that is expected at each confidence; `interval` says how far off it may be.
+
+        Examples
+        --------
+        >>> confidence = np.linspace(0.0, 1.0, 40)
+        >>> ConformalDice().fit(confidence, confidence / 2).predict([0.5]).round(1).tolist()
+        [0.2]
+        """
+        if not self.cells:
+            raise NotFittedError(_UNFITTED)
+        return _expected(self.recalibration, confidences_of(confidence))
 
     def interval(
         self, confidence: Any, group: Any = None, *, ids: Sequence[Any] | None = None
@@ -215,7 +231,7 @@ class ConformalDice:
 
     def _read(self, confidence: Any, group: Any, ids: Any, sides: tuple[str, str | None]) -> DiceIntervals:
         if not self.cells:
-            raise NotFittedError("ConformalDice: call fit(confidence, dice) with labelled cases first.")
+            raise NotFittedError(_UNFITTED)
         ids = ids_of(ids)
         confidence = confidences_of(confidence, ids=ids)
         refuse_seen(ids, self.used_ids if ids is not None else None, confidence.size)
@@ -240,6 +256,7 @@ class ConformalDice:
         return [known.get(str(key)) for key in self._keys(confidence, group, ids)]
 
 
+_UNFITTED = "ConformalDice: call fit(confidence, dice) with labelled cases first."
 _OPTIONS = ("level", "threshold", "predictor", "train_share", "seed")
 
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from segtrust.errors import NotFittedError, ParameterError, TooFewCasesError
+from segtrust.params import HasParams
 from segtrust.selective.recalibration import Recalibration, monotone_values
 from segtrust.selective.seen import HashedIds, ids_of, refuse_seen
 from segtrust.selective.two_sample import DriftTest, drift_test
@@ -89,7 +90,7 @@ def _watches(watches: Any) -> list[Alarm]:
 
 
 @dataclass(frozen=True, eq=False)
-class MeanDiceEstimator:
+class MeanDiceEstimator(HasParams):
     """Estimate the mean Dice of unlabelled cases from their confidences.
 
     Attributes
@@ -126,6 +127,8 @@ class MeanDiceEstimator:
     confidence: Any = None
     dice: Any = None
     used_ids: frozenset[str] = frozenset()
+
+    _learned = ("confidence", "dice", "used_ids")
 
     def __post_init__(self) -> None:
         """Check the options."""

@@ -109,7 +109,19 @@ def _correlations(confidence: Any, score: Any) -> tuple[float, float]:
 
 
 def _correlation(x: Any, y: Any) -> float:
-    if np.ptp(x) == 0.0 or np.ptp(y) == 0.0:
+    if x.min() == x.max() or y.min() == y.max():
         return _NAN
-    x, y = (each / np.abs(each).max() for each in (x - x.mean(), y - y.mean()))
+    x, y = _deviations(x), _deviations(y)
     return float(np.clip(x @ y / np.sqrt((x @ x) * (y @ y)), -1.0, 1.0))
+
+
+def _deviations(values: Any) -> Any:
+    """Give deviations from the mean, in a unit in which their squares are neither 0 nor infinite.
+
+    Numbers close together are first taken as distances from one of them, which are exact: the mean of numbers
+    that differ in their last digits is rounded as coarsely as they differ.
+    """
+    scaled = np.ldexp(values, -int(np.frexp(np.abs(values).max())[1]))  # by a power of 2: exactly
+    distances = scaled - scaled[0]
+    deviations = distances - distances.mean()
+    return deviations / np.abs(deviations).max()

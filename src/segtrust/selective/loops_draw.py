@@ -157,6 +157,7 @@ def draw_group(states: Any, first: int, room: Room) -> None:
         _shuffle(~states[first], room.labels)  # the state itself would give the words of a draw once more
         return
     room.counts[:] = 0
-    room.labels[:] = np.arange(units)
+    for unit in range(units):  # an assignment of arrays would take the compiler a second and a half
+        room.labels[unit] = unit
     for lane in range(LANES):
         _draw(states[min(first + lane, states.size - 1)], units, lane, room)

@@ -178,7 +178,8 @@ def leave_out(groups: Any, ranking: Ranking, what: Any, room: Room, values: Any)
     """Write the statistic of all units but those of one group, for each group."""
     for first in range(0, values.size, LANES):
         room.counts[:] = 1
-        room.labels[:] = np.arange(groups.size)
+        for unit in range(groups.size):
+            room.labels[unit] = unit
         for unit in range(groups.size):
             lane = groups[unit] - first
             if 0 <= lane < LANES:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,11 @@ from segtrust.selective.seen import HashedIds, ids_of, refuse_seen
 from segtrust.selective.targets import Target, targets_of
 from segtrust.selective.vectors import check_fraction, check_number
 
-__all__ = ["Decision", "Policy", "Standing"]
+__all__ = ["OWN_VERSIONS", "Decision", "Policy", "Standing"]
 
 _FORMAT = "segtrust-policy-2"
+OWN_VERSIONS = ("segtrust", "numpy", "python")
+"""Versions that every policy keeps; others are of the packages that its estimator comes from."""
 
 
 class Decision(StrEnum):
@@ -47,10 +50,13 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _versions() -> dict[str, str]:
+def _versions(estimator: str = "sdc") -> dict[str, str]:
     from importlib.metadata import version
 
-    return {"segtrust": version("segtrust"), "numpy": np.__version__, "python": platform.python_version()}
+    from segtrust.confidence.registry import packages_of
+
+    own = (version("segtrust"), np.__version__, platform.python_version())
+    return {**dict(zip(OWN_VERSIONS, own, strict=True)), **packages_of(estimator)}
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,8 @@ class Policy:
     structure
         Which structure or class it is for; empty where there is one only.
     made, versions
-        Time, with its zone, and versions of what made it.
+        Time, with its zone, and versions of what made it; that of the package of the estimator too, where it
+        is not segtrust's own.
     intervals
         Conformal Dice intervals that go with it (see `with_intervals`), or ``None``.
     """
@@ -139,6 +146,7 @@ class Policy:
             HashedIds.of(certificate.evidence.used_ids, certificate.digest),
             structure=structure,
             made=_now() if made is None else made.isoformat(timespec="seconds"),
+            versions=_versions(getattr(scoring, "estimator", "sdc")),
         )
 
     def __post_init__(self) -> None:
@@ -188,6 +196,14 @@ class Policy:
     def digest(self) -> str:
         """Fingerprint of the calibration table."""
         return self.evidence.digest
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Of all that the policy says, whichever predictor it is used with.
+
+        Of a certified policy it is the ``checksum`` of its file, so that a log can name what decided.
+        """
+        return checksum(plain_parts(replace(self, standing=Standing.CERTIFIED, remark="")))
 
     def __str__(self) -> str:
         """Say what is promised, how sure that is, and on what it rests."""

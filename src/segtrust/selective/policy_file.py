@@ -17,11 +17,16 @@ from segtrust.selective.targets import Target
 
 __all__ = ["plain_parts", "rebuilt_parts"]
 
+_USUAL = {"decode": "threshold"}
+"""Of scoring, what is saved only where it is something else, so that policies keep their fingerprints."""
+
 
 def plain_parts(policy: Any) -> dict[str, Any]:
     """Give all attributes of a policy as plain values; no id is in the clear."""
     values = {each.name: _saved(getattr(policy, each.name)) for each in fields(policy)}
     del values["evidence"]["used_ids"], values["scoring"]["seen_ids"]
+    if values["scoring"]["decode"] == _USUAL["decode"]:  # what older policies do not tell of
+        del values["scoring"]["decode"]
     found: dict[str, Any] = plain(values, "policy")
     return found
 
@@ -35,11 +40,16 @@ def _saved(value: Any) -> Any:
     return [asdict(each) for each in value] if isinstance(value, tuple) else value
 
 
+def _with_usual(scoring: Any) -> Any:
+    return {**_USUAL, **scoring} if isinstance(scoring, Mapping) else scoring
+
+
 def rebuilt_parts(values: Mapping[str, Any], source: str) -> dict[str, Any]:
     """Give the parts of a policy that are more than plain values, each checked."""
     parts: dict[str, type] = {"scoring": Scoring, "operation": Operation, "procedure": Procedure}
+    saved = {**values, "scoring": _with_usual(values["scoring"])}
     found: dict[str, Any] = {
-        name: rebuild(kind, values[name], f"{source}: {name}", error=PolicyError, without=("seen_ids",))
+        name: rebuild(kind, saved[name], f"{source}: {name}", error=PolicyError, without=("seen_ids",))
         for name, kind in parts.items()
     }
     about, targets = f"{source}: evidence", values["targets"]

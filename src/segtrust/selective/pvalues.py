@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,7 @@ def betting_p_value(losses: Any, target: float, delta: float) -> float:
     return math.exp(-max(float(np.logaddexp.reduce(fortunes)) - math.log(stakes.size), 0.0))
 
 
+@lru_cache(maxsize=4096)  # candidates that accept equally many cases, and simulations, ask for the same
 def betting_stakes(n: int, target: float, delta: float) -> Any:
     """Give the gamblers' stakes: three, from the most careful to the boldest.
 
@@ -75,7 +77,17 @@ def betting_stakes(n: int, target: float, delta: float) -> Any:
     """
     boldest = 1.0 / (1.0 - target)
     careful = math.sqrt(2.0 * math.log(1.0 / delta) / (n * target * (1.0 - target)))
-    return np.geomspace(min(careful, boldest), boldest, 3)
+    stakes = np.geomspace(min(careful, boldest), boldest, 3)
+    stakes.flags.writeable = False
+    return stakes
+
+
+@lru_cache(maxsize=65_536)
+def _binomial_cdf(hits: int, n: int, share: float) -> float:
+    """Chance of at most so many hits in ``n``; SciPy checks for longer than it computes, so it is kept."""
+    from scipy.stats import binom
+
+    return float(binom.cdf(hits, n, share))
 
 
 def hoeffding_bentkus_p_value(losses: Any, target: float, delta: float) -> float:
@@ -86,14 +98,12 @@ def hoeffding_bentkus_p_value(losses: Any, target: float, delta: float) -> float
     >>> round(hoeffding_bentkus_p_value(np.full(100, 0.02), 0.10, 0.05), 4)
     0.0053
     """
-    from scipy.stats import binom
-
     if losses.size == 0:
         return 1.0
     mean = float(losses.mean())
     hoeffding = math.exp(-losses.size * coin_divergence(min(mean, target), target))
     whole = math.ceil(round(losses.size * mean, 9))  # rounding of a mean must not cost a case
-    return min(1.0, hoeffding, math.e * float(binom.cdf(whole, losses.size, target)))
+    return min(1.0, hoeffding, math.e * _binomial_cdf(whole, losses.size, target))
 
 
 def binomial_p_value(losses: Any, target: float, delta: float) -> float:
@@ -104,14 +114,12 @@ def binomial_p_value(losses: Any, target: float, delta: float) -> float:
     >>> round(binomial_p_value(np.zeros(59), 0.05, 0.05), 4)
     0.0485
     """
-    from scipy.stats import binom
-
     if not np.isin(losses, (0.0, 1.0)).all():
         raise CaseValueError(
             "p_value: 'binomial' is for losses of 0 and 1, as of a failure rate, and for single cases; for "
             "other losses, and for patients with several cases, choose 'betting'."
         )
-    return float(binom.cdf(losses.sum(), losses.size, target)) if losses.size else 1.0
+    return _binomial_cdf(int(losses.sum()), losses.size, target) if losses.size else 1.0
 
 
 P_VALUES: dict[str, PValue] = {

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from segtrust.errors import ParameterError, UnknownNameError
+from segtrust.errors import ParameterError, PluginError, UnknownNameError
 from segtrust.saved import plain
 from segtrust.selective.seen import used_names
 
 __all__ = ["Scoring"]
+
+_DECODINGS = ("threshold", "dice-optimal")
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Scoring:
         and then left out: they do not change a confidence, and a policy holds no id in the clear.
     predictor
         Which model made the maps, in words: a fold and an ensemble of folds are different predictors.
+    decode
+        How masks were made where none was delivered: ``"threshold"`` or ``"dice-optimal"``.
     seen_ids
         Ids of the cases that the estimator and the recalibration have learned from, gathered from the
         ``used_ids`` of both; a policy does not keep them.
@@ -44,6 +48,7 @@ class Scoring:
     empty: str = "paper"
     recalibration: Mapping[str, Any] | None = None
     predictor: str = ""
+    decode: str = "threshold"
     seen_ids: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     @classmethod
@@ -69,6 +74,8 @@ class Scoring:
             raise ParameterError(f"estimator: expected a name, got {self.estimator!r}.")
         if not isinstance(self.predictor, str):
             raise ParameterError(f"predictor: expected a name, or nothing, got {self.predictor!r}.")
+        if self.decode not in _DECODINGS:
+            raise ParameterError(f"decode: expected {' or '.join(_DECODINGS)}, got {self.decode!r}.")
         learned = _ids_in(self.parameters, "parameters") | _ids_in(self.recalibration or {}, "recalibration")
         object.__setattr__(self, "seen_ids", used_names(self.seen_ids) | learned)
         parameters = _copied(self.parameters, "parameters")
@@ -101,6 +108,7 @@ def _effective(scoring: Scoring) -> dict[str, Any]:
         "estimator": scoring.estimator,
         "parameters": {**_usual(scoring.estimator), **scoring.parameters},
         "empty": scoring.empty,
+        "decode": scoring.decode,
         "recalibration": recalibration and {k: v for k, v in recalibration.items() if k != "n_cases"},
     }
 
@@ -111,7 +119,7 @@ def _usual(estimator: str) -> dict[str, Any]:
 
     try:
         parameters = get_estimator(estimator).parameters
-    except UnknownNameError:
+    except (UnknownNameError, PluginError):
         return {}
     return {key: value for key, value in parameters.items() if key not in ("empty", "used_ids")}
 

@@ -28,7 +28,7 @@ from segtrust.tasks.recipes import (
     UNEXT_CODE,
     UNEXT_PAPER,
 )
-from segtrust.tasks.registry import NAMES, get_task
+from segtrust.tasks.registry import NAMES, get_task, task_names
 from segtrust.tasks.task import ID, OOD, Recipe, Sample, Source, Task
 
 __all__ = [
@@ -67,6 +67,7 @@ __all__ = [
     "patch_changed",
     "read_picture",
     "stem_of",
+    "task_names",
     "unchanged",
     "volume_changed",
     "zscored",

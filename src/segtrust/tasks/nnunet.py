@@ -54,7 +54,8 @@ def python_of() -> Path:
         return Path(named).absolute()
     if find_spec("nnunetv2") is None:
         raise MissingExtraError(
-            f"This needs 'nnunetv2': pip install 'segtrust[nnunet]', or name an environment: {_VARIABLE}."
+            "This needs 'nnunetv2': pip install 'segtrust[nnunet]', or in a checkout '.[nnunet]'; or name an "
+            f"environment that has it: {_VARIABLE}."
         )
     return Path(sys.executable).absolute()
 

@@ -16,7 +16,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from segtrust.errors import ParameterError, SegtrustError
-from segtrust.saved import read_json, remove_old_drafts, replacing, write_json
+from segtrust.saved import read_json, remove_old_drafts, remove_old_drafts_of, replacing, write_json
 from segtrust.tasks.checking import Problem
 from segtrust.tasks.reading import read_sample
 from segtrust.tasks.resizing import resized, resized_labels
@@ -173,6 +173,7 @@ def choose_split(
 def keep_split(out: Path, found: Mapping[str, str]) -> None:
     """Write a split into the folder of a run; cases that are away for a while keep their place."""
     own = out / _SPLIT
+    remove_old_drafts_of(own)
     write_split(own, {**split_in(own), **found})
 
 

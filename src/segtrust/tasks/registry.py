@@ -8,10 +8,11 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
-from segtrust.errors import ParameterError, UnknownNameError
+from segtrust.errors import ParameterError, PluginError, UnknownNameError
+from segtrust.plugins import find_plugin, plugin_names
 from segtrust.tasks.task import Task
 
-__all__ = ["NAMES", "get_task"]
+__all__ = ["NAMES", "get_task", "task_names"]
 
 NAMES = (
     "brain-tumor",
@@ -29,13 +30,19 @@ NAMES = (
 """The tasks that are known; the paper's first."""
 
 
+def task_names() -> list[str]:
+    """Give all names: segtrust's own first, then those of other packages, which are not loaded for that."""
+    return [*NAMES, *plugin_names("tasks", NAMES)]
+
+
 def get_task(name: str | Path) -> Task:
     """Give a task by its name, or that of a Python file, which is run.
 
     Parameters
     ----------
     name
-        One of `NAMES`, or the path of a file that ends in ``.py`` and has a `Task` called ``TASK``.
+        One of `NAMES` or of another package, or the path of a file that ends in ``.py`` and has a `Task`
+        called ``TASK``.
 
     Examples
     --------
@@ -51,14 +58,30 @@ def get_task(name: str | Path) -> Task:
     elif str(name).endswith(".py"):
         module = _run(Path(name))
     else:
-        raise UnknownNameError(
-            f"Unknown task {str(name)!r}; available: {', '.join(NAMES)}, or the path of a file of your own, "
-            "my_task.py."
-        )
+        return _of_package(str(name))
     task = getattr(module, "TASK", None)
     if not isinstance(task, Task):
         raise ParameterError(f"{name}: expected TASK = Task(...) in it, got {type(task).__name__}.")
     return task
+
+
+def _of_package(name: str) -> Task:
+    plugin = find_plugin("tasks", name)
+    if plugin is None:
+        raise UnknownNameError(
+            f"Unknown task {name!r}; available: {', '.join(task_names())}, or the path of a file of your "
+            "own, my_task.py."
+        )
+    task: Task = plugin.load(lambda found: _checked(found, name))
+    return task
+
+
+def _checked(found: Any, name: str) -> Task:
+    if not isinstance(found, Task):
+        raise PluginError(f"expected a Task, got {type(found).__name__}")
+    if found.name != name:
+        raise PluginError(f"expected a task called {name!r}, got {found.name!r}")
+    return found
 
 
 def _run(path: Path) -> Any:

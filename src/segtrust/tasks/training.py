@@ -19,6 +19,7 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from segtrust.engine.locks import take
 from segtrust.errors import ParameterError, TooFewCasesError
+from segtrust.models.checkpoints import TRAINING, WEIGHTS
 from segtrust.models.losses import cross_entropy_dice_loss
 from segtrust.models.network import Network
 from segtrust.models.registry import create, training_loss
@@ -34,7 +35,6 @@ from segtrust.tasks.task import Recipe, Task
 __all__ = ["BEST", "LAST", "LOG", "Trainer", "TrainingOptions", "device_of"]
 
 LAST, BEST, LOG = "last.pt", "best.pt", "log.csv"
-_FORMAT = "segtrust-training-1"
 _DIGEST = "digest of "
 _BEGUN_WITH = ("--from", "--backbone")
 
@@ -234,11 +234,12 @@ class Trainer:
         """Write the checkpoints; the best first: a run that is killed in between makes it again."""
         weights = self.model.state_dict()
         if self.best is self.history[-1]:
-            self._write(BEST, {"state_dict": weights, "epoch": len(self.history), "task": self.task.name})
+            about = {"format": WEIGHTS, "epoch": len(self.history), "task": self.task.name}
+            self._write(BEST, {**about, "state_dict": weights})
         self._write(
             LAST,
             {
-                "format": _FORMAT,
+                "format": TRAINING,
                 "made_with": self._made_with(),
                 "state_dict": weights,
                 "optimiser": self.optimiser.state_dict(),
@@ -249,8 +250,8 @@ class Trainer:
         write_log(self.folder / LOG, self.history)
 
     def _write(self, name: str, content: Mapping[str, Any]) -> None:
-        with replacing(self.folder / name) as draft:
-            torch.save(dict(content), draft)
+        with replacing(self.folder / name) as draft, draft.open("wb") as file, _telling_full_disks():
+            torch.save(dict(content), file)
 
     def _made_with(self) -> dict[str, Any]:
         return {
@@ -283,6 +284,17 @@ class Trainer:
         self.history = saved["history"]
 
 
+@contextmanager
+def _telling_full_disks() -> Iterator[None]:
+    """Raise what the system said of a disk; torch says only that it is not where it should be in a file."""
+    try:
+        yield
+    except RuntimeError as error:
+        if isinstance(error.__context__, OSError):
+            raise error.__context__ from None
+        raise
+
+
 def _digest(path: Path | None, *, absent: bool) -> str:
     """Tell weights apart by what is in them; nothing where there are none, or they may be absent and are."""
     if path is None or (absent and not path.exists()):
@@ -309,9 +321,9 @@ def _read(path: Path, device: torch.device) -> Any:
             "--no-resume."
         ) from None
     found = saved.get("format") if isinstance(saved, dict) else None
-    if found != _FORMAT:
+    if found != TRAINING:
         raise ParameterError(
-            f"{path}: expected a checkpoint of the format {_FORMAT!r}, got {found!r}: it is of another "
+            f"{path}: expected a checkpoint of the format {TRAINING!r}, got {found!r}: it is of another "
             "version, or weights alone. Begin anew: --no-resume, with weights as --from."
         )
     return saved

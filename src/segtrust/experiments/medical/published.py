@@ -135,8 +135,8 @@ class PublishedSoftDiceFeatureAggregation(_LeastAlike, SoftDiceFeatureAggregatio
 class Stretched:
     """Stretches each map to [0, 1], as Polyp-PVT's authors did before they saved theirs."""
 
-    def calibrate(self, prediction: Prediction) -> Prediction:
-        """Give the stretched map; where no mask was delivered it is cut anew."""
+    def calibrate(self, prediction: Prediction, *, keep_mask: bool = False) -> Prediction:
+        """Give the stretched map; where no mask was delivered it is cut anew, whatever is asked for."""
         p = np.asarray(on_host(prediction_of(prediction).probabilities))
         levels = p.astype(np.float64)
         low, high = float(levels.min()), float(levels.max())

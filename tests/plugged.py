@@ -1,0 +1,101 @@
+"""Packages that add something to segtrust, as they lie on the path once they are installed."""
+
+from contextlib import contextmanager
+from importlib import invalidate_caches
+
+from segtrust import plugins
+
+
+def package(folder, name, entries, modules=None, version="1.0"):
+    """Write a package: its entry points by group, and the text of its modules."""
+    about = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    listed = [
+        f"[segtrust.{group}]\n" + "".join(f"{key} = {value}\n" for key, value in of_group.items())
+        for group, of_group in entries.items()
+    ]
+    (about / "entry_points.txt").write_text("\n".join(listed))
+    for module, text in (modules or {}).items():
+        (folder / f"{module}.py").write_text(text)
+    invalidate_caches()  # or a module that was written just now may not be found
+    return folder
+
+
+@contextmanager
+def installed(monkeypatch, folder):
+    """Let packages be found, and forget them afterwards."""
+    monkeypatch.syspath_prepend(folder)
+    forget()
+    try:
+        yield folder
+    finally:
+        forget()
+
+
+def forget():
+    plugins.offers.cache_clear()
+    plugins.tell_once.cache_clear()
+
+
+ESTIMATOR = """
+from dataclasses import dataclass
+from segtrust.confidence import ConfidenceEstimator, Needs
+
+@dataclass(frozen=True)
+class Share(ConfidenceEstimator):
+    power: float = 1.0
+    name = "{name}"
+    label = "Share"
+
+    @property
+    def needs(self):
+        return Needs(counts=True)
+
+    def read(self, summary):
+        counts = summary.counts
+        return (counts.k / counts.n) ** self.power
+"""
+
+READER = """
+import struct
+import numpy as np
+from segtrust.errors import DamagedFileError
+from segtrust.io.readers import Reader
+from segtrust.io.volumes import Volume
+
+def recognises(path, head):
+    return head[:4] == b"RAW7"
+
+def open_raw7(path, key):
+    data = path.read_bytes()
+    count = data[4] if len(data) > 4 else 0
+    shape = struct.unpack_from(f"<{count}I", data, 5) if len(data) >= 5 + 4 * count else ()
+    size = 4 * int(np.prod(shape, dtype=object))
+    if not 2 <= count <= 4 or len(data) != 5 + 4 * count + size:
+        raise DamagedFileError(f"{path}: expected {size} bytes of pixels, got another number.")
+    def load(channel):
+        values = np.frombuffer(data, "<f4", offset=5 + 4 * count).reshape(shape)
+        return values if channel is None else values[channel]
+    return Volume(path, shape, np.dtype("<f4"), load)
+
+def write(path, values):
+    head = struct.pack(f"<B{values.ndim}I", values.ndim, *values.shape)
+    path.write_bytes(b"RAW7" + head + values.tobytes())
+
+READER = Reader("RAW7", recognises, open_raw7)
+"""
+
+TASK = """
+from segtrust.tasks import Recipe, Source, Task, files_in, paired
+
+TASK = Task(
+    name="lesions",
+    title="Lesions",
+    network="unext",
+    size=(64, 64),
+    find=lambda data: paired(files_in(data / "images"), files_in(data / "masks")),
+    recipes={"usual": Recipe(epochs=2)},
+    source=Source("here", "mine", "me", "images and masks"),
+)
+"""

@@ -1,0 +1,280 @@
+"""Files of every release are read by this one; those of versions that it does not know are refused."""
+
+import json
+import lzma
+import shutil
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import segtrust as st
+from segtrust.calibration.scaling import Scaling
+from segtrust.engine.calibration import read_reference
+from segtrust.engine.journal import Journal, read_journal
+from segtrust.engine.score_table import read_scores, unversioned
+from segtrust.errors import SavedStateError, SegtrustError
+from segtrust.io.tables import Table, read_table, write_table
+from segtrust.report.runs import open_run
+from segtrust.selective.policy import Policy
+from segtrust.selective.structures import StructurePolicies
+from tests.commands import segtrust
+
+RELEASES = sorted((Path(__file__).parent / "fixtures").glob("release-*"))
+TORCH = pytest.mark.needs("torch", "PIL")
+VERSIONS = ("0", "99")
+
+
+@pytest.fixture(params=RELEASES, ids=lambda folder: folder.name)
+def release(request, tmp_path):
+    """A copy of the files of a release."""
+    return Path(shutil.copytree(request.param, tmp_path / "release"))
+
+
+@pytest.fixture
+def numbers(release):
+    return json.loads((release / "numbers.json").read_text())
+
+
+def unpacked(release, name):
+    path = release / name
+    path.write_bytes(lzma.decompress((release / f"{name}.xz").read_bytes()))
+    return path
+
+
+@pytest.mark.parametrize(
+    "ending",
+    ["csv", "json", pytest.param("parquet", marks=pytest.mark.needs("pyarrow"))],
+)
+def test_tables(release, numbers, ending):
+    table = read_scores(release / f"scores.{ending}")
+    assert len(table.rows) == numbers["cases"]
+    sums = {name: float(np.sum(table.column(name))) for name in numbers["sums"]}
+    assert sums == pytest.approx(numbers["sums"], rel=1e-12)
+    assert table.about["format"] == "segtrust-scores-1"
+    assert unversioned(table) == ""
+
+
+def test_diaries(release, numbers):
+    rows = [row for each in read_journal(release / ".scores.csv.journal").outcomes for row in each.rows]
+    assert np.sum([row["sdc"] for row in rows]) == pytest.approx(numbers["sums"]["sdc"], rel=1e-12)
+
+
+def test_policies(release, numbers):
+    policy = Policy.load(release / "policy.json")
+    confidences = read_table(release / "scores.csv").column("sdc")
+    assert policy.threshold == numbers["threshold"]
+    assert sum(str(policy.decide(each)) == "accept" for each in confidences) == numbers["accepted"]
+    assert read_reference(release / "policy.reference.json", {"foreground": policy})["foreground"] == sorted(
+        confidences
+    )
+    both = StructurePolicies.load(release / "structures.json")
+    assert {name: each.threshold for name, each in both.policies.items()} == dict.fromkeys(
+        ("cup", "disc"), policy.threshold
+    )
+
+
+def test_scalings(release, numbers):
+    found = Scaling.load(release / "scaling.json").apply(np.array([0.1, 0.5, 0.9])).tolist()
+    assert found == pytest.approx(numbers["scaled"], rel=1e-12)
+
+
+def test_martingales(release, numbers):
+    watch = st.ExchangeabilityMartingale.load(release / "martingale.json")
+    for state, known in ((watch.state, "martingale"), (watch.update(0.5), "after one more")):
+        expected = numbers[known]
+        assert state.alarmed_at == expected.pop("alarmed_at")
+        assert {name: getattr(state, name) for name in expected} == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.needs("sqlalchemy")
+def test_verdicts(release, numbers):
+    from segtrust.review.entries import Seen, Verdict
+    from segtrust.review.store import Store
+
+    store = Store.open(release / "verdicts.sqlite", "scores.csv")
+    found = [[each.id, each.case, each.verdict, each.reviewer, each.undoes] for each in store.entries()]
+    assert found == numbers["verdicts"]
+    added = store.add(("", "case_002", ""), Verdict.ACCEPT, Seen(), comment="", reviewer="ann")
+    assert added.id == len(found) + 1
+    store.close()
+
+
+@TORCH
+def test_trainings_go_on(release, numbers, tmp_path):
+    from tools.release_fixtures import opened_training
+
+    (tmp_path / "run" / "training").mkdir(parents=True)
+    shutil.copy(unpacked(release, "last.pt"), tmp_path / "run" / "training" / "last.pt")
+    losses = [row["loss"] for row in opened_training(tmp_path / "run", tmp_path / "busi", until=2).run()]
+    assert losses == pytest.approx(numbers["losses"], rel=1e-3)
+
+
+@TORCH
+def test_weights(release):
+    from segtrust.models.registry import create
+    from tools.release_fixtures import WEIGHT
+
+    tensors = create("unext", weights=unpacked(release, "best.pt")).state_dict()
+    values = [float(each.unique()) for each in tensors.values() if each.is_floating_point()]
+    assert values == pytest.approx([WEIGHT] * len(values))
+
+
+def test_runs(release):
+    open_run(release, command="evaluate")
+    with pytest.raises(SegtrustError, match="or of `reproduce validity`, got one of `evaluate`"):
+        open_run(release, command="reproduce validity")
+
+
+# Files of versions that this release does not know.
+
+
+def reversioned(path, version):
+    """Give a text file another version of its format; it is the last release that gave it this one."""
+    text = path.read_text()
+    head, found, rest = text.partition('"format": "segtrust-')
+    assert found
+    kind, _, tail = rest.partition('"')
+    path.write_text(f'{head}{found}{kind.rpartition("-")[0]}-{version}"{tail}')
+    return path.read_bytes()
+
+
+MAPS = ("{release}/maps", "--estimators", "sdc")
+JUDGED = "{release}/scores.csv"
+COMMANDS = {
+    "scores.csv.about.json": [
+        ("calibrate", JUDGED, "-o", "{out}/policy.json", "--target-risk", "0.4"),
+        ("evaluate", JUDGED, "-o", "{out}/evaluation"),
+        ("report", JUDGED, "-o", "{out}/report.html"),
+        ("merge", JUDGED, "-o", "{out}/merged.csv"),
+    ],
+    "scores.json": [("evaluate", "{release}/scores.json", "-o", "{out}/evaluation")],
+    ".scores.csv.journal": [("score", *MAPS, "-o", JUDGED)],
+    "policy.json": [("triage", "{release}/maps", "--policy", "{release}/policy.json", "-o", "{out}")],
+    "structures.json": [("triage", "{release}/maps", "--policy", "{release}/structures.json", "-o", "{out}")],
+    "policy.reference.json": [
+        ("triage", "{release}/maps", "--policy", "{release}/policy.json", "-o", "{out}")
+    ],
+    "scaling.json": [
+        ("score", *MAPS, "-o", "{out}/s.csv", "--calibrate-maps", "{release}/scaling.json"),
+    ],
+    "run.json": [
+        ("evaluate", JUDGED, "-o", "{release}"),
+        ("report", "{release}", "-o", "{out}/report.html"),
+    ],
+}
+
+
+@pytest.mark.needs("pyarrow")  # one of the tables that a folder may have
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("name", "command"), [(name, command) for name, commands in COMMANDS.items() for command in commands]
+)
+def test_another_version_is_told_and_left_as_it_is(tmp_path, name, command, version):
+    release = Path(shutil.copytree(RELEASES[-1], tmp_path / "release"))
+    (release / "maps").mkdir()
+    np.save(release / "maps" / "a.npy", np.eye(8, dtype=np.float32))
+    before = reversioned(release / name, version)
+    done = segtrust(*(word.format(release=release, out=tmp_path / "out") for word in command))
+    assert done.returncode == 2, done
+    told = name.removesuffix(".about.json")
+    assert done.stderr.startswith(f"error: {release / told}: ")
+    assert "expected format 'segtrust-" in done.stderr
+    assert f"-{version}'" in done.stderr
+    assert "of another version" in done.stderr
+    assert (release / name).read_bytes() == before
+
+
+@pytest.mark.needs("sqlalchemy")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_verdicts_of_another_version_are_not_touched(tmp_path, version):
+    from segtrust.review.store import Store
+
+    path = tmp_path / "verdicts.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE segtrust_formats (name TEXT PRIMARY KEY, format TEXT)")
+        connection.execute(
+            "INSERT INTO segtrust_formats VALUES ('verdicts', ?)", [f"segtrust-verdicts-{version}"]
+        )
+        connection.execute("CREATE TABLE segtrust_verdicts (verdict TEXT)")  # with columns of its own
+        connection.execute("INSERT INTO segtrust_verdicts VALUES ('accept')")
+    connection.close()
+    with pytest.raises(
+        SavedStateError, match=f"expected format .*got 'segtrust-verdicts-{version}'.*Use that"
+    ):
+        Store.open(path)
+    with sqlite3.connect(path) as connection:
+        names = {
+            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type != 'index'")
+        }
+        assert connection.execute("SELECT * FROM segtrust_verdicts").fetchall() == [("accept",)]
+    connection.close()
+    assert names == {"segtrust_formats", "segtrust_verdicts"}
+
+
+@TORCH
+@pytest.mark.parametrize("version", VERSIONS)
+def test_checkpoints_of_another_version(tmp_path, version):
+    import torch
+
+    from segtrust.models.registry import create
+    from tools.release_fixtures import opened_training
+
+    for name in ("last.pt", "best.pt"):
+        (tmp_path / name).write_bytes(lzma.decompress((RELEASES[-1] / f"{name}.xz").read_bytes()))
+        saved = torch.load(tmp_path / name, weights_only=True)
+        kind = saved["format"].rpartition("-")[0]
+        torch.save({**saved, "format": f"{kind}-{version}"}, tmp_path / name)
+    with pytest.raises(SegtrustError, match=f"best.pt: expected format .*-{version}', of another version"):
+        create("unext", weights=tmp_path / "best.pt")
+    training = tmp_path / "run" / "training"
+    training.mkdir(parents=True)
+    before = shutil.copy(tmp_path / "last.pt", training / "last.pt").read_bytes()
+    with pytest.raises(
+        SegtrustError, match=r"last\.pt: expected a checkpoint of the format .*another version"
+    ):
+        opened_training(tmp_path / "run", tmp_path / "busi", until=2).run()
+    assert (training / "last.pt").read_bytes() == before
+
+
+def test_a_diary_of_another_version_is_not_begun_anew_because_its_rows_are_unknown(tmp_path):
+    path = tmp_path / "diary"
+    path.write_text('{"format": "segtrust-journal-2", "made_with": {}}\n{"results": [0.5]}\n')
+    with pytest.raises(SavedStateError, match="got 'segtrust-journal-2', of another version"):
+        Journal(path, {}).__enter__()
+    assert "results" in path.read_text()
+
+
+def test_a_table_that_was_parted_from_what_it_was_made_with_is_told(tmp_path):
+    shutil.copy(RELEASES[-1] / "scores.csv", tmp_path)
+    arguments = ("calibrate", tmp_path / "scores.csv", "-o", tmp_path / "p.json", "--target-risk", "0.4")
+    done = segtrust(*arguments)
+    assert "scores.csv: expected a table that says how it was made (format 'segtrust-scores-1'" in done.stderr
+    assert "scores.csv.about.json" in done.stderr
+    assert unversioned(Table.of([{"case": "a", "sdc": 0.5, "dice": 0.4}])) == ""  # from elsewhere
+
+
+def test_what_a_table_was_made_with_is_never_that_of_another(tmp_path, monkeypatch):
+    """A process that is killed between the two files leaves none of them with the other's."""
+    path = tmp_path / "scores.csv"
+    write_table(path, Table.of([{"case": "a"}], {"threshold": 0.5}))
+    replace_file, seen = Path.replace, []
+
+    def watched(draft, target):
+        seen.append((path.read_text(), path.with_name("scores.csv.about.json").exists()))
+        return replace_file(draft, target)
+
+    monkeypatch.setattr(Path, "replace", watched)
+    write_table(path, Table.of([{"case": "b"}], {"threshold": 0.7}))
+    assert seen == [("case\na\n", False), ("case\nb\n", False)]
+    seen.clear()
+    write_table(path, Table.of([{"case": "c"}], {"threshold": 0.7}))  # what is the same stays
+    assert seen == [("case\nb\n", True), ("case\nc\n", True)]
+    assert read_table(path).about == {"threshold": 0.7}
+
+
+def test_every_release_is_kept():
+    assert f"release-{st.__version__}" in [each.name for each in RELEASES]
+    size = sum(each.stat().st_size for folder in RELEASES for each in folder.iterdir())
+    assert size < 300_000 * len(RELEASES)
