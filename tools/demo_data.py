@@ -39,6 +39,17 @@ COLUMNS = [
 ]
 COLUMNS += ["relative_error", "foreground_ratio", "mask", "shape", "dice", "iou", "truth_ratio"]
 QUALITY = 80
+ABOUT = """\
+100 images of cell nuclei, with true masks, and the probability maps that a UNeXt made of them.
+
+images/ and truths/ are from the image set BBBC038 of the Broad Bioimage Benchmark Collection, that of the
+Data Science Bowl 2018 (Caicedo et al., Nucleus segmentation across imaging experiments, Nature Methods 16,
+2019). Its licence is CC0 1.0: it is in the public domain. Images are WebP with losses here, truths PNG of 1
+bit, with all nuclei of an image in one mask.
+
+maps/ are probabilities times 255, as PNG of 8 bits; scores.csv has the scores of all 204 test images, of maps
+in full precision.
+"""
 
 
 def read_rows(predictions):
@@ -106,6 +117,7 @@ def main():
     write_manifests(given.out, [ship(row, predictions, given.out) for row in chosen])
     write_scores([row for rows in sets.values() for row in rows], predictions, given.out)
     shutil.copyfile(predictions / "made_with.json", given.out / "made_with.json")
+    (given.out / "README.txt").write_text(ABOUT, encoding="utf-8")
     size = sum(path.stat().st_size for path in given.out.rglob("*") if path.is_file())
     print(json.dumps({"cases": len(chosen), "bytes": size}))  # noqa: T201
 
