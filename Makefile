@@ -3,9 +3,11 @@ VENV ?= .venv
 # PyRadiomics, the yardstick of the features, has no wheels: it is compiled where there is a compiler (about half
 # a minute; pip keeps the result), and elsewhere the tests that need it are skipped and listed.
 HAS_COMPILER := $(shell command -v c++ || command -v g++ || command -v clang++)
-TEST_EXTRAS ?= demo,io,review,dask,learn,models,docs,dev$(if $(HAS_COMPILER),$(COMMA)radiomics)
+TEST_EXTRAS ?= demo,io,review,dask,learn,models,monai,docs,dev$(if $(HAS_COMPILER),$(COMMA)radiomics)
 COMMA := ,
 PYTEST_ARGS ?= -n 2 --dist worksteal
+# Whole files, so that what the tests of a file share is made once.
+SLOW_ARGS ?= -n 2 --dist loadfile
 SEGTRUST_TEST_DATA ?= $(abspath $(wildcard ../shared/data))
 export SEGTRUST_TEST_DATA
 
@@ -25,12 +27,12 @@ NNUNET_PYTHON := $(abspath $(NNUNET_VENV))/bin/python
 NNUNET_SITE := tools/nnunet_site/torchvision_operators
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-web test-slow test-pythons lint format bench docs web clean
+.PHONY: help demo test test-web test-slow test-pythons lint format bench docs web dist clean
 
 help:  ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
-demo: $(DEMO_READY)  ## score a few example maps and print a table
+demo: $(DEMO_READY)  ## the whole job on embedded real cases
 	@$(BIN)/segtrust demo
 
 test: lint test-web  ## lint, types, doctests, tests and the code of the documentation
@@ -48,14 +50,15 @@ test-web:
 endif
 
 test-slow: $(TEST_READY) $(NNUNET_READY)  ## the tests that take long
-	@SEGTRUST_NNUNET_PYTHON=$(NNUNET_PYTHON) $(BIN)/python -m pytest -m slow || [ $$? -eq 5 ]  # 5: there are none
+	@SEGTRUST_NNUNET_PYTHON="$(NNUNET_PYTHON)" $(BIN)/python -m pytest $(SLOW_ARGS) -m slow || [ $$? -eq 5 ]  # 5: there are none
 
 test-pythons:  ## the tests on the other supported interpreters that are at hand
 	@tools/test-pythons
 
-lint: $(TEST_READY)  ## ruff and mypy
+lint: $(TEST_READY)  ## ruff, bandit and mypy
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --quiet --check
+	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive src tools
 	@$(BIN)/mypy --no-error-summary
 
 format: $(TEST_READY)  ## put the code into its standard form
@@ -71,8 +74,11 @@ docs: $(TEST_READY)  ## build the documentation into site/
 web: $(BIN)/python  ## build the page of the review desk (Node 20.19 or later)
 	@$(BIN)/python tools/hatch_web.py
 
+dist:  ## build sdist and wheel, check, try and audit them (UNAUDITED=1 goes on where nobody could be asked)
+	@tools/dist $(if $(UNAUDITED),--unaudited)
+
 clean:  ## remove everything that can be made again
-	@rm -rf web/node_modules src/segtrust/review/static
+	@rm -rf web/node_modules src/segtrust/review/static segtrust-demo segtrust-review-demo
 	@rm -rf $(VENV) $(VENV)-* $(NNUNET_VENV) build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find src tests tools -name __pycache__ -prune -exec rm -rf {} +
 
@@ -88,18 +94,20 @@ $(DEMO_READY): pyproject.toml | $(BIN)/python
 # torch and JAX come first: the packages that follow then find them in place.
 $(TEST_READY): pyproject.toml $(CONSTRAINTS) Makefile | $(BIN)/python
 	@echo "Installing the test environment into $(VENV)"
-	@$(PIP) install -c $(CONSTRAINTS) torch torchmetrics jax
+	@$(PIP) install -c $(CONSTRAINTS) torch torchmetrics lightning jax
 	@$(PIP) install -c $(CONSTRAINTS) -e '.[$(TEST_EXTRAS)]'
+	@$(PIP) install -c $(CONSTRAINTS) --no-deps TotalSegmentator  # its lists of names: its networks would replace torch
 	@touch $(DEMO_READY) $@
 
 $(WEB_READY): web/package-lock.json
 	@cd web && npm ci --silent --no-audit --no-fund
 	@touch $@
 
-$(NNUNET_READY): $(CONSTRAINTS) Makefile $(NNUNET_SITE).py $(NNUNET_SITE).pth | $(BIN)/python
+$(NNUNET_READY): pyproject.toml $(CONSTRAINTS) Makefile $(NNUNET_SITE).py $(NNUNET_SITE).pth | $(BIN)/python
 	@echo "Installing nnU-Net into $(NNUNET_VENV)"
 	@$(BIN)/python -m venv $(NNUNET_VENV)
-	@$(NNUNET_PYTHON) -m pip --disable-pip-version-check -qq install -c $(CONSTRAINTS) torch
-	@$(NNUNET_PYTHON) -m pip --disable-pip-version-check -qq install -c $(CONSTRAINTS) nnunetv2
-	@cp $(NNUNET_SITE).py $(NNUNET_SITE).pth "$$($(NNUNET_PYTHON) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+	@"$(NNUNET_PYTHON)" -m pip --disable-pip-version-check -qq install -c $(CONSTRAINTS) torch
+	@"$(NNUNET_PYTHON)" -m pip --disable-pip-version-check -qq install -c $(CONSTRAINTS) nnunetv2
+	@"$(NNUNET_PYTHON)" -m pip --disable-pip-version-check -qq install -c $(CONSTRAINTS) -e .  # for what runs beside nnU-Net
+	@cp $(NNUNET_SITE).py $(NNUNET_SITE).pth "$$("$(NNUNET_PYTHON)" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 	@touch $@
