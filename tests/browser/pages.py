@@ -64,19 +64,23 @@ class Held:
     """Requests of a page that wait until they are let go."""
 
     def __init__(self, page, pattern):
-        self.routes, self.is_open = [], False
+        self.page, self.routes, self.is_open = page, [], False
         page.route(pattern, self.take)
 
     def take(self, route):
+        self.routes.append(route)
         if self.is_open:
             route.continue_()
-        else:
-            self.routes.append(route)
+
+    def wait(self):
+        """Wait until one is held: what a page has sent comes here a moment after the page shows so."""
+        becomes(self.page, lambda: len(self.routes) > 0, True)
 
     def let_go(self):
-        """Let those that wait through, and all after them."""
+        """Let those that wait through, one at least, and all after them."""
+        self.wait()
         self.is_open = True
-        for route in self.routes:
+        for route in list(self.routes):
             route.continue_()
 
 

@@ -10,7 +10,7 @@ import pytest
 from segtrust.io.tables import Table, write_table
 from segtrust.selective.curve import risk_coverage_curve
 from segtrust.selective.intervals import chernoff_interval
-from tests.browser.pages import becomes, cases_on, expect, number_in, number_on, text_of
+from tests.browser.pages import Held, becomes, cases_on, expect, number_in, number_on, text_of
 from tests.review import desks
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("playwright", "chromium", "node")]
@@ -219,35 +219,15 @@ def test_what_a_threshold_defers_is_listed(page, scored):
     assert 0 < order.size < 20
 
 
-class Held:
-    """Answers of the desk that come when they are let go."""
-
-    def __init__(self, page, path):
-        self.routes, self.is_open = [], False
-        page.route(re.compile(rf"/api/{path}\?"), self.hold)
-
-    def hold(self, route):
-        if self.is_open:
-            route.continue_()
-        else:
-            self.routes.append(route)
-
-    def let_go(self, page):
-        becomes(page, lambda: len(self.routes) > 0, True)
-        self.is_open = True
-        for route in self.routes:
-            route.continue_()
-
-
 @pytest.mark.parametrize("field", ["threshold-value", "minutes"])
 def test_an_answer_that_comes_late_leaves_what_is_typed(page, scored, field):
-    held = Held(page, "threshold")
+    held = Held(page, re.compile(r"/api/threshold\?"))
     page.get_by_test_id("threshold-value").fill("0.731")
     page.keyboard.press("Enter")
     typed = page.get_by_test_id(field)
     typed.press("ControlOrMeta+a")
     typed.press_sequentially("0.8")
-    held.let_go(page)
+    held.let_go()
     agrees(page, scored.at(0.731))
     expect(typed).to_have_value("0.8")
     typed.press_sequentially("25")
@@ -259,11 +239,11 @@ def test_an_answer_that_comes_late_leaves_what_is_typed(page, scored, field):
 
 def test_a_budget_can_be_cleared_and_typed_anew_while_it_is_counted(page, scored):
     field = page.get_by_test_id("per-day")
-    held = Held(page, "budget")
+    held = Held(page, re.compile(r"/api/budget\?"))
     field.press("ControlOrMeta+a")
     field.press_sequentially("7")
     field.press("Backspace")
-    held.let_go(page)
+    held.let_go()
     becomes(page, lambda: number_on(page, "budget-reviewed"), budget_for(scored, 7)["reviewed"])
     expect(field).to_have_value("")
     field.press_sequentially("123")

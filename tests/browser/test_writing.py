@@ -104,7 +104,7 @@ def test_a_comment_that_was_sent_is_gone_wherever_its_form_is_by_then(tmp_path, 
         page.get_by_test_id("grid").focus()
         for key in "rjk":
             page.keyboard.press(key)
-        becomes(page, lambda: len(held.routes), 1)
+        held.wait()
         held.let_go()
         expect(page.get_by_test_id("message")).to_contain_text("rejected")
         expect(page.get_by_test_id("comment")).to_have_value("")
@@ -120,7 +120,7 @@ def test_a_verdict_that_comes_late_moves_nobody_who_types(tmp_path, static, visi
         order = client_order(client)
         held = Held(page, "**/api/verdicts")
         page.keyboard.press("r")
-        becomes(page, lambda: len(held.routes), 1)
+        held.wait()
         page.keyboard.press("e")
         page.keyboard.type("accept")
         held.let_go()
@@ -139,7 +139,7 @@ def test_a_comment_that_is_typed_while_the_verdict_is_saved_is_kept(tmp_path, st
         held = Held(page, "**/api/verdicts")
         page.get_by_test_id("comment").fill("first part")
         page.get_by_test_id("verdict-correct").click()
-        becomes(page, lambda: len(held.routes), 1)
+        held.wait()
         page.get_by_test_id("comment").fill("first part and second part")
         held.let_go()
         expect(page.get_by_test_id("message")).to_contain_text("to correct")
@@ -202,5 +202,48 @@ def test_a_verdict_that_is_on_its_way_is_not_sent_again(tmp_path, static, visit)
         expect(page.get_by_test_id("message")).to_contain_text("rejected")
         page.keyboard.press("r")  # a second one, once the first is there
         becomes(page, lambda: len(entries(client)), 2)
-        assert len(held.routes) == 1
+        assert len(held.routes) == 2
+        page.context.close()
+
+
+_SOUGHT_AS_SOON_AS_IT_CAN_BE = """
+new MutationObserver((_, watcher) => {
+  const field = document.querySelector("[data-testid=search]");
+  if (!field) return;
+  watcher.disconnect();
+  field.value = "00003";
+  field.dispatchEvent(new InputEvent("input", { bubbles: true }));
+}).observe(document, { childList: true, subtree: true });
+"""
+_SOUGHT_AND_CHOSEN_AT_ONCE = """
+(field) => {
+  const choice = document.querySelector("[data-testid=filter-verdict]");
+  field.value = "0000";
+  field.dispatchEvent(new InputEvent("input", { bubbles: true }));
+  setTimeout(() => {
+    choice.value = "undecided";
+    choice.dispatchEvent(new Event("change", { bubbles: true }));
+  }, 100);
+}
+"""
+
+
+def test_what_is_sought_as_soon_as_the_field_is_there_is_not_lost(tmp_path, static, visit):
+    desks.write_scores(tmp_path / "scores.csv", 6, ties=False)
+    with desks.desk_on(tmp_path, static=static) as (_, client):
+        page = visit(client, None)
+        page.add_init_script(_SOUGHT_AS_SOON_AS_IT_CAN_BE)
+        page.goto(str(client.base_url))
+        becomes(page, lambda: cases_on(page), ["case 00003"])
+        expect(page.get_by_test_id("search")).to_have_value("00003")
+        page.context.close()
+
+
+def test_a_filter_that_is_chosen_while_one_types_is_kept(tmp_path, static, visit):
+    desks.write_scores(tmp_path / "scores.csv", 6, ties=False)
+    with desks.desk_on(tmp_path, static=static) as (_, client):
+        page = begin(visit, client)
+        page.get_by_test_id("search").evaluate(_SOUGHT_AND_CHOSEN_AT_ONCE)
+        becomes(page, lambda: "search=0000" in page.url and "verdict=undecided" in page.url, True)
+        expect(page.get_by_test_id("filter-verdict")).to_have_value("undecided")
         page.context.close()

@@ -1,6 +1,6 @@
 /** The frame of the page: header, banner, the view that is asked for, messages. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Refused, type Run } from "./api";
 import { listenToKeys, useCommands } from "./commands";
 import {
@@ -35,7 +35,7 @@ export function App() {
   const [round, again] = useState(0);
   const run = useLoaded((signal) => api.run(signal), [round]);
   useEffect(followLog, []);
-  useEffect(() => listenToKeys(() => route.value.view, tellTypedOn), []);
+  useLayoutEffect(() => listenToKeys(() => route.value.view, tellTypedOn), []);
   useRefreshes(() => again((count) => count + 1));
   useTheme();
   useRunSettings(run.value);
@@ -160,7 +160,8 @@ function useRunSettings(run: Run | null): void {
 function CurrentView({ run }: { run: Run }) {
   const { view, number } = useStore(route);
   const isFirst = useRef(true);
-  useEffect(() => {
+  // At once: a moment later the focus may be where the reviewer has put it.
+  useLayoutEffect(() => {
     if (!isFirst.current) document.getElementById("main")?.focus(); // who reads by ear begins at the new content
     isFirst.current = false;
   }, [view, number]);

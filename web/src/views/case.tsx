@@ -1,7 +1,7 @@
 /** One case: the picture, what is known about it, the verdict; the next one is a key away. */
 
 import type { RefObject } from "preact";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { Case, Row, Run } from "../api";
 import { expectText, useCommands } from "../commands";
 import { api, beginAnew, go, log, message, returns, route, settings, undoOn } from "../desk";
@@ -105,8 +105,8 @@ function useGoingOn(around: Neighbours<Row> | null, next: () => void): (from: nu
     if (from.current === route.value.number && !isWriting()) next();
     from.current = null;
   };
-  useEffect(tryIt, [around]);
-  useEffect(() => {
+  useLayoutEffect(tryIt, [around]);
+  useLayoutEffect(() => {
     const written = () => isWriting() && (from.current = null); // who begins to write stays
     addEventListener("focusin", written);
     return () => removeEventListener("focusin", written);
@@ -120,7 +120,7 @@ function useGoingOn(around: Neighbours<Row> | null, next: () => void): (from: nu
 /** Who asks for the comment before the case has come gets it then; what is typed until then decides nothing. */
 function useWritingLater(form: RefObject<VerdictHandle>, opened: Case | null): () => void {
   const isAsked = useRef(false);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!opened || !isAsked.current) return;
     isAsked.current = false;
     form.current?.comment();

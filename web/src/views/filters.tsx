@@ -73,14 +73,18 @@ function choicesOf(run: Run) {
 
 const TYPING_MS = 200;
 
+/** What is being typed stays, whatever is drawn meanwhile, until it is what is sought. */
 function Search({ text, onChange }: { text: string; onChange: (text: string) => void }) {
-  const [typed, setTyped] = useState(text);
-  useEffect(() => setTyped(text), [text]);
+  const [typed, setTyped] = useState<string | null>(null);
   useEffect(() => {
-    if (typed === text) return;
-    const timer = setTimeout(() => onChange(typed), TYPING_MS);
+    if (typed === null) return;
+    const timer = setTimeout(() => {
+      onChange(typed);
+      setTyped(null);
+    }, TYPING_MS);
     return () => clearTimeout(timer);
   }, [typed]);
+  const shown = typed ?? text;
   return (
     <label class="search">
       <span class="visually-hidden">Search by case name</span>
@@ -91,10 +95,10 @@ function Search({ text, onChange }: { text: string; onChange: (text: string) => 
         placeholder="Search cases"
         autocomplete="off"
         spellcheck={false}
-        value={typed}
+        value={shown}
         onInput={(event) => setTyped(event.currentTarget.value)}
       />
-      {!typed && <Key>/</Key>}
+      {!shown && <Key>/</Key>}
     </label>
   );
 }

@@ -71,7 +71,7 @@ export function Worklist({ run }: { run: Run }) {
         <Filters
           run={run}
           query={query}
-          onChange={(change) => go({ query: merged(query, change), at: 0 }, true)}
+          onChange={(change) => go({ query: merged(route.value.query, change), at: 0 }, true)} // as it is by then
           onRefresh={() => again((value) => value + 1)}
         />
         <AlarmNote run={run} />
