@@ -240,8 +240,8 @@ def test_checkpoints_of_another_version(tmp_path, version):
 
 def test_a_diary_of_another_version_is_not_begun_anew_because_its_rows_are_unknown(tmp_path):
     path = tmp_path / "diary"
-    path.write_text('{"format": "segtrust-journal-2", "made_with": {}}\n{"results": [0.5]}\n')
-    with pytest.raises(SavedStateError, match="got 'segtrust-journal-2', of another version"):
+    path.write_text('{"format": "segtrust-journal-3", "made_with": {}}\n{"results": [0.5]}\n')
+    with pytest.raises(SavedStateError, match="got 'segtrust-journal-3', of another version"):
         Journal(path, {}).__enter__()
     assert "results" in path.read_text()
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 import segtrust as st
+from segtrust.engine.sealed_lines import seal, sealed_lines
 from tools.reliability.small_sets import write_breast_images, write_maps
 
 __all__ = ["WEIGHT", "folder_of", "main", "opened_training", "tiny_task"]
@@ -54,7 +55,16 @@ def _write_tables() -> None:
             "scaling.json",
         )
         _segtrust("score", "set/predictions", "--truth", "set/masks", *named)
+    _name_no_machine(_WORK / ".scores.csv.journal")
     _segtrust("evaluate", "scores.csv", "-o", "evaluation", "--resamples", "100")
+
+
+def _name_no_machine(diary: Path) -> None:
+    with diary.open("rb") as file:
+        lines = [
+            values | ({"host": "workstation"} if "host" in values else {}) for _, values in sealed_lines(file)
+        ]
+    diary.write_bytes(b"".join(map(seal, lines)))
 
 
 def _write_policies() -> None:

@@ -52,7 +52,7 @@ def visit(browser):
         base = str(client.base_url)
         contexts.append(browser.new_context(viewport={"width": size[0], "height": size[1]}, **how))
         page = contexts[-1].new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(30_000)
         watches.append(Watch(page, base, expected))
         if place is not None:
             page.goto(f"{base}{place}")

@@ -9,6 +9,8 @@ expect = None
 if find_spec("playwright"):
     from playwright.sync_api import expect
 
+    expect.set_options(timeout=30_000)  # a machine may be busy with other things
+
 ARGUMENTS = (
     "--no-sandbox",
     "--use-angle=swiftshader",  # WebGL 2 without a graphics card
@@ -84,7 +86,7 @@ class Held:
             route.continue_()
 
 
-def becomes(page, read, expected, seconds=10.0):
+def becomes(page, read, expected, seconds=30.0):
     """Wait until what is read is as expected; show both if it never is."""
     deadline = time.monotonic() + seconds
     while (found := read()) != expected and time.monotonic() < deadline:

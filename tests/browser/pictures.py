@@ -64,7 +64,7 @@ def shot(page):
     return seen
 
 
-def shot_when(page, is_right, seconds=10.0):
+def shot_when(page, is_right, seconds=30.0):
     """What is seen once it is right: drawing comes a moment after what has caused it."""
     deadline = time.monotonic() + seconds
     while not is_right(seen := shot(page)):

@@ -199,7 +199,7 @@ def test_the_server_goes_and_comes_back(visit, reviewing, logged):
     assert case in [row["case"] for row in rows_on(page)]
     assert logged() == []
     with reviewing(port):
-        expect(page.get_by_test_id("banner")).to_be_hidden(timeout=10_000)
+        expect(page.get_by_test_id("banner")).to_be_hidden()
         expect(page.get_by_test_id("comment")).to_have_value("typed before it went")
         page.get_by_test_id("verdict-accept").click()
         becomes(page, lambda: [each["comment"] for each in logged()], ["typed before it went"])

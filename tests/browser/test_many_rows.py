@@ -10,7 +10,7 @@ from tests.review import desks
 pytestmark = [pytest.mark.slow, pytest.mark.needs("playwright", "chromium", "node")]
 
 COUNT = 20_000
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 _SCROLL = """
 async () => {
   const grid = document.querySelector("[data-testid=grid]");

@@ -91,7 +91,7 @@ def test_a_desk_that_was_started_anew_with_another_order_leads_to_no_other_case(
         expect(page.get_by_test_id("case-name")).to_have_text(desk.rows[2]["case"])
         desk.restart()
         expect(page.get_by_test_id("message")).to_contain_text(
-            re.compile(r"Choose (case 00002|your case) again"), timeout=15_000
+            re.compile(r"Choose (case 00002|your case) again")
         )
         becomes(page, lambda: len(cases_on(page)), 4)
         assert said(desk.client) == []
@@ -105,7 +105,7 @@ def test_a_list_of_a_desk_that_was_started_anew_begins_at_its_top_with_a_message
         page.keyboard.press("j")
         expect(page.get_by_test_id("preview-case")).to_have_text(order[1])
         desk.restart()
-        expect(page.get_by_test_id("message")).to_contain_text("Choose your case again", timeout=15_000)
+        expect(page.get_by_test_id("message")).to_contain_text("Choose your case again")
         expect(page.get_by_test_id("preview-case")).to_have_text(order[0])
         page.context.close()
 

@@ -18,7 +18,7 @@ def test_what_is_typed_on_after_the_form_has_gone_decides_nothing(tmp_path, stat
         page.keyboard.press("e")
         page.keyboard.type("a rim ")
         desk.restart()
-        expect(page.get_by_test_id("message")).to_contain_text("Choose your case again", timeout=15_000)
+        expect(page.get_by_test_id("message")).to_contain_text("Choose your case again")
         page.keyboard.type("reaches out, accept or correct")
         expect(page.get_by_test_id("message")).to_contain_text("you were writing about has changed or gone")
         assert said(desk.client) == []
@@ -36,7 +36,7 @@ def test_what_is_typed_on_after_the_open_case_has_gone_decides_nothing(tmp_path,
         page.keyboard.press("e")
         page.keyboard.type("a rim ")
         desk.restart()
-        becomes(page, lambda: len(cases_on(page)), 6, seconds=20)
+        becomes(page, lambda: len(cases_on(page)), 6)
         for _ in range(5):
             page.keyboard.type("car ")
             page.keyboard.press("Enter")
@@ -51,7 +51,7 @@ def test_what_is_sought_on_after_the_list_was_begun_anew_decides_nothing(tmp_pat
         page.keyboard.press("/")
         page.keyboard.type("case")
         desk.restart()
-        expect(page.get_by_test_id("message")).to_contain_text("Choose your case again", timeout=15_000)
+        expect(page.get_by_test_id("message")).to_contain_text("Choose your case again")
         page.keyboard.type("0a0a0r")
         page.wait_for_timeout(200)
         assert said(desk.client) == []

@@ -13,6 +13,7 @@ from segtrust.confidence import IdealDice, PatchLevel, SoftDice
 from segtrust.engine.scoring import ScoreJob
 from segtrust.io.cases import CaseFiles
 from segtrust.io.datasets import find_cases
+from segtrust.io.digests import digest_of
 from segtrust.io.loading import MaskKind, OpenedCase, ReadOptions, opened_labels
 from segtrust.io.nnunet import volume_in_memory
 from segtrust.io.pairing import with_truths
@@ -64,6 +65,7 @@ def test_npy_cut_at_a_threshold(tmp_path):
     assert (row["group"], row["split"], row["mask_difference"]) == ("patient 1", "test", None)
     assert row["file"] == str(tmp_path / "a.npy")
     assert row["digest"].startswith("crc32:")
+    assert row["mask_digest"] == ""
     assert row["seconds"] > 0
     assert "dice" not in row
 
@@ -77,6 +79,7 @@ def test_a_delivered_mask_is_scored_or_only_compared(tmp_path):
     for kind, scored in ((MaskKind.DELIVERED, mask), (MaskKind.THRESHOLD, None)):
         (row,) = score(files, mask=kind)
         assert_as_by_hand(row, p, scored)
+        assert row["mask_digest"] == digest_of(tmp_path / "m.npy")
         assert row["mask_difference"] == differing > 0
 
 
@@ -317,11 +320,11 @@ def test_a_map_in_memory_gives_the_rows_of_one_that_was_saved(labels, with_truth
         expected, found = job(files), job.score_opened(files, opened)
         assert len(found.rows) == len(expected.rows) > 1
         for row, other in zip(found.rows, expected.rows, strict=True):
-            own = ("file", "digest", "seconds")
+            own = ("file", "digest", "mask_digest", "seconds")
             assert {k: v for k, v in row.items() if k not in own} == {
                 k: v for k, v in other.items() if k not in own
             }
-            assert (row["file"], row["digest"]) == ("", "")
+            assert (row["file"], row["digest"], row["mask_digest"]) == ("", "", "")
 
 
 def test_a_map_in_memory_that_cannot_be_made_is_a_failure_like_any():

@@ -114,14 +114,14 @@ def test_files_without_a_partner_are_told_while_they_have_none(tmp_path):
     maps, out, failures = tmp_path / "maps", tmp_path / "scores.csv", tmp_path / "failures.csv"
     write_with_mask(maps, "a")
     with watched(maps, out) as told:
-        wait_until(lambda: cases_in(out) == ["a"], 20)
+        wait_until(lambda: cases_in(out) == ["a"])
         np.save(maps / "lonely.npy", np.full((4, 4), 0.9))
-        wait_until(failures.exists, 20)
-        wait_until(lambda: (told[-1].scored, told[-1].failed) == (1, 1), 20)
+        wait_until(failures.exists)
+        wait_until(lambda: (told[-1].scored, told[-1].failed) == (1, 1))
         row = read_table(failures).rows[0]
         (maps / "lonely.npy").unlink()
-        wait_until(lambda: not failures.exists(), 20)
-        wait_until(lambda: told[-1].failed == 0, 20)
+        wait_until(lambda: not failures.exists())
+        wait_until(lambda: told[-1].failed == 0)
     assert (row["case"], row["kind"], row["file"]) == ("lonely", "Unpaired", str(maps / "lonely.npy"))
     assert "a.npy beside a.npz makes all of that ending masks" in row["reason"]
 
@@ -130,12 +130,12 @@ def test_a_partner_that_comes_a_moment_later_is_no_failure(tmp_path):
     maps, out = tmp_path / "maps", tmp_path / "scores.csv"
     write_with_mask(maps, "a")
     with watched(maps, out) as told:
-        wait_until(lambda: cases_in(out) == ["a"], 20)
+        wait_until(lambda: cases_in(out) == ["a"])
         np.save(maps / "b.npy", np.ones((4, 4), np.uint8))
         looks = len(told)
-        wait_until(lambda: len(told) >= looks + 2, 20, pause=0.01)
+        wait_until(lambda: len(told) >= looks + 2, pause=0.01)
         write_with_mask(maps, "b")
-        wait_until(lambda: cases_in(out) == ["a", "b"], 20)
+        wait_until(lambda: cases_in(out) == ["a", "b"])
     assert not any(each.failed for each in told)
 
 
@@ -289,6 +289,20 @@ def test_a_diary_that_is_replaced_while_cases_are_scored_gets_no_more_lines(tmp_
         watch_cases(lambda: find_cases([maps]), JOB, run, rhythm=SHORT)
     assert journal_beside(out).read_bytes() == b"of another run"
     assert cases_in(out) == []
+
+
+def test_a_table_that_was_there_is_not_emptied_where_nothing_can_be_scored(tmp_path):
+    maps, out = tmp_path / "maps", tmp_path / "scores.csv"
+    write_maps(maps, 2)
+    watch(maps, out)
+    before = out.read_bytes()
+    for each in maps.iterdir():
+        each.write_bytes(b"no map")
+    scored = watch(maps, out)
+    assert out.read_bytes() == before
+    assert [each.case for each in scored.failures] == ["case_000", "case_001"]
+    assert scored.warnings == (f"{out}: no case could be scored, so that the table is left as it was.",)
+    assert len(read_table(tmp_path / "failures.csv").rows) == 2
 
 
 def test_nothing_at_all_is_no_error(tmp_path):

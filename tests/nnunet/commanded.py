@@ -100,7 +100,7 @@ class CommandedContract:
         done = there.python_run(script, *paths)
         assert done.returncode == 0, done.stdout + done.stderr
         saved, hooked = (read_table(tmp_path / f"{name}.csv") for name in ("saved", "hooked"))
-        others = ("file", "mask_file", "image_file", "digest", "seconds")
+        others = ("file", "mask_file", "image_file", "digest", "mask_digest", "seconds")
         columns = [name for name in saved.columns if name not in others]
         assert len(hooked.rows) == len(TEST_CASES) * VARIANTS[there.labels].shells
         for name in columns:

@@ -111,7 +111,9 @@ def write_scores(path, count, seed=0, ties=True):
 def write_policy(path, table, rows=400, risk=0.35, targets=()):
     """Certify a threshold on the first rows of a table; its only target is a risk unless others are given."""
     known = replace(table, rows=table.rows[:rows], about={**READING, **table.about})
-    found = calibrate_table(known, Calibration("sdc", targets or (Target(risk),), predictor=PREDICTOR))
+    found = calibrate_table(
+        known, Calibration("sdc", targets or (Target(risk),), predictor=PREDICTOR, seed=0)
+    )
     save_policies(path, found, known)
     return path
 

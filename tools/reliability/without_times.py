@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from segtrust.engine.sealed_lines import sealed_lines
+
 __all__ = ["TIMES", "contents", "differences"]
 
 TIMES = frozenset(["seconds", "timings", "finished", "made", "checksum", "digests", "reused parts"])
@@ -70,7 +72,8 @@ def _of_csv(path: Path) -> bytes | list[list[str]]:
 
 def _of_journal(path: Path) -> dict[str, Any]:
     """Give what it was made with, and the last outcome of each case: the order is that of their end."""
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    with path.open("rb") as file:
+        lines = [values for _, values in sealed_lines(file)]
     return {line.get("case", "made with"): _timeless(line) for line in lines if "pid" not in line}
 
 

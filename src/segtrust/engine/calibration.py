@@ -78,6 +78,8 @@ class Calibration:
     drop_unjudged
         Whether rows without a loss are left out, instead of being an error. The promise is then about cases
         that have one.
+    seed
+        Of the draw of cases that are set aside, to repeat one; see `seed_for`.
     """
 
     estimator: str
@@ -89,6 +91,7 @@ class Calibration:
     reference: Mapping[str, Sequence[float]] = field(default_factory=dict)
     start_coverage: float = 0.5
     drop_unjudged: bool = False
+    seed: int | None = None
 
 
 def calibrate_table(table: Table, how: Calibration) -> dict[str, tuple[Certificate, Scoring]]:
@@ -115,7 +118,7 @@ def calibrate_table(table: Table, how: Calibration) -> dict[str, tuple[Certifica
         cases,
         how.targets,
         delta=how.delta,
-        procedure=Procedure(start_coverages=(how.start_coverage,)),
+        procedure=Procedure(start_coverages=(how.start_coverage,), seed=how.seed),
         used_ids=scoring.seen_ids,
     )
     return {name: (certificate, scoring) for name, certificate in found.items()}

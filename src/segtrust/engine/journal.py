@@ -1,8 +1,9 @@
 """A run's diary: each outcome is written down when it is there, so that a killed run goes on where it was.
 
-One JSON object a line. The first says what the run was made with, each start adds one with its process and
-the folder that names of files are from; a line that was being written when the run was killed does not count,
-nor does one that was damaged since, which is told: its case is scored again, if its files are still there.
+One JSON object a line, with its checksum. The first says what the run was made with, each start adds one with
+its process and the folder that names of files are from; a line that was being written when the run was killed
+does not count, nor does one that was damaged since, which is told: its case is scored again, if its files are
+still there.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ from typing import IO, Any
 from segtrust.engine.damage import DamagedLine
 from segtrust.engine.locks import take
 from segtrust.engine.outcomes import Failure, Outcome, Row
+from segtrust.engine.sealed_lines import open_line, seal, sealed_lines
 from segtrust.errors import OtherSettingsError, ParameterError, SavedStateError
+from segtrust.io.tables import printable
 from segtrust.saved import check_format, plain
 
 __all__ = ["Diary", "Journal", "changes_between", "mark_of", "read_journal"]
 
 _LOG = logging.getLogger(__name__)
-_FORMAT = "segtrust-journal-1"
+_FORMAT = "segtrust-journal-2"
 _BEGINNING = b'{"format": "segtrust-journal-'
 _OWN_BEGINNING = f'{{"format": "{_FORMAT}"'.encode()
 _SHOWN = 60
@@ -221,7 +224,8 @@ class Journal:
 
     def _outcome(self, file: IO[bytes], note: _Note) -> Outcome:
         file.seek(note.at)
-        for _, values in _lines(file):
+        values = open_line(file.readline())
+        if values:
             return Outcome.from_dict(values, str(self.path))
         raise SavedStateError(
             f"{self.path}: expected what was written down at byte {note.at}, got something else: it was "
@@ -237,7 +241,7 @@ class Journal:
         self._end = None
         whole = self._read(file) if self.resume and _has_rows(file) else 0
         for failure in self.damage():
-            _LOG.warning("%s", failure.reason)
+            _LOG.warning("%s", printable(failure.reason))
         file.truncate(whole)
         if not whole:
             self._write({"format": _FORMAT, "made_with": plain(dict(self.made_with), "made_with")})
@@ -245,9 +249,9 @@ class Journal:
         self._write({**here, "folder": str(Path.cwd()), "command": list(self.command)})
 
     def _write(self, values: Mapping[str, Any]) -> int:
-        """Write a line in one piece, and give where; no name of a file is too strange for JSON's escapes."""
+        """Write a line in one piece, and give where."""
         assert self._file is not None  # who writes has opened it
-        line = json.dumps(values).encode() + b"\n"
+        line = seal(values)
         try:
             at = self._file.seek(0, os.SEEK_END)
             self._check_end(at)
@@ -273,7 +277,7 @@ class Journal:
         self._check(file.readline())
         file.seek(0)
         whole = 0
-        for number, (line, values) in enumerate(_lines(file), 1):
+        for number, (line, values) in enumerate(sealed_lines(file), 1):
             if "case" in values:
                 outcome = Outcome.from_dict(values, str(self.path))
                 mark = mark_of(values.get("stamp"))
@@ -293,14 +297,13 @@ class Journal:
             )
         if not line.endswith(b"\n"):
             return  # it was being written when the run was killed
-        try:
-            head = json.loads(line)
-        except (ValueError, RecursionError):
+        _check_version(line, self.path)
+        head = open_line(line)
+        if not head:
             raise SavedStateError(
                 f"{self.path}, line 1: expected what the run was made with, got a damaged line. Put the "
                 "diary back as it was, choose another output, or begin anew: --no-resume."
-            ) from None
-        check_format(head, _FORMAT, str(self.path), error=SavedStateError)
+            )
         changes = changes_between(_settings(head, self.path), plain(dict(self.made_with), "made_with"))
         if changes:
             raise OtherSettingsError(
@@ -346,9 +349,10 @@ def read_journal(path: Path) -> Diary:
     made_with: Mapping[str, Any] = {}
     last, outcomes = {}, {}
     with path.open("rb") as file:
-        for _, values in _lines(file):
+        _check_version(file.readline(), path)
+        file.seek(0)
+        for _, values in sealed_lines(file):
             if "made_with" in values:
-                check_format(values, _FORMAT, str(path), error=SavedStateError)
                 made_with = _settings(values, path)
             elif "case" in values:
                 outcome = Outcome.from_dict(values, str(path))
@@ -368,16 +372,14 @@ def _settings(values: Mapping[str, Any], path: Path | None) -> Mapping[str, Any]
     return found
 
 
-def _lines(file: IO[bytes]) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    """Give the lines up to one that was being written, each with what it says: nothing if it is damaged."""
-    for line in file:
-        if not line.endswith(b"\n"):
-            return
-        try:
-            values = json.loads(line)
-        except (ValueError, RecursionError):
-            values = {}
-        yield line, values if isinstance(values, dict) else {}
+def _check_version(line: bytes, path: Path | None) -> None:
+    """Refuse a diary whose first line names another version; what cannot be read names none."""
+    try:
+        head = json.loads(line)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(head, dict) and "format" in head:
+        check_format(head, _FORMAT, str(path), error=SavedStateError)
 
 
 def _is_damaged(values: Mapping[str, Any]) -> bool:
@@ -394,13 +396,13 @@ def _has_rows(file: IO[bytes]) -> bool:
     first = file.readline()
     if not first.startswith(_OWN_BEGINNING[: len(first)]):
         return True  # another file, or one of another version, which is refused
-    return any(values.get("rows") or _is_damaged(values) for _, values in _lines(file))
+    return any(values.get("rows") or _is_damaged(values) for _, values in sealed_lines(file))
 
 
 def _owner(file: IO[bytes]) -> str:
     """Name the process that has a diary open, and its machine."""
     file.seek(0)
-    starts = [values for _, values in _lines(file) if "pid" in values]
+    starts = [values for _, values in sealed_lines(file) if "pid" in values]
     if not starts:
         return "another process"
     host = starts[-1].get("host")

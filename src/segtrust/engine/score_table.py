@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -170,15 +170,10 @@ def score_cases(
     outcomes = run_cases(job, cases, engine=run.engine, journal=journal, advance=run.advance)
     rows = [row for outcome in outcomes.values() for row in outcome.rows]
     failures = [outcome.failure for outcome in outcomes.values() if outcome.failure is not None]
-    unpaired = found if run.part == 0 else DataSet()
-    if rows or not before:
-        scored = table.write(rows, failures, unpaired)
-        told = [*(str(row["case"]) for row in rows), *(each.case for each in scored.failures)]
-        lost = say_lost(run.out, before, told)
-    else:
-        scored = table.keep(failures, unpaired)
-        lost = [f"{run.out}: no case could be scored, so that the table is left as it was."]
-    return replace(scored, warnings=(*(each.reason for each in journal.damage()), *lost))
+    scored = table.write(rows, failures, found if run.part == 0 else DataSet(), before)
+    told = [*(str(row["case"]) for row in rows), *(each.case for each in scored.failures)]
+    lost = say_lost(run.out, before, told) if rows else ()
+    return replace(scored, warnings=(*(each.reason for each in journal.damage()), *scored.warnings, *lost))
 
 
 @dataclass(frozen=True)
@@ -202,17 +197,25 @@ class TableOfRun:
     finish: Callable[[Sequence[Row]], Sequence[Row]] = lambda rows: rows
     begun: float = field(default_factory=time.perf_counter)
 
-    def write(self, rows: Sequence[Row], failed: Iterable[Failure], found: DataSet) -> Scored:
-        """Write rows, and beside them what failed, with what belongs to no case."""
+    def write(
+        self, rows: Sequence[Row], failed: Iterable[Failure], found: DataSet, before: Collection[str] = ()
+    ) -> Scored:
+        """Write rows, and beside them what failed, with what belongs to no case.
+
+        A table of ``before`` is not emptied where no case could be scored.
+        """
+        if before and not rows:
+            warning = f"{self.run.out}: no case could be scored, so that the table is left as it was."
+            return replace(self._keep(failed, found), warnings=(warning,))
         run, told = self.run, {**self.about, FOLDER: str(Path.cwd())}
         finished = self.finish(rows)
         rows = finished if isinstance(finished, Stream) else tuple(finished)
         if run.command:
             told[COMMANDS] = [list(run.command)]
         write_table(run.out, Table.of(rows, told) if rows else Table(("case", "structure"), (), told))
-        return replace(self.keep(failed, found), rows=rows)
+        return replace(self._keep(failed, found), rows=rows)
 
-    def keep(self, failed: Iterable[Failure], found: DataSet) -> Scored:
+    def _keep(self, failed: Iterable[Failure], found: DataSet) -> Scored:
         """Leave the table as it is, and write down what failed."""
         failures = (*failed, *map(Failure.of_unpaired, found.unpaired))
         write_failures(self.run.failures_path, failures, self.run.out.name)

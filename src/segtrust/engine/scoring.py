@@ -19,7 +19,7 @@ from segtrust.engine.outcomes import Failure, Outcome, Row
 from segtrust.ensembles import ROUNDING
 from segtrust.errors import ProbabilityRangeError, SegtrustError, WrongContentError
 from segtrust.io.cases import CaseFiles
-from segtrust.io.digests import Digest, digest_of_all
+from segtrust.io.digests import Digest, digest_of, digest_of_all
 from segtrust.io.loading import Decoding, LoadedCase, OpenedCase, ReadOptions, load_case, load_opened
 from segtrust.io.members import SEPARATOR
 from segtrust.io.places import Place
@@ -30,8 +30,10 @@ from segtrust.maps import EmptyPolicy, Prediction
 from segtrust.risks import Overlap, overlap
 from segtrust.saved import plain
 
-__all__ = ["OfSets", "ScoreJob", "failure_of", "without_rounding"]
+__all__ = ["IN_MEMORY", "OfSets", "ScoreJob", "failure_of", "without_rounding"]
 
+IN_MEMORY: Row = {"digest": "", "mask_digest": ""}
+"""Fingerprints of what is in no file."""
 OfSets = Mapping[tuple[str, str], tuple[ConfidenceEstimator, ...]]
 """Estimators by set and structure."""
 
@@ -52,7 +54,7 @@ class ScoreJob:
     with_truth
         Whether the Dice and the other overlaps are wanted, of cases that have a truth.
     digest
-        Fingerprint of the map's file.
+        Fingerprint of the files of map and mask.
     empty
         What an empty mask is worth in the Dice.
     of_sets
@@ -78,7 +80,7 @@ class ScoreJob:
     def __call__(self, files: CaseFiles) -> Outcome:
         """Score a case."""
         wanted = files if self.with_truth else files.lacking("truth")
-        return self._outcome(files, lambda: load_case(wanted, self.read), self._digest)
+        return self._outcome(files, lambda: load_case(wanted, self.read), self._digests)
 
     def score_opened(self, files: CaseFiles, case: Callable[[], OpenedCase]) -> Outcome:
         """Score a case whose map is in memory, and nowhere else: its rows name no file of a map.
@@ -90,26 +92,31 @@ class ScoreJob:
         case
             Opens it; what that raises is told like any failure.
         """
-        found = self._outcome(files, lambda: load_opened(case(), self.read), lambda _: "")
+        found = self._outcome(files, lambda: load_opened(case(), self.read), lambda _: IN_MEMORY)
         return replace(found, rows=tuple(row | {"file": ""} for row in found.rows))
 
     def _outcome(
         self,
         files: CaseFiles,
         load: Callable[[], Iterator[LoadedCase]],
-        digest: Callable[[CaseFiles], str],
+        digests: Callable[[CaseFiles], Row],
     ) -> Outcome:
         begin = time.perf_counter()
         try:
             rows = [self.row(loaded, files) for loaded in load()]
-            about = {"digest": digest(files)}
+            about = digests(files)
         except Exception as error:  # noqa: BLE001 - one bad case must not stop the others
             return Outcome(files.id, failure=failure_of(files, error))
         seconds = {"seconds": time.perf_counter() - begin}
         return Outcome(files.id, tuple(row | about | seconds for row in rows))
 
-    def _digest(self, files: CaseFiles) -> str:
-        return digest_of_all([place.path for place in files.maps], self.digest)
+    def _digests(self, files: CaseFiles) -> Row:
+        """Give the fingerprints of the map and of the delivered mask, where there is one."""
+        mask = "" if files.mask is None else digest_of(files.mask.path, self.digest)
+        return {
+            "digest": digest_of_all([place.path for place in files.maps], self.digest),
+            "mask_digest": mask,
+        }
 
     def learned_from(self, name: str) -> list[Row]:
         """Say in plain values what estimators have learned from a set: its rows depend on it."""

@@ -59,7 +59,8 @@ def take_over(path: Path, journal: Journal, about: Mapping[str, Any], told: Coll
     for case, rows in news.items():
         journal.add(Outcome(case, tuple(rows)), stamp=None)
     if news:
-        _LOG.warning("%s: what its diary had lost was taken from it. Cases: %s.", path, _listed(list(news)))
+        told = printable(f"{path}: what its diary had lost was taken from it. Cases: {_listed(list(news))}.")
+        _LOG.warning("%s", told)
     return len(news)
 
 

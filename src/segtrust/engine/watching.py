@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from segtrust.engine.journal import Journal, mark_of
 from segtrust.engine.outcomes import Outcome, Row
+from segtrust.engine.replaced import cases_in
 from segtrust.engine.run import stamps_for
 from segtrust.engine.score_table import (
     FORMAT,
@@ -177,6 +178,8 @@ class _Paced:
     """The table of a watch; where it is long it is not written for every case that arrives."""
 
     table: TableOfRun
+    before: Collection[str]
+    """Cases of the table that was there when the watch began."""
     _next: float = 0.0
     _written: tuple[int, tuple[Unpaired, ...]] = (-1, ())
 
@@ -205,7 +208,7 @@ class _Paced:
     def _write(self, watch: _Watch, unpaired: tuple[Unpaired, ...]) -> Scored:
         rows = Stream(watch.journal.rows)
         failures = [*watch.journal.failures(), *watch.journal.damage()]
-        return self.table.write(rows, failures, DataSet(unpaired=unpaired))
+        return self.table.write(rows, failures, DataSet(unpaired=unpaired), self.before)
 
 
 def watch_cases(
@@ -246,7 +249,7 @@ def watch_cases(
     """
     check_output(run.out)
     about = {"format": FORMAT, **settings_of(job)}
-    rhythm, table = rhythm or Rhythm(), _Paced(TableOfRun(run, about, finish))
+    rhythm, table = rhythm or Rhythm(), _Paced(TableOfRun(run, about, finish), cases_in(run.out))
     with Journal(run.journal_path, about, run.resume, run.command) as journal:
         if run.resume:
             take_over(run.out, journal, about, (PREDICTOR, PACKAGES, PART))

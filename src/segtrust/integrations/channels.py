@@ -15,7 +15,7 @@ from segtrust.confidence.registry import Estimators, get_estimator, get_estimato
 from segtrust.engine.decisions import estimator_of
 from segtrust.engine.outcomes import Row
 from segtrust.engine.score_table import FORMAT, settings_of
-from segtrust.engine.scoring import ScoreJob
+from segtrust.engine.scoring import IN_MEMORY, ScoreJob
 from segtrust.errors import NotFittedError, ParameterError
 from segtrust.integrations.torch import SoftDiceConfidence, Task, check_tensor
 from segtrust.io.cases import CaseFiles
@@ -154,7 +154,7 @@ class ChannelScorer:
         prediction = Prediction(p, mask, self._module.threshold, structure)
         files = CaseFiles("", Place(Path(structure)))  # names the map in errors
         row = self._job.row(LoadedCase(structure, prediction, mask, truth), files)
-        return row | {"file": "", "digest": ""}
+        return row | {"file": "", **IN_MEMORY}
 
 
 def named(rows: Iterable[Row], case: str, image: str = "") -> tuple[Row, ...]:

@@ -39,7 +39,7 @@ SCORES = "segtrust-scores-1"
 TEXTS = frozenset(
     [
         *("case", "structure", "group", "split", "set", "shape", "spacing_mm", "file", "digest"),
-        *("decision", "policy", "kind", "reason", "table", "mask"),
+        *("mask_digest", "decision", "policy", "kind", "reason", "table", "mask"),
     ]
 )
 """Columns that hold text, also where it looks like a number: a case may be called 007."""

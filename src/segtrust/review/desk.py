@@ -299,7 +299,7 @@ class Desk:
         if any(there[name] != value for name, value in meant.items()):
             raise WrongContentError(
                 f"This is no longer what was looked at: now {' · '.join(filter(None, key))}, or its map "
-                "was made anew. Look at it again."
+                "or mask was made anew. Look at it again."
             )
         words = {"comment": said.comment, "reviewer": said.reviewer, "request": said.request}
         return self.store.add(key, said.verdict, seen, **words)

@@ -28,7 +28,7 @@ class Seen:
     policy
         Fingerprint of what had decided; empty where nothing had.
     digest
-        Fingerprint of the map; empty where none is known.
+        Fingerprint of the map, and of the mask where one was delivered; empty where none is known.
     confidence, decision
         Of the case, as they were; ``None`` and empty where there was none.
     """
@@ -79,7 +79,7 @@ class Entry:
 
 
 def on_map(entries: Iterable[Entry], digest: str) -> list[Entry]:
-    """Keep what was said of the map of this fingerprint: another model's map has not been looked at yet.
+    """Keep what was said of the map and mask of this fingerprint: others have not been looked at yet.
 
     Where one of both is not known they are taken for the same.
     """

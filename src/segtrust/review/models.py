@@ -129,7 +129,7 @@ class EntryAnswer(BaseModel):
     verdict: Verdict | None = Field(description="Null for an undo.")
     comment: str
     policy: str
-    digest: str = Field(description="Of the map that was looked at; empty where none is known.")
+    digest: str = Field(description="Of map and mask that were looked at; empty where none is known.")
     confidence: float | None
     decision: str
     undoes: int | None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -154,8 +155,13 @@ class Rows:
         return {**row, "structure": self.keys[place][2]}
 
     def digest(self, place: int) -> str:
-        """Give the fingerprint of the map of a row; empty where none is known."""
-        return str(self.table.rows[place].get("digest") or "")
+        """Give the fingerprint of what is seen of a row, its map and its mask; empty where none is known."""
+        return self._digests[place]
+
+    @cached_property
+    def _digests(self) -> list[str]:
+        told = [(row.get("digest"), row.get("mask_digest")) for row in self.table.rows]
+        return [_together([str(each) for each in both if each]) for both in told]
 
     def _column(self, name: str) -> Sequence[Any]:
         return [row.get(name) for row in self.table.rows]
@@ -164,6 +170,13 @@ class Rows:
         found = [each if isinstance(each, int | float) else np.nan for each in self._column(name)]
         values = np.array(found, np.float64)
         return np.where(np.isfinite(values), values, np.nan)
+
+
+def _together(digests: Sequence[str]) -> str:
+    """Give one fingerprint of several, as long as the longest: the log has no more room for it."""
+    if len(digests) < 2:
+        return "".join(digests)
+    return f"sha256:{sha256(' '.join(digests).encode()).hexdigest()}"
 
 
 def _ranks_of(values: Any) -> Any:
