@@ -290,3 +290,16 @@ def test_a_folder_of_masks_counts_alone(folder):
     masked = with_masks(found, folder("a.png", inside="masks"))
     assert masks_of(masked) == {"a": "a.png"}
     assert told(masked)["b"].startswith("expected its mask in")
+
+
+def test_a_folder_without_maps_beside_others_is_told_unless_they_may_come(tmp_path):
+    for name in ("full", "empty"):
+        (tmp_path / name).mkdir()
+    np.save(tmp_path / "full/a.npy", np.full((4, 4), 0.5))
+    folders = [tmp_path / "full", tmp_path / "empty"]
+    found = find_cases(folders)
+    assert [case.id for case in found.cases] == ["full/a"]
+    (told,) = found.unpaired
+    assert (told.file, "expected probability maps, got none" in told.reason) == (str(folders[1]), True)
+    assert find_cases(folders, Search(may_be_empty=True)).unpaired == ()
+    assert find_cases([tmp_path / "full/a.npy", tmp_path / "full"]).unpaired == ()

@@ -116,7 +116,7 @@ def _watch(
     from segtrust.io.datasets import find_cases
 
     check_watch(folders, output, run, writes_masks=how.write_masks is not None)
-    search, rhythm = files.search(), how.rhythm()
+    search, rhythm = replace(files.search(), may_be_empty=True), how.rhythm()
     plan = plan_of(how, read, [awaited(folders[0], files.member or ())])
     table = table_run(output, run, lambda done: None)
     scored = watch_until_stopped(lambda: find_cases(folders, search), plan, table, rhythm, quiet=run.as_json)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +25,7 @@ __all__ = ["different_names", "find_cases", "without_doubles"]
 _OF_NNUNET = ("predict_from_raw_data_args.json", "plans.json", "summary.json")
 """Files that lie beside its predictions and its validation."""
 _PICKLE = "a pickle, which may run any code and so was not loaded: --allow-pickle, if you made it yourself"
+_EMPTY = "expected probability maps, got none. Put them there, or leave it out"
 _WITHOUT_MAPS = (
     "a mask of nnU-Net without a probability map: predict with --save_probabilities or by `segtrust nnunet "
     "predict`, which keeps none; or validate with --npz"
@@ -51,13 +52,16 @@ def find_cases(paths: Sequence[Path], search: Search | None = None) -> DataSet:
     wanted = search or Search()
     different = list({path.resolve(): path for path in paths}.values())
     beside = Neighbours(wanted.beside, frozenset(different))
-    found = without_doubles(sum((_cases_of(each, wanted, beside) for each in _named(different)), DataSet()))
+    sets = {path: _cases_of((name, path), wanted, beside) for name, path in _named(different)}
+    found = without_doubles(sum(sets.values(), DataSet()))
     if not found.cases and not found.unpaired:
         listed = ", ".join(map(str, paths))
         named = "" if wanted.maps is None else f" called {wanted.maps.text!r}"
         raise PairingError(
             f"{listed}: expected probability maps{named}, got none. Formats are told by `--help`."
         )
+    if not wanted.may_be_empty:
+        found += _empty_among(sets)
     if wanted.member_folders:
         found = _of_ensemble(found, paths, wanted)
     if wanted.mask_folder is not None:
@@ -67,6 +71,12 @@ def find_cases(paths: Sequence[Path], search: Search | None = None) -> DataSet:
     if wanted.image_folder is not None:
         found = with_images(found, wanted.image_folder)
     return found
+
+
+def _empty_among(sets: Mapping[Path, DataSet]) -> DataSet:
+    """Tell of folders that were given beside others and hold nothing: some cases may have gone astray."""
+    empty = [path for path, each in sets.items() if _is_folder(path) and not (each.cases or each.unpaired)]
+    return DataSet(unpaired=tuple(Unpaired(each.name, str(each), _EMPTY) for each in empty))
 
 
 def _of_ensemble(found: DataSet, paths: Sequence[Path], search: Search) -> DataSet:

@@ -26,6 +26,8 @@ class Search:
         Where the maps of the other members of an ensemble are, a folder each.
     with_truths
         Whether truths are looked for at all, where they lie beside the maps.
+    may_be_empty
+        Whether folders beside others may have no file yet, as those that are watched.
     allow_pickle
         Load pickles of many maps (``p_hat``), and with them any code that their author put in.
     """
@@ -37,6 +39,7 @@ class Search:
     truth_folder: Path | None = None
     image_folder: Path | None = None
     with_truths: bool = True
+    may_be_empty: bool = False
     allow_pickle: bool = False
     member_folders: tuple[Path, ...] = ()
 
