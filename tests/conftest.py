@@ -88,8 +88,19 @@ def tell_measured(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.line(f"{name}: {value}    ({test})")
 
 
+def tell_second_tries(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tell which tests failed and were tried again, and how: such a failure is looked into, not forgotten."""
+    failed = terminalreporter.getreports("rerun")
+    if failed:
+        terminalreporter.section("tried twice")
+    for report in failed:
+        terminalreporter.line(f"{report.nodeid} ({report.when}):")
+        terminalreporter.line(report.longreprtext)
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     tell_measured(terminalreporter)
+    tell_second_tries(terminalreporter)
     skipped = defaultdict(list)
     for reason, test in skip_reasons(terminalreporter.getreports("skipped")):
         skipped[reason].append(test)

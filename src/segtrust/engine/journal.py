@@ -27,12 +27,12 @@ from segtrust.errors import OtherSettingsError, ParameterError, SavedStateError
 from segtrust.io.tables import printable
 from segtrust.saved import check_format, plain
 
-__all__ = ["Diary", "Journal", "changes_between", "mark_of", "read_journal"]
+__all__ = ["FORMAT", "Diary", "Journal", "changes_between", "mark_of", "read_journal"]
 
 _LOG = logging.getLogger(__name__)
-_FORMAT = "segtrust-journal-2"
+FORMAT = "segtrust-journal-2"
 _BEGINNING = b'{"format": "segtrust-journal-'
-_OWN_BEGINNING = f'{{"format": "{_FORMAT}"'.encode()
+_OWN_BEGINNING = f'{{"format": "{FORMAT}"'.encode()
 _SHOWN = 60
 """Characters of a setting that are shown: what an estimator has learned may be long."""
 
@@ -244,7 +244,7 @@ class Journal:
             _LOG.warning("%s", printable(failure.reason))
         file.truncate(whole)
         if not whole:
-            self._write({"format": _FORMAT, "made_with": plain(dict(self.made_with), "made_with")})
+            self._write({"format": FORMAT, "made_with": plain(dict(self.made_with), "made_with")})
         here = {"pid": os.getpid(), "host": socket.gethostname()}
         self._write({**here, "folder": str(Path.cwd()), "command": list(self.command)})
 
@@ -379,7 +379,7 @@ def _check_version(line: bytes, path: Path | None) -> None:
     except (ValueError, RecursionError):
         return
     if isinstance(head, dict) and "format" in head:
-        check_format(head, _FORMAT, str(path), error=SavedStateError)
+        check_format(head, FORMAT, str(path), error=SavedStateError)
 
 
 def _is_damaged(values: Mapping[str, Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ from segtrust.calibration.scaling import Scaling
 from segtrust.confidence.registry import get_estimators
 from segtrust.engine.calibration import check_reading, read_reference, reference_beside
 from segtrust.engine.decisions import decide_rows, load_policies
-from segtrust.engine.journal import Journal
+from segtrust.engine.journal import FORMAT, Journal
+from segtrust.engine.score_table import journal_beside
 from segtrust.engine.scoring import ScoreJob
+from segtrust.engine.sealed_lines import seal
 from segtrust.engine.unfinished import unfinished_run
 from segtrust.errors import SegtrustError
 from segtrust.io.cases import CaseFiles
@@ -118,16 +121,35 @@ def read_state(path: Path) -> None:
 
 
 def read_journal(path: Path) -> None:
-    """Look at a run that is not finished, then go on with it."""
-    told = _first_refusal(lambda: unfinished_run(path), lambda: _gone_on(path))
+    """Look at a run that is not finished, then go on with it; the same with checksums that fit the damage."""
+    looks = (lambda: unfinished_run(path), lambda: _gone_on(path))
+    told = _first_refusal(*looks, lambda: _seal_anew(journal_beside(path)), *looks)
     if told is not None:
         raise told
 
 
 def _gone_on(path: Path) -> None:
     made_with = {"format": "segtrust-scores-1", "estimators": {"sdc": {}}, "read": {}}
-    with Journal(path.with_name(f".{path.name}.journal"), made_with) as journal:
+    with Journal(journal_beside(path), made_with) as journal:
         journal.find("000", ["maps/0.npy", 12])
+
+
+def _seal_anew(diary: Path) -> None:
+    """Make lines of a diary of any version whole, as somebody would who means harm."""
+    if diary.is_file():
+        diary.write_bytes(b"".join(map(_sealed, diary.read_bytes().splitlines(keepends=True))))
+
+
+def _sealed(line: bytes) -> bytes:
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError):
+        return line
+    if not isinstance(values, dict):
+        return line
+    if str(values.get("format")).startswith("segtrust-journal-"):
+        values["format"] = FORMAT
+    return seal({name: value for name, value in values.items() if name != "crc32"})
 
 
 def read_dataset(path: Path) -> None:
