@@ -2,6 +2,7 @@
 
 import importlib.util
 import subprocess
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,20 @@ def visit(browser):
         context.close()
     for watch in watches:
         watch.check()
+
+
+@pytest.fixture
+def reviewing(tmp_path, static, visit):
+    """Sit down at a desk of so many cases, all of different confidence: give a page and a client."""
+    from tests.browser.verdicts import begin
+    from tests.review import desks
+
+    @contextmanager
+    def sitting(count):
+        desks.write_scores(tmp_path / "scores.csv", count, ties=False)
+        with desks.desk_on(tmp_path, static=static) as (_, client):
+            page = begin(visit, client)
+            yield page, client
+            page.context.close()  # before the desk: a page whose desk is gone complains
+
+    return sitting

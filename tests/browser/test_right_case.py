@@ -164,10 +164,8 @@ def test_an_empty_list_shows_no_case_and_decides_on_none(tmp_path, static, visit
         page.context.close()
 
 
-def test_next_skips_no_case_of_those_undecided(tmp_path, static, visit):
-    desks.write_scores(tmp_path / "scores.csv", 12, ties=False)
-    with desks.desk_on(tmp_path, static=static) as (_, client):
-        page = begin(visit, client)
+def test_next_skips_no_case_of_those_undecided(reviewing):
+    with reviewing(12) as (page, client):
         order = client_order(client)
         numbers = {row["case"]: row["number"] for row in client.get("/api/cases").json()["rows"]}
         choose(page, "verdict", "undecided")
@@ -181,13 +179,10 @@ def test_next_skips_no_case_of_those_undecided(tmp_path, static, visit):
         becomes(page, lambda: page.get_by_test_id("next").is_enabled(), True)
         page.keyboard.press("j")
         expect(page.get_by_test_id("case-name")).to_have_text(order[8])
-        page.context.close()
 
 
-def test_going_on_waits_for_what_is_next(tmp_path, static, visit):
-    desks.write_scores(tmp_path / "scores.csv", 12, ties=False)
-    with desks.desk_on(tmp_path, static=static) as (_, client):
-        page = begin(visit, client)
+def test_going_on_waits_for_what_is_next(reviewing):
+    with reviewing(12) as (page, client):
         order = client_order(client)
         page.get_by_test_id("advance").check()
         held = Held(page, re.compile(r"/api/cases\?.*limit=4"))
@@ -197,13 +192,10 @@ def test_going_on_waits_for_what_is_next(tmp_path, static, visit):
         expect(page.get_by_test_id("message")).to_contain_text(order[3])
         held.let_go()
         expect(page.get_by_test_id("case-name")).to_have_text(order[4])
-        page.context.close()
 
 
-def test_the_last_case_stays_selected_when_it_leaves_the_list(tmp_path, static, visit):
-    desks.write_scores(tmp_path / "scores.csv", 6, ties=False)
-    with desks.desk_on(tmp_path, static=static) as (_, client):
-        page = begin(visit, client)
+def test_the_last_case_stays_selected_when_it_leaves_the_list(reviewing):
+    with reviewing(6) as (page, client):
         choose(page, "verdict", "undecided")
         page.locator("[role=grid][aria-busy=false]").focus()
         last = client.get("/api/cases").json()["rows"][-1]
@@ -217,7 +209,6 @@ def test_the_last_case_stays_selected_when_it_leaves_the_list(tmp_path, static, 
         becomes(page, lambda: said(client)[1:], [(last["case"], "reject")])
         page.keyboard.press("j")
         expect(page.get_by_test_id("preview-case")).to_have_text(client_order(client)[-2])
-        page.context.close()
 
 
 def test_a_comment_that_is_asked_for_before_the_case_has_come_is_written_then(desk, visit):
@@ -235,23 +226,18 @@ def test_a_comment_that_is_asked_for_before_the_case_has_come_is_written_then(de
     assert said(desk) == []
 
 
-def test_enter_that_is_held_on_a_button_decides_once(tmp_path, static, visit):
-    desks.write_scores(tmp_path / "scores.csv", 6, ties=False)
-    with desks.desk_on(tmp_path, static=static) as (_, client):
-        page = begin(visit, client)
+def test_enter_that_is_held_on_a_button_decides_once(reviewing):
+    with reviewing(6) as (page, client):
         page.get_by_test_id("verdict-accept").focus()
         for _ in range(20):
             page.keyboard.down("Enter")
             page.wait_for_timeout(20)
         page.keyboard.up("Enter")
         assert said(client) == [(client_order(client)[0], "accept")]
-        page.context.close()
 
 
-def test_who_decides_by_keys_on_buttons_keeps_a_place(tmp_path, static, visit):
-    desks.write_scores(tmp_path / "scores.csv", 6, ties=False)
-    with desks.desk_on(tmp_path, static=static) as (_, client):
-        page = begin(visit, client)
+def test_who_decides_by_keys_on_buttons_keeps_a_place(reviewing):
+    with reviewing(6) as (page, client):
         page.get_by_test_id("verdict-accept").focus()
         page.keyboard.press("Enter")
         expect(page.get_by_test_id("message")).to_contain_text("accepted")
@@ -261,13 +247,10 @@ def test_who_decides_by_keys_on_buttons_keeps_a_place(tmp_path, static, visit):
         page.keyboard.press("Enter")
         expect(page.get_by_test_id("preview-case")).to_have_text(client_order(client)[1])
         becomes(page, lambda: page.evaluate("document.activeElement.getAttribute('role')"), "grid")
-        page.context.close()
 
 
-def test_a_key_that_is_held_down_decides_once(tmp_path, static, visit):
-    desks.write_scores(tmp_path / "scores.csv", 20, ties=False)
-    with desks.desk_on(tmp_path, static=static) as (_, client):
-        page = begin(visit, client)
+def test_a_key_that_is_held_down_decides_once(reviewing):
+    with reviewing(20) as (page, client):
         page.get_by_test_id("advance").check()
         page.get_by_test_id("grid").focus()
         order = client_order(client)
@@ -276,7 +259,6 @@ def test_a_key_that_is_held_down_decides_once(tmp_path, static, visit):
             page.wait_for_timeout(20)
         page.keyboard.up("a")
         assert said(client) == [(order[0], "accept")]
-        page.context.close()
 
 
 def test_undo_takes_nothing_back_while_the_case_is_on_its_way(desk, visit):
@@ -293,10 +275,8 @@ def test_undo_takes_nothing_back_while_the_case_is_on_its_way(desk, visit):
     held.let_go()
 
 
-def test_no_case_is_selected_while_another_order_is_on_its_way(tmp_path, static, visit):
-    desks.write_scores(tmp_path / "scores.csv", 40, ties=False)
-    with desks.desk_on(tmp_path, static=static) as (_, client):
-        page = begin(visit, client)
+def test_no_case_is_selected_while_another_order_is_on_its_way(reviewing):
+    with reviewing(40) as (page, client):
         order = client_order(client)
         for _ in range(5):
             page.keyboard.press("j")
@@ -308,13 +288,10 @@ def test_no_case_is_selected_while_another_order_is_on_its_way(tmp_path, static,
         expect(page.get_by_test_id("preview-case")).to_have_text(order[5])
         held.let_go()
         expect(page.get_by_test_id("preview-case")).to_have_text(sorted(order)[0])
-        page.context.close()
 
 
-def test_another_order_begins_at_its_top(tmp_path, static, visit):
-    desks.write_scores(tmp_path / "scores.csv", 400, ties=False)
-    with desks.desk_on(tmp_path, static=static) as (_, client):
-        page = begin(visit, client)
+def test_another_order_begins_at_its_top(reviewing):
+    with reviewing(400) as (page, client):
         for _ in range(2):
             page.get_by_test_id("sort-confidence").click()
         expect(page.locator("[role=columnheader][aria-sort=descending]")).to_contain_text("Confidence")
@@ -324,13 +301,10 @@ def test_another_order_begins_at_its_top(tmp_path, static, visit):
         page.evaluate("document.querySelector('[data-testid=grid]').scrollTop = 6000")
         page.get_by_test_id("sort-case").click()
         becomes(page, lambda: page.locator("[role=grid]").evaluate("each => each.scrollTop"), 0)
-        page.context.close()
 
 
-def test_going_on_after_a_verdict_skips_no_case_and_pulls_nobody_back(tmp_path, static, visit):
-    desks.write_scores(tmp_path / "scores.csv", 8, ties=False)
-    with desks.desk_on(tmp_path, static=static) as (_, client):
-        page = begin(visit, client)
+def test_going_on_after_a_verdict_skips_no_case_and_pulls_nobody_back(reviewing):
+    with reviewing(8) as (page, client):
         page.get_by_test_id("advance").check()
         choose(page, "verdict", "undecided")
         page.get_by_test_id("grid").focus()
@@ -351,7 +325,6 @@ def test_going_on_after_a_verdict_skips_no_case_and_pulls_nobody_back(tmp_path, 
         held.let_go()
         expect(page.get_by_test_id("message")).to_contain_text(order[1])
         expect(page.get_by_test_id("preview-case")).to_have_text(order[3])
-        page.context.close()
 
 
 def test_the_threshold_view_follows_a_run_that_grows(tmp_path, static, visit, at_once):

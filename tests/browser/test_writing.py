@@ -58,10 +58,8 @@ def test_what_is_sought_on_after_the_list_was_begun_anew_decides_nothing(tmp_pat
         page.context.close()
 
 
-def test_going_on_late_moves_nobody_who_writes(tmp_path, static, visit):
-    desks.write_scores(tmp_path / "scores.csv", 12, ties=False)
-    with desks.desk_on(tmp_path, static=static) as (_, client):
-        page = begin(visit, client)
+def test_going_on_late_moves_nobody_who_writes(reviewing):
+    with reviewing(12) as (page, client):
         order = client_order(client)
         held = Held(page, re.compile(r"/api/cases\?.*limit=4"))
         page.get_by_test_id("row").nth(3).dblclick()
@@ -75,13 +73,10 @@ def test_going_on_late_moves_nobody_who_writes(tmp_path, static, visit):
         expect(page.get_by_test_id("case-name")).to_have_text(order[3])
         expect(page.get_by_test_id("comment")).to_have_value("unsharp, car")
         assert said(client) == []
-        page.context.close()
 
 
-def test_who_has_begun_to_write_stays_also_after_leaving_the_field(tmp_path, static, visit):
-    desks.write_scores(tmp_path / "scores.csv", 12, ties=False)
-    with desks.desk_on(tmp_path, static=static) as (_, client):
-        page = begin(visit, client)
+def test_who_has_begun_to_write_stays_also_after_leaving_the_field(reviewing):
+    with reviewing(12) as (page, client):
         order = client_order(client)
         held = Held(page, re.compile(r"/api/cases\?.*limit=4"))
         page.get_by_test_id("row").nth(3).dblclick()
@@ -92,13 +87,10 @@ def test_who_has_begun_to_write_stays_also_after_leaving_the_field(tmp_path, sta
         becomes(page, lambda: page.get_by_test_id("next").is_enabled(), True)
         page.keyboard.press("c")
         becomes(page, lambda: said(client), [(order[3], "correct")])
-        page.context.close()
 
 
-def test_a_comment_that_was_sent_is_gone_wherever_its_form_is_by_then(tmp_path, static, visit):
-    desks.write_scores(tmp_path / "scores.csv", 6, ties=False)
-    with desks.desk_on(tmp_path, static=static) as (_, client):
-        page = begin(visit, client)
+def test_a_comment_that_was_sent_is_gone_wherever_its_form_is_by_then(reviewing):
+    with reviewing(6) as (page, _):
         held = Held(page, "**/api/verdicts")
         page.get_by_test_id("comment").fill("one text")
         page.get_by_test_id("grid").focus()
@@ -108,13 +100,10 @@ def test_a_comment_that_was_sent_is_gone_wherever_its_form_is_by_then(tmp_path, 
         held.let_go()
         expect(page.get_by_test_id("message")).to_contain_text("rejected")
         expect(page.get_by_test_id("comment")).to_have_value("")
-        page.context.close()
 
 
-def test_a_verdict_that_comes_late_moves_nobody_who_types(tmp_path, static, visit):
-    desks.write_scores(tmp_path / "scores.csv", 6, ties=False)
-    with desks.desk_on(tmp_path, static=static) as (_, client):
-        page = begin(visit, client)
+def test_a_verdict_that_comes_late_moves_nobody_who_types(reviewing):
+    with reviewing(6) as (page, client):
         page.get_by_test_id("advance").check()
         page.get_by_test_id("grid").focus()
         order = client_order(client)
@@ -129,7 +118,6 @@ def test_a_verdict_that_comes_late_moves_nobody_who_types(tmp_path, static, visi
         expect(page.get_by_test_id("preview-case")).to_have_text(order[0])
         expect(page.get_by_test_id("comment")).to_have_value("accept or correct")
         assert said(client) == [(order[0], "reject")]
-        page.context.close()
 
 
 def test_a_comment_that_is_typed_while_the_verdict_is_saved_is_kept(tmp_path, static, visit):
@@ -167,33 +155,25 @@ _LEFT_AND_GONE_ON_AT_ONCE = """
 """
 
 
-def test_what_was_typed_just_before_a_verdict_is_sent_with_it(tmp_path, static, visit):
-    desks.write_scores(tmp_path / "scores.csv", 6, ties=False)
-    with desks.desk_on(tmp_path, static=static) as (_, client):
-        page = begin(visit, client)
+def test_what_was_typed_just_before_a_verdict_is_sent_with_it(reviewing):
+    with reviewing(6) as (page, client):
         page.evaluate(_WRITTEN_AND_DECIDED_AT_ONCE)
         page.get_by_test_id("grid").focus()
         page.keyboard.press("Enter")
         becomes(page, lambda: [entry["comment"] for entry in entries(client)], ["written in haste"])
-        page.context.close()
 
 
-def test_who_has_left_the_field_on_purpose_gives_commands_again(tmp_path, static, visit):
-    desks.write_scores(tmp_path / "scores.csv", 6, ties=False)
-    with desks.desk_on(tmp_path, static=static) as (_, client):
-        page = begin(visit, client)
+def test_who_has_left_the_field_on_purpose_gives_commands_again(reviewing):
+    with reviewing(6) as (page, client):
         page.keyboard.press("e")
         page.get_by_test_id("comment").evaluate(_LEFT_AND_GONE_ON_AT_ONCE)
         expect(page.get_by_test_id("preview-case")).to_have_text(client_order(client)[1])
         page.keyboard.press("Enter")
         expect(page.get_by_test_id("case-name")).to_have_text(client_order(client)[1])
-        page.context.close()
 
 
-def test_a_verdict_that_is_on_its_way_is_not_sent_again(tmp_path, static, visit):
-    desks.write_scores(tmp_path / "scores.csv", 6, ties=False)
-    with desks.desk_on(tmp_path, static=static) as (_, client):
-        page = begin(visit, client)
+def test_a_verdict_that_is_on_its_way_is_not_sent_again(reviewing):
+    with reviewing(6) as (page, client):
         held = Held(page, "**/api/verdicts")
         for key in ("r", "j", "k", "r"):
             page.keyboard.press(key)
@@ -203,7 +183,6 @@ def test_a_verdict_that_is_on_its_way_is_not_sent_again(tmp_path, static, visit)
         page.keyboard.press("r")  # a second one, once the first is there
         becomes(page, lambda: len(entries(client)), 2)
         assert len(held.routes) == 2
-        page.context.close()
 
 
 _SOUGHT_AS_SOON_AS_IT_CAN_BE = """
@@ -239,11 +218,8 @@ def test_what_is_sought_as_soon_as_the_field_is_there_is_not_lost(tmp_path, stat
         page.context.close()
 
 
-def test_a_filter_that_is_chosen_while_one_types_is_kept(tmp_path, static, visit):
-    desks.write_scores(tmp_path / "scores.csv", 6, ties=False)
-    with desks.desk_on(tmp_path, static=static) as (_, client):
-        page = begin(visit, client)
+def test_a_filter_that_is_chosen_while_one_types_is_kept(reviewing):
+    with reviewing(6) as (page, _):
         page.get_by_test_id("search").evaluate(_SOUGHT_AND_CHOSEN_AT_ONCE)
         becomes(page, lambda: "search=0000" in page.url and "verdict=undecided" in page.url, True)
         expect(page.get_by_test_id("filter-verdict")).to_have_value("undecided")
-        page.context.close()
