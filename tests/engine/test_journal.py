@@ -208,13 +208,14 @@ def test_rows_and_failures_are_those_of_the_last_outcomes_in_the_order_of_the_fi
     assert [list(journal.rows()), journal.failures(), journal.counts()] == read  # closed, it is opened again
 
 
-def test_what_failed_in_an_earlier_run_is_not_known_and_what_failed_in_this_one_is(tmp_path):
+def test_what_failed_in_an_earlier_run_is_told_but_not_known_and_what_failed_in_this_one_is(tmp_path):
     written(tmp_path / "diary", [FAILED, OUTCOMES["7"]])
     with Journal(tmp_path / "diary", SETTINGS) as journal:
         stamp = ["failed", (1, 2)]
         assert (journal.knows("failed", stamp), journal.knows("7", ["7", (1, 2)])) == (False, True)
-        assert (journal.failures(), journal.counts()) == ([], (1, 0))
+        assert (journal.failures(), journal.counts()) == ([FAILED.failure], (1, 1))
         journal.add(FAILED, stamp)
+        assert (journal.failures(), journal.counts()) == ([FAILED.failure], (1, 1))
         assert journal.knows("failed", stamp)
         assert not journal.knows("failed", ["failed", (1, 3)])
         assert journal.find("failed", stamp) is None

@@ -27,9 +27,8 @@ def run(found, path, work=name_length, **engine):
         return work(case)
 
     chosen = noting if engine.get("workers", 1) == 1 else work
-    outcomes = run_cases(
-        chosen, found, engine=Engine(**engine), journal=Journal(path, {}), advance=advanced.append
-    )
+    with Journal(path, {}) as journal:
+        outcomes = run_cases(chosen, found, engine=Engine(**engine), journal=journal, advance=advanced.append)
     assert sum(advanced) == len(found)
     return outcomes, done
 

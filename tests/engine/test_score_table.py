@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from segtrust.confidence import PatchLevel, SoftDice
+from segtrust.engine import score_table
+from segtrust.engine.locks import is_taken
 from segtrust.engine.run import Engine
 from segtrust.engine.score_table import ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
@@ -252,3 +254,17 @@ def test_a_table_without_rows_has_columns(tmp_path):
     (tmp_path / "a.npy").write_bytes(b"")
     run(tmp_path, tmp_path / "out/scores.csv")
     assert (tmp_path / "out/scores.csv").read_text() == "case,structure\n"
+
+
+@LINUX
+def test_nobody_else_begins_before_the_table_is_written(maps, tmp_path, monkeypatch):
+    out, taken, write = tmp_path / "scores.csv", [], score_table.write_table
+
+    def look(path, table):
+        taken.append(is_taken(score_table.journal_beside(out)))
+        write(path, table)
+
+    monkeypatch.setattr(score_table, "write_table", look)
+    run(maps, out)
+    assert taken == [True]
+    assert is_taken(score_table.journal_beside(out)) is False

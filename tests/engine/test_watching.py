@@ -17,6 +17,7 @@ from segtrust.engine.outcomes import Outcome
 from segtrust.engine.run import Engine
 from segtrust.engine.score_table import ScoreRun, journal_beside, score_cases
 from segtrust.engine.scoring import ScoreJob
+from segtrust.engine.taking_over import MADE_OF
 from segtrust.engine.watching import Rhythm, Settling, watch_cases
 from segtrust.errors import PairingError, ParameterError, SavedStateError
 from segtrust.io.datasets import find_cases
@@ -200,7 +201,7 @@ def test_the_table_is_that_of_a_run_in_one_go_also_with_decisions(tmp_path, endi
     scored = watch(maps, tables[0], finish=decide)
     expected = score_cases(find_cases([maps]), JOB, ScoreRun(tables[1], Engine()), finish=decide)
     found = [read_table(path) for path in tables]
-    assert found[0].about == found[1].about
+    assert found[0].about == {**found[1].about, MADE_OF: journal_beside(tables[0]).stat().st_size}
     rows = [[{**row, "seconds": 0} for row in table.rows] for table in found]
     assert rows[0] == rows[1]
     assert {row["decision"] for row in rows[0]} <= {"accept", "defer"}
@@ -289,6 +290,84 @@ def test_a_diary_that_is_replaced_while_cases_are_scored_gets_no_more_lines(tmp_
         watch_cases(lambda: find_cases([maps]), JOB, run, rhythm=SHORT)
     assert journal_beside(out).read_bytes() == b"of another run"
     assert cases_in(out) == []
+
+
+def cut_last_line(diary, _):
+    diary.write_bytes(diary.read_bytes()[:-30])
+
+
+def flip_last_newline(diary, _):
+    diary.write_bytes(diary.read_bytes()[:-1] + b"\x0b")
+
+
+def bring_back_older(diary, older):
+    diary.write_bytes(older)
+
+
+@pytest.mark.parametrize("spoil", [cut_last_line, flip_last_newline, bring_back_older])
+def test_what_the_end_of_a_diary_said_is_not_replaced_by_what_it_said_before(tmp_path, spoil, caplog):
+    maps, out = tmp_path / "maps", tmp_path / "scores.csv"
+    write_maps(maps, 2)
+    watch(maps, out)
+    older = journal_beside(out).read_bytes()
+    np.save(maps / "case_000.npy", np.full((4, 4), 0.9))
+    watch(maps, out)
+    rows = {row["case"]: row["sdc"] for row in read_table(out).rows}
+    (maps / "case_000.npy").unlink()
+    spoil(journal_beside(out), older)
+    for _ in range(2):
+        assert {row["case"]: row["sdc"] for row in watch(maps, out).rows} == rows
+        assert "it has lost its end, or is older than its table" in caplog.text
+
+
+@pytest.mark.parametrize("spoil", [cut_last_line, flip_last_newline, bring_back_older])
+def test_a_failure_that_is_lost_with_the_end_of_a_diary_brings_no_old_row_back(tmp_path, spoil):
+    maps, out = tmp_path / "maps", tmp_path / "scores.csv"
+    write_maps(maps, 2)
+    watch(maps, out)
+    older = journal_beside(out).read_bytes()
+    (maps / "case_000.npy").write_bytes(b"no map")
+    watch(maps, out)
+    assert cases_in(out) == ["case_001"]
+    (maps / "case_000.npy").unlink()
+    spoil(journal_beside(out), older)
+    for _ in range(2):
+        scored = watch(maps, out)
+        assert cases_in(out) == ["case_001"]
+        assert [(each.case, each.kind) for each in scored.failures] == [("case_000", "DamagedLine")]
+    np.save(maps / "case_000.npy", np.full((4, 4), 0.9))
+    assert watch(maps, out).failures == ()
+    assert sorted(cases_in(out)) == ["case_000", "case_001"]
+
+
+def test_a_row_whose_last_line_is_damaged_is_no_older_one(tmp_path):
+    maps, out = tmp_path / "maps", tmp_path / "scores.csv"
+    write_maps(maps, 2)
+    watch(maps, out)
+    np.save(maps / "case_000.npy", np.full((4, 4), 0.9))
+    watch(maps, out)
+    (maps / "case_000.npy").unlink()
+    out.unlink()
+    *before, last = journal_beside(out).read_bytes().splitlines(keepends=True)
+    journal_beside(out).write_bytes(b"".join([*before, last.replace(b"0.", b"1.", 1)]))
+    scored = watch(maps, out)
+    assert cases_in(out) == ["case_001"]
+    assert [each.case for each in scored.failures] == ["case_000"]
+
+
+def test_what_failed_is_told_until_it_goes_well_also_when_its_file_is_gone(tmp_path):
+    maps, out = tmp_path / "maps", tmp_path / "scores.csv"
+    write_maps(maps, 1)
+    (maps / "broken.npy").write_bytes(b"no map")
+    watch(maps, out)
+    (maps / "broken.npy").unlink()
+    told = []
+    for _ in range(2):
+        scored = watch(maps, out, tell=told.append)
+        assert ([each.case for each in scored.failures], told[-1].failed) == (["broken"], 1)
+    np.save(maps / "broken.npy", np.full((4, 4), 0.9))
+    assert watch(maps, out).failures == ()
+    assert cases_in(out) == ["case_000", "broken"]
 
 
 def test_a_table_that_was_there_is_not_emptied_where_nothing_can_be_scored(tmp_path):

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from segtrust.errors import ParameterError, WrongContentError
 from segtrust.io.rows import Stream
-from segtrust.io.tables import ENDINGS, Table, check_ending, read_table, write_table
+from segtrust.io.tables import ENDINGS, SCORES, Table, check_ending, read_table, write_table
 from segtrust.saved import json_text
 
 in_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -324,3 +324,36 @@ def test_garbled_tables_are_an_error_or_a_table(path):
         path.write_bytes(garbled[: draw.choice((len(garbled), draw.randrange(len(garbled))))])
         with suppress(WrongContentError):
             read_table(path)
+
+
+def cut_to(path, end):
+    path.write_bytes(path.read_bytes()[:end])
+
+
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        (-1, "a last row without an end"),
+        (-2, "a last row without an end"),
+        (-5, "without a value"),
+        (-18, "got 2"),
+    ],
+)
+def test_a_table_that_was_cut_off_is_no_shorter_one(tmp_path, end, told):
+    path = tmp_path / "scores.csv"
+    rows = [{"case": f"case {at}", "sdc": 0.25, "dice": 0.5} for at in range(3)]
+    write_table(path, Table.of(rows, {"format": SCORES}))
+    assert read_table(path).about == {"format": SCORES}
+    lines = path.read_bytes()
+    cut_to(path, end if end > -10 else lines.rstrip(b"\n").rindex(b"\n") + 1)
+    with pytest.raises(WrongContentError, match=told):
+        read_table(path)
+    other = tmp_path / "ours.csv"
+    other.write_bytes(lines[: lines.rindex(b"case 2")])
+    assert len(read_table(other).rows) == 2  # a table from elsewhere, which says nothing
+
+
+def test_a_row_that_lacks_values_is_told(tmp_path):
+    (tmp_path / "a.csv").write_text("case,sdc,dice\na,0.5\n")
+    with pytest.raises(WrongContentError, match=r"a\.csv: .*without a value of 'dice'"):
+        read_table(tmp_path / "a.csv")

@@ -4,18 +4,13 @@ import os
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from segtrust.confidence import SoftDice
 from segtrust.engine.journal import Journal
 from segtrust.engine.outcomes import Failure, Outcome
-from segtrust.engine.run import Engine
-from segtrust.engine.score_table import ScoreRun, journal_beside, score_cases
-from segtrust.engine.scoring import ScoreJob
+from segtrust.engine.score_table import journal_beside
 from segtrust.engine.unfinished import find_table
 from segtrust.errors import ParameterError, PolicyError, WrongContentError
-from segtrust.io.datasets import find_cases
 from segtrust.io.tables import Table, write_table
 from segtrust.review import run as run_module
 from segtrust.review.desk import Opening, open_desk
@@ -172,21 +167,6 @@ def test_a_verdict_is_about_the_map_that_was_seen(tmp_path):
         again = desks.said(client, 0, "reject")
         assert (first["digest"], again["digest"], again["confidence"]) == ("crc32:1", "crc32:2", 0.6)
         assert client.get("/api/cases/0").json()["verdict"] == "reject"
-
-
-def test_a_verdict_is_about_the_mask_that_was_seen_too(tmp_path):
-    shown, other = np.zeros((2, 6, 6), np.uint8)
-    shown[1:5, 1:5], other[1:5, 1:2] = 1, 1
-    (tmp_path / "maps").mkdir()
-    np.savez(tmp_path / "maps/a.npz", probabilities=np.full((6, 6), 0.7))
-    for mask, verdict in ((shown, "accept"), (shown, "accept"), (other, None), (shown, "accept")):
-        np.save(tmp_path / "maps/a.npy", mask)
-        run = ScoreRun(tmp_path / "scores.csv", Engine())
-        score_cases(find_cases([tmp_path / "maps"]), ScoreJob((SoftDice(),)), run)
-        with desks.desk_on(tmp_path / "scores.csv") as (_, client):
-            if not client.get("/api/verdicts").json():
-                desks.said(client, 0)
-            assert client.get("/api/cases/0").json()["verdict"] == verdict
 
 
 def standing_of(folder, policy, predictor=desks.PREDICTOR):

@@ -90,10 +90,12 @@ class Journal:
     resume: bool = True
     command: tuple[str, ...] = ()
     _notes: dict[str, _Note] = field(default_factory=dict, init=False)
-    _failed_before: dict[str, int] = field(default_factory=dict, init=False)
+    _failed_before: dict[str, _Note] = field(default_factory=dict, init=False)
     _damaged: list[DamagedLine] = field(default_factory=list, init=False)
     _file: IO[bytes] | None = field(default=None, init=False)
     _end: int | None = field(default=None, init=False)
+    length_before: int = field(default=0, init=False)
+    """Bytes that could be gone on with when it was opened."""
 
     def __enter__(self) -> Journal:
         """Read what is there, and open the file for more."""
@@ -115,8 +117,12 @@ class Journal:
 
     def bring_to_disk(self) -> None:
         """Let nothing that is written down be lost with the power: a table that is made of it is not."""
+        self.check_place()
+        self.sync()
+
+    def sync(self) -> None:
+        """Have all of it on the disk, wherever that is by now."""
         if self._file is not None:
-            self.check_place()
             os.fsync(self._file.fileno())
 
     def check_place(self) -> None:
@@ -160,11 +166,16 @@ class Journal:
     def knows(self, case: str, stamp: Any) -> bool:
         """Tell whether a case has been tried with its files as they are; before this run, with success."""
         note = self._notes.get(case)
-        return note is not None and note.mark == mark_of(stamp)
+        return note is not None and note.mark == mark_of(stamp) and case not in self.lost()
 
     def cases(self) -> set[str]:
         """Give all cases that lines tell of which can be read, also those that failed in earlier runs."""
         return {*self._failed_before, *self._notes}
+
+    def scored(self) -> list[str]:
+        """Give the cases that have rows, as far as can be told."""
+        lost = self.lost()
+        return [case for case, note in self._notes.items() if not note.has_failed and case not in lost]
 
     def damage(self) -> list[Failure]:
         """Give the lines that cannot be read, but for those whose cases are all told of later."""
@@ -188,25 +199,37 @@ class Journal:
         """Give where the last outcome of each case is, if anybody needs to know."""
         if not self._damaged:
             return {}
-        return self._failed_before | {case: note.at for case, note in self._notes.items()}
+        return {case: note.at for case, note in self._all().items()}
+
+    def _all(self) -> dict[str, _Note]:
+        """Give the last note of each case, also where it failed in an earlier run and has not come since."""
+        return self._failed_before | self._notes
 
     def rows(self) -> Iterator[Row]:
-        """Give the rows of all cases in the order in which they came, also of files that are gone."""
+        """Give the rows of all cases in the order in which they came, also of files that are gone.
+
+        Those of a case whose last outcome is lost are out of date, and left out.
+        """
         with self._opened() as file:
-            for note in self._notes.values():
-                if not note.has_failed:
-                    yield from self._outcome(file, note).rows
+            for case in self.scored():
+                yield from self._outcome(file, self._notes[case]).rows
 
     def failures(self) -> list[Failure]:
-        """Give what has failed in this run, and not gone well since."""
+        """Give what has failed and not gone well since, also in earlier runs: its file may be gone by now."""
         with self._opened() as file:
-            found = [self._outcome(file, note).failure for note in self._notes.values() if note.has_failed]
+            found = [self._outcome(file, note).failure for note in self._all().values() if note.has_failed]
         return [each for each in found if each is not None]
 
     def counts(self) -> tuple[int, int]:
         """Give how many cases have rows, and how many have failed."""
-        failed = sum(note.has_failed for note in self._notes.values())
-        return len(self._notes) - failed, failed
+        notes = self._all().values()
+        failed = sum(note.has_failed for note in notes)
+        return len(notes) - failed, failed
+
+    @property
+    def size(self) -> int:
+        """How many bytes have been written down; as many as there were when it was opened, at first."""
+        return self._end or 0
 
     @contextmanager
     def _opened(self) -> Iterator[IO[bytes]]:
@@ -243,6 +266,7 @@ class Journal:
         for failure in self.damage():
             _LOG.warning("%s", printable(failure.reason))
         file.truncate(whole)
+        self.length_before = whole
         if not whole:
             self._write({"format": FORMAT, "made_with": plain(dict(self.made_with), "made_with")})
         here = {"pid": os.getpid(), "host": socket.gethostname()}
@@ -285,7 +309,7 @@ class Journal:
             elif _is_damaged(values):
                 self._damaged.append(DamagedLine.of(line, number, whole))
             whole += len(line)
-        self._failed_before = {case: note.at for case, note in self._notes.items() if note.has_failed}
+        self._failed_before = {case: note for case, note in self._notes.items() if note.has_failed}
         self._notes = {case: note for case, note in self._notes.items() if not note.has_failed}
         return whole
 

@@ -13,7 +13,7 @@ __all__ = ["cases_in", "say_lost"]
 
 
 def cases_in(path: Path) -> set[str]:
-    """Name the cases of a table; none where there is no table that can be read.
+    """Name the cases of a table, as far as it can be read; none where there is no table.
 
     Raises
     ------
@@ -31,7 +31,7 @@ def cases_in(path: Path) -> set[str]:
     try:
         read_table(path, keep=look)
     except WrongContentError:
-        return set()  # what cannot be read is of no use to anybody
+        return found  # as far as it can be read
     return found
 
 

@@ -143,25 +143,24 @@ def run_cases(
     engine
         Where they are run; the outcomes do not depend on it.
     journal
-        Holds what is done already, and takes the rest as it comes.
+        Opened; holds what is done already, and takes the rest as it comes.
     advance
         Told of each case that is done.
     """
     largest_case()  # a limit that makes no sense is told once, and not of each case
     stamps = stamps_for(work, cases)  # of before: a file that is written while it is scored is scored again
-    with journal:
-        found = {case.id: journal.find(case.id, stamps[case.id]) for case in cases}
-        for outcome in found.values():
-            if outcome is not None:
-                advance(1)
-        missing = [case for case in cases if found[case.id] is None]
-        if len(missing) == len(cases) and not engine.is_elsewhere:
-            check_packages(missing)
-        with closing(engine.run(work, missing)) as finished:
-            for case, outcome in finished:
-                journal.add(outcome, stamps[case.id])
-                found[case.id] = outcome
-                advance(1)
+    found = {case.id: journal.find(case.id, stamps[case.id]) for case in cases}
+    for outcome in found.values():
+        if outcome is not None:
+            advance(1)
+    missing = [case for case in cases if found[case.id] is None]
+    if len(missing) == len(cases) and not engine.is_elsewhere:
+        check_packages(missing)
+    with closing(engine.run(work, missing)) as finished:
+        for case, outcome in finished:
+            journal.add(outcome, stamps[case.id])
+            found[case.id] = outcome
+            advance(1)
     return {name: outcome for name, outcome in found.items() if outcome is not None}
 
 

@@ -166,11 +166,12 @@ def score_cases(
     if run.parts > 1:
         about[PART] = [run.part, run.parts, checksum([case.id for case in found.cases])]
     table = TableOfRun(run, {**about, **_of_sets(job), **(more or {})}, finish)
-    journal = Journal(run.journal_path, about, run.resume, run.command)
-    outcomes = run_cases(job, cases, engine=run.engine, journal=journal, advance=run.advance)
-    rows = [row for outcome in outcomes.values() for row in outcome.rows]
-    failures = [outcome.failure for outcome in outcomes.values() if outcome.failure is not None]
-    scored = table.write(rows, failures, found if run.part == 0 else DataSet(), before)
+    with Journal(run.journal_path, about, run.resume, run.command) as journal:  # until the table is written
+        outcomes = run_cases(job, cases, engine=run.engine, journal=journal, advance=run.advance)
+        rows = [row for outcome in outcomes.values() for row in outcome.rows]
+        failures = [outcome.failure for outcome in outcomes.values() if outcome.failure is not None]
+        journal.sync()
+        scored = table.write(rows, failures, found if run.part == 0 else DataSet(), before)
     told = [*(str(row["case"]) for row in rows), *(each.case for each in scored.failures)]
     lost = say_lost(run.out, before, told) if rows else ()
     return replace(scored, warnings=(*(each.reason for each in journal.damage()), *scored.warnings, *lost))

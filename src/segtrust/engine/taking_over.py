@@ -1,4 +1,4 @@
-"""Rows that a table has and its diary has lost: taken over, or the next table would not have them."""
+"""What a table has and its diary has lost: taken over, or the next table would not have it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import Any
 
 from segtrust.engine.decisions import DECIDED
 from segtrust.engine.journal import Journal, changes_between
-from segtrust.engine.outcomes import Outcome, Row
+from segtrust.engine.outcomes import Failure, Outcome, Row
 from segtrust.errors import OtherSettingsError, SavedStateError, WrongContentError
 from segtrust.io.tables import Table, printable, read_table
 from segtrust.saved import plain
 
-__all__ = ["take_over"]
+__all__ = ["MADE_OF", "take_over"]
 
 _LOG = logging.getLogger(__name__)
+MADE_OF = "bytes of the diary"
+"""Where a table says how long its diary was: one that is shorter has lost its end, or is older."""
 _SHOWN = 5
 _REMEDY = "choose another output, or begin anew and without them: --no-resume"
 
@@ -24,7 +26,9 @@ _REMEDY = "choose another output, or begin anew and without them: --no-resume"
 def take_over(path: Path, journal: Journal, about: Mapping[str, Any], told: Collection[str] = ()) -> int:
     """Write down in a diary what only the table knows, and give how many cases that were.
 
-    A case whose files are there is scored again nevertheless: nothing tells whether they have changed.
+    A case whose files are there is scored again nevertheless: nothing tells whether they have changed. Where
+    the diary is shorter than the one that the table was made of, the table is right about every case: what
+    it has otherwise is taken, and a case that it lacks had failed since, which is told.
 
     Parameters
     ----------
@@ -45,23 +49,49 @@ def take_over(path: Path, journal: Journal, about: Mapping[str, Any], told: Coll
         If they were made with other settings.
     """
     missing = _missing(path, journal)
-    if missing is None or not missing.rows:
+    if missing is None:
+        return 0
+    is_cut = _is_cut(missing, journal)
+    if not missing.rows and not is_cut:
         return 0
     _check_settings(missing, about, told)
-    cases: dict[str, list[Row]] = {}
-    for row in missing.rows:
-        _check_whole(row, missing, list(about["estimators"]))
-        own = {name: value for name, value in row.items() if name not in DECIDED}
-        cases.setdefault(str(row["case"]), []).append(own)
-    names = {printable(case): case for case in journal.lost()}
-    found = {names.get(case, case): rows for case, rows in cases.items()}
+    found = _cases_of(missing, journal, list(about["estimators"]))
     news = {case: rows for case, rows in found.items() if _times(rows) != _times(journal.rows_of(case))}
+    failed = [case for case in journal.scored() if case not in found] if is_cut else []
+    for case in failed:
+        journal.add(Outcome(case, failure=_lost(case, journal)), stamp=None)
     for case, rows in news.items():
         journal.add(Outcome(case, tuple(rows)), stamp=None)
+    if is_cut:
+        _LOG.warning("%s: it has lost its end, or is older than its table.", journal.path)
     if news:
-        told = printable(f"{path}: what its diary had lost was taken from it. Cases: {_listed(list(news))}.")
-        _LOG.warning("%s", told)
+        listed = printable(_listed(list(news)))
+        _LOG.warning("%s: what its diary had lost was taken from it. Cases: %s.", path, listed)
     return len(news)
+
+
+def _is_cut(table: Table, journal: Journal) -> bool:
+    made_of = table.about.get(MADE_OF)
+    return isinstance(made_of, int) and journal.length_before < made_of
+
+
+def _cases_of(table: Table, journal: Journal, estimators: Sequence[str]) -> dict[str, list[Row]]:
+    """Give the rows of each case, as a diary has them, by the name that it has there."""
+    names = {printable(case): case for case in journal.cases()}
+    found: dict[str, list[Row]] = {}
+    for row in table.rows:
+        _check_whole(row, table, estimators)
+        own = {name: value for name, value in row.items() if name not in DECIDED}
+        found.setdefault(names.get(str(row["case"]), str(row["case"])), []).append(own)
+    return found
+
+
+def _lost(case: str, journal: Journal) -> Failure:
+    reason = (
+        f"{journal.path}: expected what became last of the case {case}, got an end before that: it was cut "
+        "off, or is older than its table, which has no row of it. Put its file there, and it is scored again."
+    )
+    return Failure(case, str(journal.path), "DamagedLine", reason)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -81,6 +111,8 @@ def _missing(path: Path, journal: Journal) -> Table | None:
         return None
     known = set(map(printable, journal.cases() - journal.lost()))
     try:
+        if _is_cut(read_table(path, keep=lambda row: False), journal):
+            return read_table(path)
         return read_table(path, keep=lambda row: printable(str(row.get("case", ""))) not in known)
     except WrongContentError as error:
         if known and not journal.damage():

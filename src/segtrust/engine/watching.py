@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from segtrust.engine.journal import Journal, mark_of
@@ -24,7 +24,7 @@ from segtrust.engine.score_table import (
     settings_of,
 )
 from segtrust.engine.scoring import ScoreJob
-from segtrust.engine.taking_over import take_over
+from segtrust.engine.taking_over import MADE_OF, take_over
 from segtrust.errors import ParameterError, SavedStateError, SegtrustError
 from segtrust.io.cases import CaseFiles, DataSet, Unpaired
 from segtrust.io.rows import Stream
@@ -208,7 +208,8 @@ class _Paced:
     def _write(self, watch: _Watch, unpaired: tuple[Unpaired, ...]) -> Scored:
         rows = Stream(watch.journal.rows)
         failures = [*watch.journal.failures(), *watch.journal.damage()]
-        return self.table.write(rows, failures, DataSet(unpaired=unpaired), self.before)
+        table = replace(self.table, about={**self.table.about, MADE_OF: watch.journal.size})
+        return table.write(rows, failures, DataSet(unpaired=unpaired), self.before)
 
 
 def watch_cases(

@@ -6,7 +6,9 @@ What a table was made with goes with it: inside of Parquet and JSON, beside CSV,
 from __future__ import annotations
 
 import csv
+import itertools
 import json
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,7 +29,17 @@ from segtrust.saved import (
     replacing_all,
 )
 
-__all__ = ["ENDINGS", "SCORES", "TEXTS", "Table", "check_ending", "printable", "read_table", "write_table"]
+__all__ = [
+    "ENDINGS",
+    "SCORES",
+    "TEXTS",
+    "Table",
+    "about_beside",
+    "check_ending",
+    "printable",
+    "read_table",
+    "write_table",
+]
 
 Row = dict[str, Any]
 _Read = tuple[tuple[str, ...], Sequence[Mapping[str, Any]], Mapping[str, Any]]
@@ -44,6 +56,8 @@ TEXTS = frozenset(
 )
 """Columns that hold text, also where it looks like a number: a case may be called 007."""
 _WHOLE = frozenset(["k"])
+_ROWS = "rows"
+"""Where it is told beside a CSV how many rows it has: one that was cut off has fewer."""
 _JSON_MARGIN = "  "
 """Before each line of a row: it stands within two others."""
 _ABOUT = b"segtrust"
@@ -211,11 +225,11 @@ def _write_pair(path: Path, table: Table) -> None:
     At no moment does what one table was made with lie beside another: what is there goes before the new table
     comes, and only when all that is new is on the disk, so that a disk that is full costs nothing.
     """
-    beside = _beside(path)
+    beside = about_beside(path)
     with replacing_all(path, *[beside] * bool(table.about)) as drafts:
-        _write_csv(drafts[0], table)
+        count = _write_csv(drafts[0], table)
         for note in drafts[1:]:
-            note.write_text(json_text(table.about), encoding="utf-8")
+            note.write_text(json_text({**table.about, _ROWS: count}), encoding="utf-8")
         bring_to_disk(*drafts)
         if not drafts[1:] or not _says(beside, drafts[1]):
             beside.unlink(missing_ok=True)
@@ -243,7 +257,7 @@ def read_table(path: Path, keep: Keep = lambda row: True) -> Table:
     try:
         columns, rows, about = reader(path, keep)
         filled = tuple(_filled(row, columns) for row in rows)
-    except UnsafeFileError:
+    except (UnsafeFileError, WrongContentError):
         raise
     except _DAMAGED as error:
         raise WrongContentError(
@@ -263,30 +277,55 @@ def _check_version(path: Path, about: Any) -> None:
         check_format(about, SCORES, str(path))
 
 
-def _beside(path: Path) -> Path:
+def about_beside(path: Path) -> Path:
+    """Give the file beside a CSV that says what it was made with."""
     return path.with_name(f"{path.name}.about.json")
 
 
-def _write_csv(path: Path, table: Table) -> None:
+def _write_csv(path: Path, table: Table) -> int:
+    """Write rows as text, and give how many they are."""
+    count = 0
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, table.columns, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(table.rows)
+        for count, row in enumerate(table.rows, 1):  # noqa: B007 - of a stream nothing else tells it
+            writer.writerow(row)
+    return count
 
 
 def _read_csv(path: Path, keep: Keep) -> _Read:
+    numbers = itertools.count()
     with path.open(newline="", encoding="utf-8-sig") as file:
         columns, found = csv_rows(path, file)
-        wanted = filter(keep, found)
+        wanted = (row for row, _ in zip(found, numbers, strict=False) if keep(row))
         rows = [{name: _parsed(name, text) for name, text in row.items()} for row in wanted]
-    beside = _beside(path)
-    return columns, rows, read_json(beside) if beside.exists() else {}
+    beside = about_beside(path)
+    about = read_json(beside) if beside.exists() else {}
+    if isinstance(about, dict) and isinstance(told := about.pop(_ROWS, None), int):
+        _check_end(path, told, next(numbers))
+    return columns, rows, about
+
+
+def _check_end(path: Path, told: int, found: int) -> None:
+    """Refuse a table that has lost its end: what is left would look like any other."""
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        ends = file.read() == b"\n"
+    if found != told or not ends:
+        got = f"{found}" if found != told else "a last row without an end"
+        raise WrongContentError(
+            f"{path}: expected {told} rows, as {about_beside(path).name} says, got {got}: it was cut off, or "
+            "changed since. Put it back as it was, or make it anew; what was changed on purpose can be read "
+            "under another name."
+        )
 
 
 def _parsed(name: str | None, text: Any) -> Any:
     """Give a number where the column holds numbers; text where it does not."""
     if name is None:
         raise ValueError(f"more values than columns: {', '.join(text)}")
+    if text is None:
+        raise ValueError(f"a row without a value of {name!r}: it may be cut off")
     if name in TEXTS:
         return text or ""
     if not text:

@@ -24,6 +24,7 @@ from segtrust.engine.unfinished import find_table
 from segtrust.errors import PolicyError, SegtrustError, UnknownNameError, WrongContentError
 from segtrust.io.tables import Table
 from segtrust.review.cache import ByteCache
+from segtrust.review.changes import change_of
 from segtrust.review.deciding import decide, policy_for
 from segtrust.review.entries import Entry, Seen, Standings, Verdict, on_map
 from segtrust.review.monitoring import Agreement, Alarm, Monitor, Monitoring, agreement_of
@@ -39,6 +40,8 @@ __all__ = ["Desk", "Opening", "Page", "Said", "open_desk"]
 
 _MOST_CASES = 1 << 30
 """Bytes of opened cases that are kept."""
+_MOST_CHANGES = 1 << 17
+"""Cases of which it is known whether their files have changed."""
 _MOST_TILES = 64 << 20
 
 
@@ -94,6 +97,7 @@ class Desk:
     _standings: Standings = field(default_factory=Standings, init=False)
     _numbers: dict[tuple[int, str | None], Numbers] = field(default_factory=dict, init=False)
     _cases: ByteCache[OpenedCase] = field(default_factory=lambda: ByteCache(_MOST_CASES), init=False)
+    _changes: ByteCache[str] = field(default_factory=lambda: ByteCache(_MOST_CHANGES), init=False)
     _tiles: ByteCache[bytes] = field(default_factory=lambda: ByteCache(_MOST_TILES), init=False)
     _monitor_lock: Lock = field(default_factory=Lock, init=False)
     _stand: tuple[int, Policies] = field(default=(-1, {}), init=False)
@@ -213,8 +217,19 @@ class Desk:
         """
         row, about = self._row(number)
         key = (number, stamp_of_case(row, about))
+        self._refuse_changed(number)
         with _telling(row):
             return self._cases.get(key, lambda: open_case(row, about), lambda case: case.memory)
+
+    def _refuse_changed(self, number: int) -> None:
+        """Refuse a case whose files are not those that were scored; each state of them is looked at once."""
+        row, about = self._row(number)
+        if not row.get("file"):
+            return
+        key = (number, stamp_of_case(row, about))
+        change = self._changes.get(key, lambda: change_of(row, about), lambda _: 1)
+        if change:
+            raise WrongContentError(change)
 
     def _row(self, number: int) -> tuple[Row, Mapping[str, Any]]:
         rows, place = self._find(number)
@@ -295,6 +310,8 @@ class Desk:
         """
         known = self.store.written_by(said.request)
         key, seen = self._shown(number) if known is None else (known.key, known.seen)
+        if known is None:
+            self._refuse_changed(number)
         there = dict(zip(("set", "case", "structure", "digest"), (*key, seen.digest), strict=True))
         if any(there[name] != value for name, value in meant.items()):
             raise WrongContentError(

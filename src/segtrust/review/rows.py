@@ -155,13 +155,12 @@ class Rows:
         return {**row, "structure": self.keys[place][2]}
 
     def digest(self, place: int) -> str:
-        """Give the fingerprint of what is seen of a row, its map and its mask; empty where none is known."""
+        """Give the fingerprint of what is seen of a row, its map and its mask as read; empty if unknown."""
         return self._digests[place]
 
     @cached_property
     def _digests(self) -> list[str]:
-        told = [(row.get("digest"), row.get("mask_digest")) for row in self.table.rows]
-        return [_together([str(each) for each in both if each]) for both in told]
+        return [_together([*_fingerprints(row), *_statistics(row)]) for row in self.table.rows]
 
     def _column(self, name: str) -> Sequence[Any]:
         return [row.get(name) for row in self.table.rows]
@@ -170,6 +169,19 @@ class Rows:
         found = [each if isinstance(each, int | float) else np.nan for each in self._column(name)]
         values = np.array(found, np.float64)
         return np.where(np.isfinite(values), values, np.nan)
+
+
+def _fingerprints(row: Mapping[str, Any]) -> list[str]:
+    return [str(row[name]) for name in ("digest", "mask_digest") if row.get(name)]
+
+
+def _statistics(row: Mapping[str, Any]) -> list[str]:
+    """Give what also changes where the same files are read otherwise, or no fingerprint of them is known.
+
+    To nine digits: another processor may sum up in another order.
+    """
+    found = [row.get(name) for name in ("k", "s", "lam")]
+    return [f"{each:.9g}" for each in found] if all(isinstance(each, int | float) for each in found) else []
 
 
 def _together(digests: Sequence[str]) -> str:

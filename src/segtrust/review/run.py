@@ -18,7 +18,7 @@ from segtrust.engine.outcomes import Failure, Row
 from segtrust.engine.score_table import failures_beside, journal_beside
 from segtrust.engine.unfinished import unfinished_run
 from segtrust.errors import ParameterError, SegtrustError
-from segtrust.io.tables import Table, read_table
+from segtrust.io.tables import Table, about_beside, read_table
 from segtrust.review.rows import Key, Rows, estimator_for, key_of
 
 __all__ = ["Run", "Snapshot"]
@@ -134,7 +134,7 @@ class Run:
 
 def _stamp_of(path: Path) -> list[object]:
     """Give what changes with a run: time and size of its files, and whether somebody is at it."""
-    files = (path, journal_beside(path), failures_beside(path, None))
+    files = (path, about_beside(path), journal_beside(path), failures_beside(path, None))
     return [*(_changed(each) for each in files), is_taken(journal_beside(path))]
 
 

@@ -1,0 +1,41 @@
+"""Files that are no longer those that were scored: what is shown would not be what the confidence is of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from segtrust.engine.outcomes import Row
+from segtrust.engine.reopening import files_of_row
+from segtrust.errors import SegtrustError
+from segtrust.io.digests import Digest, digest_of_all
+
+__all__ = ["change_of"]
+
+_KINDS: tuple[Digest, ...] = ("quick", "sha256")
+
+
+def change_of(row: Row, about: Mapping[str, Any]) -> str:
+    """Say that map or mask of a row of a score table have changed since they were scored; else nothing.
+
+    Nothing is said where that cannot be told either: of a file that is gone, and of one whose fingerprint the
+    table does not know, such as that of a Zarr store without ``--digest sha256``.
+    """
+    kind = about.get("digest")
+    if kind not in _KINDS or not row.get("file"):
+        return ""
+    files = files_of_row(row, about)
+    masks = () if files.mask is None else (files.mask,)
+    for what, column, places in (("map", "digest", files.maps), ("mask", "mask_digest", masks)):
+        if not row.get(column) or not places:
+            continue
+        try:
+            is_same = digest_of_all([place.path for place in places], kind) == row[column]
+        except (OSError, SegtrustError):
+            continue  # told by who opens it
+        if not is_same:
+            return (
+                f"{places[0]}: the {what} of this case is no longer the one that was scored. Score it again, "
+                "then look at it again."
+            )
+    return ""
