@@ -40,6 +40,12 @@ settings.register_profile("thorough", parent=COMMON, max_examples=2000)
 settings.load_profile(os.environ.get("SEGTRUST_HYPOTHESIS", "default"))
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Expect no warnings of single numbers where loops are not compiled: compiled ones give none either."""
+    if os.environ.get("NUMBA_DISABLE_JIT") == "1":
+        config.addinivalue_line("filterwarnings", "ignore::RuntimeWarning")
+
+
 def find_tool(name: str) -> str | None:
     """The path of a system tool, or None."""
     unlisted = sorted(map(str, Path("/").glob(UNLISTED_DIRECTORIES.lstrip("/"))), reverse=True)
