@@ -286,6 +286,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--unaudited", action="store_true", help="go on where nobody could be asked")
     asked = parser.parse_args(arguments)
     wheel = asked.wheel.resolve()
+    if not wheel.is_file():
+        parser.error(f"{asked.wheel}: expected a wheel, got no such file. `make dist` builds one.")
     page = npm_packages(json.loads((ROOT / "web/package-lock.json").read_text()))
     if missing := missing_from(page, wheel):
         sys.stderr.write(f"{wheel.name}: not in the lock file: {', '.join(missing)}\n")
