@@ -326,15 +326,19 @@ def test_a_failure_that_is_lost_with_the_end_of_a_diary_brings_no_old_row_back(t
     write_maps(maps, 2)
     watch(maps, out)
     older = journal_beside(out).read_bytes()
-    (maps / "case_000.npy").write_bytes(b"no map")
-    watch(maps, out)
-    assert cases_in(out) == ["case_001"]
-    (maps / "case_000.npy").unlink()
+    for name in ("case_000.npy", "never_good.npy"):
+        (maps / name).write_bytes(b"no map")
+    told = watch(maps, out).failures
+    assert (len(told), cases_in(out)) == (2, ["case_001"])
+    for name in ("case_000.npy", "never_good.npy"):
+        (maps / name).unlink()
     spoil(journal_beside(out), older)
     for _ in range(2):
-        scored = watch(maps, out)
+        assert set(watch(maps, out).failures) == set(told)
         assert cases_in(out) == ["case_001"]
-        assert [(each.case, each.kind) for each in scored.failures] == [("case_000", "DamagedLine")]
+    (tmp_path / "failures.csv").unlink()
+    journal_beside(out).write_bytes(older)
+    assert [(each.case, each.kind) for each in watch(maps, out).failures] == [("case_000", "LostLine")]
     np.save(maps / "case_000.npy", np.full((4, 4), 0.9))
     assert watch(maps, out).failures == ()
     assert sorted(cases_in(out)) == ["case_000", "case_001"]

@@ -353,6 +353,13 @@ def test_a_table_that_was_cut_off_is_no_shorter_one(tmp_path, end, told):
     assert len(read_table(other).rows) == 2  # a table from elsewhere, which says nothing
 
 
+def test_a_table_of_nothing_that_says_it_had_rows_is_told(tmp_path):
+    write_table(tmp_path / "scores.csv", Table.of([{"case": "a"}], {"format": SCORES}))
+    (tmp_path / "scores.csv").write_bytes(b"")
+    with pytest.raises(WrongContentError, match=r"expected 1 rows, as .* says, got 0: it was cut off"):
+        read_table(tmp_path / "scores.csv")
+
+
 def test_a_row_that_lacks_values_is_told(tmp_path):
     (tmp_path / "a.csv").write_text("case,sdc,dice\na,0.5\n")
     with pytest.raises(WrongContentError, match=r"a\.csv: .*without a value of 'dice'"):

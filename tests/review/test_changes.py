@@ -11,6 +11,7 @@ from segtrust.engine.score_table import ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
 from segtrust.io.datasets import find_cases
 from segtrust.io.loading import ReadOptions
+from segtrust.review import run as run_module
 from tests.review import desks
 
 SHOWN, OTHER = np.zeros((2, 32, 32), np.uint8)
@@ -28,6 +29,10 @@ def score(folder, **how):
     run = ScoreRun(folder / "scores.csv", Engine(), resume=False)
     assert not score_cases(find_cases([folder / "maps"]), job, run).failures
     return desks.desk_on(folder / "scores.csv")
+
+
+def problem_in(client):
+    return client.get("/api/cases/0").json()["problem"]
 
 
 def verdict_in(client):
@@ -65,6 +70,22 @@ def test_a_verdict_on_a_store_without_a_fingerprint_is_about_what_it_held(tmp_pa
             if not client.get("/api/verdicts").json():
                 desks.said(client, 0)
             assert verdict_in(client) == verdict
+
+
+def test_a_desk_that_stays_open_follows_masks_that_are_scored_anew_or_put_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_module, "_BREATH_S", 0.0)
+    monkeypatch.setattr(run_module, "_PATIENCE", 0.0)
+    write_map(tmp_path / "maps")
+    np.save(tmp_path / "maps/a.npy", SHOWN)
+    shutil.copy2(tmp_path / "maps/a.npy", tmp_path / "kept.npy")
+    with score(tmp_path) as (_, client):
+        assert problem_in(client) is None
+        np.save(tmp_path / "maps/a.npy", OTHER)
+        assert "Score it again" in problem_in(client)
+        score(tmp_path)
+        assert problem_in(client) is None
+        shutil.copy2(tmp_path / "kept.npy", tmp_path / "maps/a.npy")  # with its size and time of before
+        assert "Score it again" in problem_in(client)
 
 
 @pytest.mark.parametrize("what", ["map", "mask"])

@@ -20,7 +20,7 @@ from segtrust.errors import ParameterError, SegtrustError, WrongContentError
 from segtrust.io.cases import DataSet
 from segtrust.io.nnunet import read_scheme
 from segtrust.io.rows import Stream
-from segtrust.io.tables import ENDINGS, SCORES, Table, check_ending, read_table, write_table
+from segtrust.io.tables import ENDINGS, SCORES, Table, about_beside, check_ending, read_table, write_table
 from segtrust.saved import checksum, make_writable, plain, remove_old_drafts_of
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "check_output",
     "failures_beside",
     "journal_beside",
+    "listed_failures",
     "read_scores",
     "score_cases",
     "settings_of",
@@ -236,6 +237,8 @@ def read_scores(path: Path) -> Table | None:
     try:
         table = read_table(path)
     except WrongContentError:
+        if about_beside(path).exists():
+            raise  # one of ours, which is damaged
         return None  # told by who reads it as what it is
     return table if {"case", "structure", "k"} <= set(table.columns) else None
 
@@ -274,7 +277,7 @@ def write_failures(path: Path, failures: Sequence[Failure], table: str) -> None:
     """
     own = [{**failure.row(), "table": table} for failure in failures]
     with alone(path.with_name(f".{path.name}.lock")):
-        others = [row for row in _listed(path) if (row.get("table") or table) != table]
+        others = [row for row in listed_failures(path) if (row.get("table") or table) != table]
         kept = [row for row in others if path.with_name(str(row["table"])).exists()]
         if own or kept:
             write_table(path, Table.of([*kept, *own]))
@@ -282,8 +285,8 @@ def write_failures(path: Path, failures: Sequence[Failure], table: str) -> None:
             path.unlink(missing_ok=True)
 
 
-def _listed(path: Path) -> Sequence[Row]:
-    """Give the rows of a list that is there; one that cannot be read is written anew."""
+def listed_failures(path: Path) -> Sequence[Row]:
+    """Give the rows of a list of failures; none where there is none that can be read."""
     try:
         return read_table(path).rows if path.exists() else ()
     except SegtrustError:

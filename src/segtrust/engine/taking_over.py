@@ -10,6 +10,7 @@ from typing import Any
 from segtrust.engine.decisions import DECIDED
 from segtrust.engine.journal import Journal, changes_between
 from segtrust.engine.outcomes import Failure, Outcome, Row
+from segtrust.engine.score_table import failures_beside, listed_failures
 from segtrust.errors import OtherSettingsError, SavedStateError, WrongContentError
 from segtrust.io.tables import Table, printable, read_table
 from segtrust.saved import plain
@@ -19,6 +20,9 @@ __all__ = ["MADE_OF", "take_over"]
 _LOG = logging.getLogger(__name__)
 MADE_OF = "bytes of the diary"
 """Where a table says how long its diary was: one that is shorter has lost its end, or is older."""
+_TOLD = ("file", "kind", "reason")
+_FOUND_ANEW = ("Unpaired", "DamagedLine")
+"""Kinds of failures that are no outcomes of cases."""
 _SHOWN = 5
 _REMEDY = "choose another output, or begin anew and without them: --no-resume"
 
@@ -57,9 +61,8 @@ def take_over(path: Path, journal: Journal, about: Mapping[str, Any], told: Coll
     _check_settings(missing, about, told)
     found = _cases_of(missing, journal, list(about["estimators"]))
     news = {case: rows for case, rows in found.items() if _times(rows) != _times(journal.rows_of(case))}
-    failed = [case for case in journal.scored() if case not in found] if is_cut else []
-    for case in failed:
-        journal.add(Outcome(case, failure=_lost(case, journal)), stamp=None)
+    for failure in _failures_since(path, journal, found) if is_cut else ():
+        journal.add(Outcome(failure.case, failure=failure), stamp=None)
     for case, rows in news.items():
         journal.add(Outcome(case, tuple(rows)), stamp=None)
     if is_cut:
@@ -86,12 +89,26 @@ def _cases_of(table: Table, journal: Journal, estimators: Sequence[str]) -> dict
     return found
 
 
+def _failures_since(path: Path, journal: Journal, found: Collection[str]) -> list[Failure]:
+    """Give what had failed when a table was written: as the list beside it says, or for lack of a row."""
+    names = {printable(case): case for case in journal.cases()}
+    rows = [row for row in listed_failures(failures_beside(path, None)) if row.get("table") == path.name]
+    told = [
+        Failure(names.get(str(row["case"]), str(row["case"])), *(str(row[name]) for name in _TOLD))
+        for row in rows
+        if row.get("kind") not in _FOUND_ANEW
+    ]
+    cases = {each.case for each in told} | set(found)
+    silent = [_lost(case, journal) for case in journal.scored() if case not in cases]
+    return [each for each in told if each.case not in found] + silent
+
+
 def _lost(case: str, journal: Journal) -> Failure:
     reason = (
         f"{journal.path}: expected what became last of the case {case}, got an end before that: it was cut "
         "off, or is older than its table, which has no row of it. Put its file there, and it is scored again."
     )
-    return Failure(case, str(journal.path), "DamagedLine", reason)
+    return Failure(case, str(journal.path), "LostLine", reason)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -309,7 +308,7 @@ def _read_csv(path: Path, keep: Keep) -> _Read:
 def _check_end(path: Path, told: int, found: int) -> None:
     """Refuse a table that has lost its end: what is left would look like any other."""
     with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
+        file.seek(max(path.stat().st_size - 1, 0))
         ends = file.read() == b"\n"
     if found != told or not ends:
         got = f"{found}" if found != told else "a last row without an end"
@@ -325,7 +324,7 @@ def _parsed(name: str | None, text: Any) -> Any:
     if name is None:
         raise ValueError(f"more values than columns: {', '.join(text)}")
     if text is None:
-        raise ValueError(f"a row without a value of {name!r}: it may be cut off")
+        raise ValueError(f"a row without a value of {name!r}: if it was cut off, make the table anew")
     if name in TEXTS:
         return text or ""
     if not text:

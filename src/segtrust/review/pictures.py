@@ -31,6 +31,8 @@ __all__ = ["Layer", "OpenedCase", "Plane", "Slices", "TilePlace", "open_case", "
 
 MOST_BYTES = 1 << 30
 """Of a volume that is sent to the page."""
+_SCORED = ("digest", "mask_digest", "k", "s", "lam")
+"""Columns that change when other files are scored, or the same ones read otherwise."""
 _NO_IMAGE = "No image is known of this case. Score with --image-dir FOLDER, or name it in the manifest."
 
 
@@ -292,7 +294,8 @@ def stamp_of_case(row: Row, about: Mapping[str, Any]) -> tuple[Any, ...]:
         raise WrongContentError(f"{row['case']}: the table does not say where its map is. Score it anew.")
     files = files_of_row(row, about)
     places = (*files.maps, files.mask, files.truth, files.image)
-    return (row.get("digest"), *(None if each is None else _changed(each.path) for each in places))
+    scored = tuple(row.get(name) for name in _SCORED)
+    return (about.get("digest"), *scored, *(None if each is None else _changed(each.path) for each in places))
 
 
 def _changed(path: Path) -> tuple[Any, ...]:
@@ -301,7 +304,8 @@ def _changed(path: Path) -> tuple[Any, ...]:
         found = [each.stat() for each in (path, *companions_of(path))]
     except (OSError, ReadError):
         return (str(path),)
-    return (str(path), *((each.st_mtime_ns, each.st_size) for each in found))
+    # Who puts a file of before back, with the time that it had then, changes when its entry was changed.
+    return (str(path), *((each.st_mtime_ns, each.st_size, each.st_ctime_ns, each.st_ino) for each in found))
 
 
 def _affine(grid: Grid | None, spacing_mm: tuple[float, ...]) -> Any:
