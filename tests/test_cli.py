@@ -79,6 +79,7 @@ def test_bench_kernels_gives_all_sections_as_json(tmp_path):
         assert all(line.get("ratio", 1.0) > 0.0 for line in lines)
 
 
+@pytest.mark.slow
 @pytest.mark.needs("matplotlib")
 def test_reproduce_validity_writes_tables_figures_and_how_it_was_run(tmp_path):
     done = segtrust_process("reproduce", "validity", "--out", str(tmp_path / "run"), "--draws", "3")
@@ -172,6 +173,7 @@ def write_images(folder, count):
             write_image(folder / name / f"{seed}.png", array)
 
 
+@pytest.mark.slow
 @pytest.mark.needs("PIL", "sklearn", "matplotlib")
 def test_reproduce_tuning_writes_tables_figures_and_how_it_was_run(tmp_path):
     write_images(tmp_path / "here", 8)

@@ -8,6 +8,7 @@ from tests.experiments.medical import folders
 pytestmark = pytest.mark.needs("pyarrow", "sklearn", "matplotlib")
 
 
+@pytest.mark.slow
 def test_each_step_and_the_whole_are_timed(tmp_path):
     folders.write_run(tmp_path, "nuclei", n=5)
     ((title, lines),) = medical_sections(tmp_path, tasks=["nuclei"], repeats=2)

@@ -22,6 +22,7 @@ def test_lines():
     assert all(line.ratio > 0 and line.seconds > 0 for line in lines)
 
 
+@pytest.mark.slow
 @pytest.mark.needs("PIL", "sklearn")
 def test_a_tuning_curve_is_timed(tmp_path):
     from PIL import Image

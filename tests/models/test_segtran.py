@@ -66,6 +66,7 @@ def test_names_and_shapes_are_the_published_ones():
     assert (count(tied), count(untied)) == (99_326_881, 113_786_529)
 
 
+@pytest.mark.slow
 def test_outputs_are_those_of_the_original(golden_weights):
     model = golden_model("segtran", weights=golden_weights, tied=False)
     for dtype in ("float32", "float64"):
@@ -155,6 +156,7 @@ def test_weights_of_another_network_name_it(path):
         create("unext", weights=path)
 
 
+@pytest.mark.slow
 def test_training_lowers_the_loss():
     torch.manual_seed(0)
     disc = (torch.rand(2, 1, 64, 64) > 0.5).float()

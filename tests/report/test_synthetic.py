@@ -148,6 +148,7 @@ def test_a_folder_that_cannot_be_written_to_is_refused_at_the_start(tmp_path):
         reproduce_synthetic(tmp_path / "file" / "run", SETTINGS)
 
 
+@pytest.mark.slow
 def test_a_run_that_went_on_says_how_much_was_there(tmp_path):
     few = Synthetic(images=10, repeats=2, mu_z_grid=(0.0,), rho_eta_grid=(0.0,))
     for missing, reused in ((None, 0), ("prevalence-01.npz", 7), (None, 8)):
