@@ -128,7 +128,7 @@ def test_a_file_that_goes_while_its_case_is_open(tmp_path, static, visit):
         page.get_by_test_id("row").first.wait_for()
         (tmp_path / "0.npy").write_bytes(b"no longer a map")
         page.keyboard.press("Enter")
-        expect(page.get_by_test_id("case-problem")).to_contain_text("got a file that is none of them")
+        expect(page.get_by_test_id("case-problem")).to_contain_text("is no longer the one that was scored")
         page.context.close()
 
 
