@@ -340,14 +340,17 @@ class Policy:
         confidence
             Made as `scoring` says.
         empty_mask
-            Whether the delivered mask is empty. Where empty masks may be right (``"agree"``) one that is
-            trusted is no finding; one that is not is deferred, like any other.
+            Whether the delivered mask is empty. Under the empty-mask policy ``"paper"`` an empty mask is
+            always deferred, whatever its confidence. Where empty masks may be right (``"agree"``), a
+            confident one is no finding, and any other is deferred.
         """
         if not isinstance(empty_mask, bool | np.bool_):
             raise ParameterError(f"empty_mask: expected True or False, got {empty_mask!r}.")
         if check_number(confidence, "confidence") < self.threshold:
             return Decision.DEFER
-        return Decision.NO_FINDING if empty_mask and self.scoring.empty == "agree" else Decision.ACCEPT
+        if empty_mask:
+            return Decision.NO_FINDING if self.scoring.empty == "agree" else Decision.DEFER
+        return Decision.ACCEPT
 
     def check_scoring(self, scoring: Scoring) -> None:
         """Refuse confidences that were made otherwise; the predictor is judged by `for_predictor`."""
