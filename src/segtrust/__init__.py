@@ -38,7 +38,7 @@ _HOMES = {
         "bootstrap_interval compare_estimators coverage_at_risk failure_detection refuse_seen "
         "risk_coverage_curve"
     ),
-    "segtrust.settings": "use_threads",
+    "segtrust._compile": "use_threads",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

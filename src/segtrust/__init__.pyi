@@ -92,7 +92,7 @@ from segtrust.selective import (
     risk_coverage_curve as risk_coverage_curve,
     threshold_for_coverage as threshold_for_coverage,
 )
-from segtrust.settings import (
+from segtrust._compile import (
     use_threads as use_threads,
 )
 
