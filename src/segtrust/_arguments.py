@@ -21,6 +21,7 @@ __all__ = [
     "check_weight",
     "check_whole",
     "describe",
+    "is_number",
 ]
 
 _LONGEST = 60
@@ -117,7 +118,7 @@ def check_number(value: Any, name: str, *, finite: bool = True) -> float:
     0.5
     """
     number = math.nan
-    if _is_number(value):
+    if is_number(value):
         try:
             number = float(value)
         except OverflowError:  # an integer beyond all floats
@@ -135,14 +136,15 @@ def check_fraction(value: Any, name: str, *, open_ends: bool = False) -> float:
     >>> check_fraction(0.05, "delta", open_ends=True)
     0.05
     """
-    inside = _is_number(value) and (0.0 < value < 1.0 if open_ends else 0.0 <= value <= 1.0)
+    inside = is_number(value) and (0.0 < value < 1.0 if open_ends else 0.0 <= value <= 1.0)
     if not inside:
         interval = "(0, 1)" if open_ends else "[0, 1]"
         raise ParameterError(f"{name}: expected a number in {interval}, got {_show(value)}.")
     return float(value)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Return whether a value is a number of Python or NumPy, which bool is not."""
     return isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool)
 
 
