@@ -157,8 +157,7 @@ def reliability(
         raise ParameterError(f"epsilon: expected a number in (0, 0.5) or None, got {epsilon!r}.")
     given_limit = None if epsilon is None else math.log1p(-epsilon) - math.log(epsilon)
     sums, losses = np.zeros((3, edges.size - 1)), np.zeros(2)
-    for case in check_cases(cases):
-        case = case_on_host(case)
+    for case in map(case_on_host, check_cases(cases)):
         dtype = case.prediction.probabilities.dtype
         codes, limit = code_probabilities(dtype), given_limit or largest_logit(dtype, "clip")
         for values, labels in labelled_tiles(case, band_px):
