@@ -149,8 +149,8 @@ def find_plugin(group: str, name: str) -> Plugin | None:
     if len(plugins) > 1:
         packages = ", ".join(map(str, plugins))
         raise PluginError(
-            f"{group[:-1]} {name!r}: expected one package that offers it, got {packages}. Remove all but one: "
-            "pip uninstall."
+            f"{group[:-1]} {name!r}: expected one package that offers it, got {packages}. "
+            "Remove all but one: pip uninstall."
         )
     return plugins[0] if plugins else None
 
