@@ -34,8 +34,8 @@ def installed(monkeypatch, folder):
 
 
 def forget():
-    plugins.offers.cache_clear()
-    plugins.tell_once.cache_clear()
+    plugins.installed_plugins.cache_clear()
+    plugins.warn_once.cache_clear()
 
 
 ESTIMATOR = """

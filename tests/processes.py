@@ -13,9 +13,9 @@ _LISTEN = (
 
 _ABANDON = """
 import os, sys
-from segtrust.saved import replacing
+from segtrust._files import atomic_write
 
-with replacing(sys.argv[1]) as draft:
+with atomic_write(sys.argv[1]) as draft:
     draft.touch()
     print(draft, flush=True)
     os._exit(0)

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as some
 from hypothesis.extra import numpy as arrays
 
 import segtrust as st
-from segtrust.calibration.logits import limit_of
+from segtrust.calibration import largest_logit
 from segtrust.ensembles import FusedChunks, Fuser, Fusion
 from segtrust.errors import GeometryError, ParameterError, ProbabilityRangeError
 from segtrust.kernels.agreement import Agreement, agreement_of_chunks
@@ -31,7 +31,7 @@ def as_floats(p):
 
 
 def slow_logit(p, dtype):
-    limit = limit_of(np.dtype("uint8") if dtype.kind == "b" else dtype, "clip")
+    limit = largest_logit(np.dtype("uint8") if dtype.kind == "b" else dtype, "clip")
     if p in (0.0, 1.0):
         return math.copysign(limit, p - 0.5)
     return min(max(math.log(p) - math.log1p(-p), -limit), limit)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from segtrust import errors
 from segtrust.errors import DamagedFileError, MissingExtraError, SegtrustError, UnknownNameError
 
 
@@ -26,3 +27,16 @@ def test_of_a_long_message_beginning_and_end_are_kept():
 
 def test_an_error_without_words_has_none():
     assert str(SegtrustError()) == str(UnknownNameError()) == ""
+
+
+@pytest.mark.parametrize("name", errors.__all__)
+def test_the_tree_in_the_docstring_is_complete(name):
+    """A class stands below its parent, and its standard exception stands next to it."""
+    kind = getattr(errors, name)
+    assert issubclass(kind, SegtrustError)
+    if name != "SegtrustError":
+        (line,) = [line for line in errors.__doc__.splitlines() if line.split()[1:2] == [name]]
+        mark = line.split()[0]
+        assert mark == ("x" if kind.__bases__[0] is SegtrustError else "·")
+        for standard in kind.__bases__[1:]:
+            assert standard.__name__ in line

@@ -95,7 +95,7 @@ class TestPrediction:
         ],
     )
     def test_spacing_that_does_not_fit(self, spacing_mm):
-        with pytest.raises(GeometryError, match="spacing_mm: expected 2 positive numbers, one an axis, got"):
+        with pytest.raises(GeometryError, match="spacing_mm: expected 2 positive numbers, one per axis, got"):
             Prediction(P, spacing_mm=spacing_mm)
 
     def test_spacing_that_fits(self):
@@ -149,13 +149,13 @@ MAKERS = {
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_lists_are_refused_by_name(name):
+def test_lists_are_rejected_by_name(name):
     with pytest.raises(ParameterError, match=f"{name}: expected an array, got list"):
         MAKERS[name]([0, 1])
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_masked_arrays_are_refused_by_name(name):
+def test_masked_arrays_are_rejected_by_name(name):
     message = rf"{name}: .* got 1 of 2 pixels masked by numpy\.ma.* values\.filled\(0\), or crop"
     with pytest.raises(ParameterError, match=message):
         MAKERS[name](np.ma.array([0.0, 1.0], mask=[True, False]))
@@ -170,6 +170,6 @@ def test_a_case_is_made_of_a_prediction(value):
         Case(value, P)
 
 
-def test_an_estimator_refuses_a_bare_array():
+def test_an_estimator_rejects_a_bare_array():
     with pytest.raises(ParameterError, match="Wrap an array first"):
         get_estimator("sdc").score(np.zeros(2))

@@ -58,12 +58,12 @@ def test_nothing_is_imported_or_looked_for_until_it_is_used(place):
     st.get_estimator("sdc")
     from segtrust import plugins
 
-    assert plugins.offers.cache_info().currsize == 0
+    assert plugins.installed_plugins.cache_info().currsize == 0
     estimator_names()
     assert "share_pkg" not in sys.modules
-    assert plugins.offers.cache_info().misses == 1
+    assert plugins.installed_plugins.cache_info().misses == 1
     st.get_estimator("share")
-    assert plugins.offers.cache_info().misses == 1
+    assert plugins.installed_plugins.cache_info().misses == 1
     assert "share_pkg" in sys.modules
 
 

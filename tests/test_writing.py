@@ -31,10 +31,10 @@ OF_LIBRARIES = {
     "create_array",
 }
 LIBRARIES = {"np", "numpy", "torch", "nibabel", "parquet", "shutil", "json", "pickle", "zarr"}
-OWN_STEPS = {"replacing", "replacing_all"}
+OWN_STEPS = {"atomic_write", "atomic_write_all", "replacing", "replacing_all"}
 # Writers that are handed a draft, or write what nobody takes for a whole file, and why that is so.
 ALLOWED = {
-    "saved.py replacing_all": "is what gives drafts their names",
+    "_files.py atomic_write_all": "is what gives drafts their names",
     "io/tables.py _write_csv": "is handed a draft by write_table",
     "io/tables.py _write_json": "is handed a draft by write_table",
     "io/tables.py _write_parquet": "is handed a draft by write_table",
@@ -48,7 +48,7 @@ ALLOWED = {
     "engine/triage.py _link": "links are there or not",
     "tasks/nnunet.py _link": "links are there or not",
     "review/tiles.py png_of": "writes into memory",
-    "saved.py bring_to_disk": "opens what is there, and writes nothing",
+    "_files.py sync_files": "opens what is there, and writes nothing",
 }
 # Data for tests and for measurements, which are made anew each time.
 FREE = ("testing/", "bench/")
@@ -116,7 +116,7 @@ def found() -> dict[str, str]:
 
 def test_every_file_is_a_draft_first():
     unexplained = {place: where for place, where in found().items() if place not in ALLOWED}
-    assert not unexplained, "write it inside of `with replacing(path) as draft`, or say why not in ALLOWED"
+    assert not unexplained, "write it inside of `with atomic_write(path) as draft`, or say why not in ALLOWED"
 
 
 def test_no_reason_is_given_for_what_is_not_there():
@@ -126,6 +126,6 @@ def test_no_reason_is_given_for_what_is_not_there():
 def test_writes_are_seen():
     text = (
         "def f(p):\n p.write_text('')\n with p.open('w') as file: pass\n open(p, mode='ab')\n np.save(p, 1)\n"
-        " with replacing(p) as draft:\n  draft.write_text('')\n p.open('rb')\n p.read_text()\n"
+        " with atomic_write(p) as draft:\n  draft.write_text('')\n p.open('rb')\n p.read_text()\n"
     )
     assert [line for _, line in unsafe_writes(ast.parse(text))] == [2, 3, 4, 5]

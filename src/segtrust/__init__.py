@@ -1,7 +1,7 @@
 """segtrust: know which segmentations to trust.
 
-From the probability map of any segmentation model: one confidence an image, exactly and at memory speed.
-The types of the public names stand in ``__init__.pyi``; a test keeps both files in step.
+From the probability map of any segmentation model: one confidence per image, exactly and at memory speed.
+The types of the public names are in ``__init__.pyi``; a test keeps both files in step.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _HOMES = {
         "bootstrap_interval compare_estimators coverage_at_risk failure_detection refuse_seen "
         "risk_coverage_curve"
     ),
-    "segtrust.settings": "use_threads",
+    "segtrust._compile": "use_threads",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
@@ -46,7 +46,7 @@ __all__ = sorted([*_HOME_OF, "__version__"])  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name when it is first used, so that importing segtrust costs next to nothing."""
+    """Import a public name on first use, so that ``import segtrust`` costs next to nothing."""
     if name not in _HOME_OF:
         raise AttributeError(f"module 'segtrust' has no attribute {name!r}")
     return getattr(import_module(_HOME_OF[name]), name)

@@ -1,3 +1,6 @@
+from segtrust._compile import (
+    use_threads as use_threads,
+)
 from segtrust.calibration import (
     PlattScaling as PlattScaling,
     Reliability as Reliability,
@@ -91,9 +94,6 @@ from segtrust.selective import (
     refuse_seen as refuse_seen,
     risk_coverage_curve as risk_coverage_curve,
     threshold_for_coverage as threshold_for_coverage,
-)
-from segtrust.settings import (
-    use_threads as use_threads,
 )
 
 __version__: str

@@ -1,7 +1,7 @@
-"""Several maps of one image: fused into one, and how far their masks agree.
+"""Ensembles: several maps of one image, fused into one, and how far their masks agree.
 
-A map is added at a time, and none is kept: what is held are sums, 8 bytes a pixel, and of each member a bit a
-pixel.
+Maps are added one at a time and not kept. Memory holds sums, 8 bytes per pixel, and one bit per pixel and
+member.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.calibration.logits import limit_of, logits_of
-from segtrust.calibration.pixels import check_block
+from segtrust._arguments import check_threshold, describe
+from segtrust.calibration import check_probabilities, largest_logit, logits_of
 from segtrust.errors import GeometryError, ParameterError
 from segtrust.kernels.agreement import PackedMasks
 from segtrust.kernels.device import on_host
-from segtrust.kernels.inputs import check_array, check_fraction, described
+from segtrust.kernels.inputs import check_array
 from segtrust.kernels.masks import thresholded
 from segtrust.kernels.refusals import check_type, refuse_empty
 from segtrust.kernels.tiles import tiles_of
@@ -27,12 +27,11 @@ from segtrust.maps import EmptyPolicy
 __all__ = ["FusedChunks", "Fuser", "Fusion", "fuse", "pairwise_dice"]
 
 ROUNDING = 1e-6
-"""How far beyond 0 and 1 rounding of single floats may lead in files."""
-_FEWEST = 2
+"""How far beyond 0 and 1 a value in a file may be because single floats were rounded."""
 
 
 class Fusion(StrEnum):
-    """How the maps of several members become one.
+    """How the maps of several members are fused into one.
 
     Attributes
     ----------
@@ -47,19 +46,19 @@ class Fusion(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> Fusion:
-        known = ", ".join(repr(each.value) for each in cls)
+        known = ", ".join(repr(fusion.value) for fusion in cls)
         raise ParameterError(f"fuse: expected one of {known}, got {value!r}.")
 
 
 class Fuser:
-    """Adds maps one after the other; see `fuse`.
+    """Sum of maps that are added one after the other; see `fuse`.
 
     Parameters
     ----------
     how
         Mean of probabilities, or of logits.
     rounding
-        How far beyond 0 and 1 a float may be, and is taken for 0 or 1; elsewhere it is refused.
+        How far a float may be beyond 0 and 1 and still be taken for 0 or 1; further away it is rejected.
     """
 
     def __init__(self, how: Fusion | str = Fusion.PROBABILITY, *, rounding: float = 0.0) -> None:
@@ -71,70 +70,57 @@ class Fuser:
         self._is_double = False
 
     def add(self, p: Any, source: str = "p") -> None:
-        """Add a map in memory, of the shape of the others."""
-        p = _host(p, source)
+        """Add a map in memory, of the same shape as the others."""
+        p = _as_numpy(p, source)
         if self._sums is None:
             self._sums = np.zeros(p.shape)
         if p.shape != self._sums.shape:
             raise GeometryError(
-                f"{source}: expected the shape of the first member, {self._sums.shape}, got {p.shape}. Look "
-                "whether they belong together."
+                f"{source}: expected the shape of the first member, {self._sums.shape}, got {p.shape}. Check "
+                "whether they belong to the same image."
             )
-        limit = _limit(p.dtype)
+        # A bool is as certain as a probability of 8 bits can be.
+        limit = largest_logit(np.dtype(np.uint8) if p.dtype.kind == "b" else p.dtype, "clip")
+        codes = None
+        if p.dtype.kind != "f":
+            levels = 1 if p.dtype.kind == "b" else int(np.iinfo(p.dtype).max)
+            codes = self._terms(np.arange(levels + 1) / levels, limit)
         for tile in tiles_of(p):
-            self._sums[tile] += self._terms(p[tile], limit, p, source)
+            if codes is not None:
+                self._sums[tile] += codes[p[tile].view(np.uint8) if p.dtype.kind == "b" else p[tile]]
+                continue
+            values = p[tile].astype(np.float64)
+            if self._rounding:
+                is_near = (values >= -self._rounding) & (values <= 1.0 + self._rounding)
+                values = np.where(is_near, np.clip(values, 0.0, 1.0), values)
+            self._sums[tile] += self._terms(check_probabilities(values, p, source), limit)
         self._count += 1
         self._limits += limit
         self._is_double |= p.dtype.kind == "f" and p.dtype.itemsize >= 8
 
-    def _terms(self, block: Any, limit: float, p: Any, source: str) -> Any:
-        """Give the probabilities of a block, or their logits, as doubles."""
-        if p.dtype.kind != "f":
-            codes = _codes(p.dtype)
-            return self._of(codes, limit)[block.view(np.uint8) if p.dtype.kind == "b" else block]
-        values = block.astype(np.float64)
-        if self._rounding:
-            within = (values >= -self._rounding) & (values <= 1.0 + self._rounding)
-            values = np.where(within, np.clip(values, 0.0, 1.0), values)
-        return self._of(check_block(values, p, source), limit)
-
-    def _of(self, values: Any, limit: float) -> Any:
-        return values if self._how is Fusion.PROBABILITY else logits_of(values, limit)
+    def _terms(self, p: Any, limit: float) -> Any:
+        return p if self._how is Fusion.PROBABILITY else logits_of(p, limit)
 
     def result(self) -> Any:
-        """Give the fused map: float64 where a member was, else float32."""
+        """Return the fused map: float64 if a member is, else float32."""
         if not self._count:
             raise ParameterError("maps: expected at least one map to fuse, got none.")
-        fused = self._sums / self._count if self._how is Fusion.PROBABILITY else self._from_logits()
+        fused = self._sums / self._count
+        if self._how is Fusion.LOGIT:
+            fused = np.exp(np.minimum(fused, 0.0)) / (1.0 + np.exp(-np.abs(fused)))  # the sigmoid
+            fused[self._sums <= -self._limits] = 0.0  # every member is at its limit
+            fused[self._sums >= self._limits] = 1.0
         return fused if self._is_double else fused.astype(np.float32)
 
-    def _from_logits(self) -> Any:
-        """Give the sigmoid of the mean; 0 and 1 where every member is at its limit."""
-        mean = self._sums / self._count
-        fused = np.exp(np.minimum(mean, 0.0)) / (1.0 + np.exp(-np.abs(mean)))
-        fused[self._sums <= -self._limits] = 0.0
-        fused[self._sums >= self._limits] = 1.0
-        return fused
 
-
-def _host(p: Any, source: str) -> Any:
-    """Give a map of any kind as a NumPy array; refuse what is none."""
+def _as_numpy(p: Any, source: str) -> Any:
+    """Check a map of any library and return it as a NumPy array."""
     check_array(p, source)
     check_type(p.dtype, source)
     if 0 in tuple(p.shape):
         refuse_empty(tuple(p.shape), source)
-    found = np.asarray(on_host(p))
-    return found.astype(found.dtype.newbyteorder("="), copy=False)
-
-
-def _codes(dtype: Any) -> Any:
-    levels = 1 if dtype.kind == "b" else int(np.iinfo(dtype).max)
-    return np.arange(levels + 1) / levels
-
-
-def _limit(dtype: Any) -> float:
-    """Give the largest logit that counts; a truth value is as sure as a probability of 8 bits can be."""
-    return limit_of(np.dtype(np.uint8) if dtype.kind == "b" else dtype, "clip")
+    values = np.asarray(on_host(p))
+    return values.astype(values.dtype.newbyteorder("="), copy=False)
 
 
 def fuse(maps: Iterable[Any], how: Fusion | str = Fusion.PROBABILITY) -> Any:
@@ -143,23 +129,23 @@ def fuse(maps: Iterable[Any], how: Fusion | str = Fusion.PROBABILITY) -> Any:
     Parameters
     ----------
     maps
-        Probabilities of one image, of one shape; any iterable, gone through once, so that a generator may
-        read one after the other. Float, uint8 (/ 255), uint16 (/ 65535) or bool.
+        Probability maps of one image, of one shape: float, uint8 (/ 255), uint16 (/ 65535) or bool. Any
+        iterable; it is read once, so that a generator may load one map after the other.
     how
-        ``"mean-probability"`` or ``"mean-logit"``, the sigmoid of the mean of the logits.
+        ``"mean-probability"``, or ``"mean-logit"`` for the sigmoid of the mean of the logits.
 
     Returns
     -------
     numpy.ndarray
-        float64 where a member is, else float32. Sums are of doubles.
+        float64 if a member is, else float32. Sums are computed in doubles.
 
     Notes
     -----
     The logit of a probability of exactly 0 or 1 is infinite, and one such pixel of one member would outvote
-    all others. So logits are cut off at the largest that the member's type can tell from infinity: 6.9 for
-    uint8, 12.5 for uint16, 18.0 for float32, 38.1 for float64, as calibration with ``ends="clip"`` does.
-    Where all members are beyond that, the fused probability is exactly 0 or 1; where one is at 0 and another
-    at 1 of the same type, it is one half.
+    all others. So logits are clipped to the largest that the member's type can distinguish from infinity: 6.9
+    for uint8, 12.5 for uint16, 18.0 for float32, 38.1 for float64, as calibration with ``ends="clip"`` does.
+    Where all members are beyond that, the fused probability is exactly 0 or 1; where one member is at 0 and
+    another of the same type at 1, it is one half.
 
     Examples
     --------
@@ -169,7 +155,7 @@ def fuse(maps: Iterable[Any], how: Fusion | str = Fusion.PROBABILITY) -> Any:
     ([0.75, 0.15, 0.0], [0.786, 0.143, 0.0])
     """
     fuser = Fuser(how)
-    for number, p in enumerate(_several(maps)):
+    for number, p in enumerate(_check_iterable(maps)):
         fuser.add(p, f"maps[{number}]")
     return fuser.result()
 
@@ -177,16 +163,16 @@ def fuse(maps: Iterable[Any], how: Fusion | str = Fusion.PROBABILITY) -> Any:
 def pairwise_dice(
     maps: Iterable[Any], *, threshold: float = 0.5, empty: EmptyPolicy | str = EmptyPolicy.PAPER
 ) -> float:
-    """Mean Dice between each two members of an ensemble, a confidence that needs no probabilities.
+    """Compute the mean Dice over all pairs of members of an ensemble, a confidence without probabilities.
 
     Parameters
     ----------
     maps
-        Masks (bool) or probability maps of one image, at least two, of one shape; gone through once.
+        Masks (bool) or probability maps of one image, at least two, of one shape; read once.
     threshold
-        At which maps are cut, ``p >= threshold``.
+        Threshold that turns maps into masks, ``p >= threshold``.
     empty
-        Two empty masks agree to 0 under ``"paper"`` and to 1 under ``"agree"``.
+        Two empty masks have a Dice of 0 under ``"paper"`` and of 1 under ``"agree"``.
 
     References
     ----------
@@ -200,60 +186,51 @@ def pairwise_dice(
     >>> round(pairwise_dice(maps), 4)
     0.7778
     """
-    check_fraction(threshold, "threshold")
+    check_threshold(threshold, "threshold")
     policy, masks, shape, count = EmptyPolicy(empty), PackedMasks(), None, 0
-    for number, p in enumerate(_several(maps)):
-        values = _host(p, f"maps[{number}]")
-        _refuse_binary_codes(values, f"maps[{number}]")
+    for number, p in enumerate(_check_iterable(maps)):
+        source = f"maps[{number}]"
+        values = _as_numpy(p, source)
+        if values.dtype.kind == "u" and values.max() == 1:  # by its type a map of next to nothing
+            raise ParameterError(
+                f"{source}: expected a map in {values.dtype} up to {np.iinfo(values.dtype).max}, or a mask "
+                "of bool; got 0 and 1. If it is a mask: mask.astype(bool)."
+            )
         shape = shape or values.shape
         if values.shape != shape:
-            raise GeometryError(
-                f"maps[{number}]: expected the shape of the first, {shape}, got {values.shape}."
-            )
-        masks.add(thresholded(check_range(values, f"maps[{number}]"), threshold=threshold))
+            raise GeometryError(f"{source}: expected the shape of the first, {shape}, got {values.shape}.")
+        if values.dtype.kind == "f":
+            check_probabilities(values, values, source)
+        masks.add(thresholded(values, threshold=threshold))
         count += 1
-    if count < _FEWEST:
+    if count < 2:
         raise ParameterError(f"maps: expected at least two members to compare, got {count}.")
     return masks.agreement().pairwise_dice(of_empty=of_empty(policy))
 
 
 def of_empty(policy: EmptyPolicy) -> float:
-    """Dice of two empty masks."""
+    """Return the Dice of two empty masks under a policy."""
     return 1.0 if policy is EmptyPolicy.AGREE else 0.0
 
 
-def check_range(p: Any, source: str) -> Any:
-    """Give a map in memory, or name its first value that is no probability."""
-    return check_block(p, p, source) if p.dtype.kind == "f" else p
-
-
-def _several(maps: Any) -> Iterable[Any]:
+def _check_iterable(maps: Any) -> Iterable[Any]:
     if isinstance(maps, str | bytes) or not isinstance(maps, Iterable):
-        raise ParameterError(f"maps: expected several maps of one image, got {described(maps)}.")
+        raise ParameterError(f"maps: expected several maps of one image, got {describe(maps)}.")
     return maps
-
-
-def _refuse_binary_codes(values: Any, source: str) -> None:
-    """Refuse a mask of 0 and 1 in whole numbers, which by its type would be a map of next to nothing."""
-    if values.dtype.kind == "u" and values.max() == 1:
-        raise ParameterError(
-            f"{source}: expected a map in {values.dtype} up to {np.iinfo(values.dtype).max}, or a mask of "
-            "bool; got 0 and 1. If it is a mask: mask.astype(bool)."
-        )
 
 
 @dataclass(frozen=True, eq=False)
 class FusedChunks:
-    """The fused map of members that are read piece by piece, which is read so too.
+    """Fused map of members that are read chunk by chunk; it is read the same way.
 
     Attributes
     ----------
     members
         Arrays of one shape, with chunks.
     how
-        As for `fuse`.
+        Mean of probabilities, or of logits.
     sources
-        How errors name them.
+        Names of the members in errors.
     """
 
     members: Sequence[Any]
@@ -262,28 +239,28 @@ class FusedChunks:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of each member."""
+        """Shape of each member."""
         return tuple(self.members[0].shape)
 
     @property
     def chunks(self) -> Any:
-        """Of the first member."""
+        """Chunks of the first member."""
         return self.members[0].chunks
 
     @property
     def dtype(self) -> Any:
-        """float64 where a member is, else float32."""
-        is_double = any(np.dtype(each.dtype).itemsize >= 8 for each in self.members)
+        """float64 if a member is, else float32."""
+        is_double = any(np.dtype(member.dtype).itemsize >= 8 for member in self.members)
         return np.dtype(np.float64 if is_double else np.float32)
 
     def __getitem__(self, index: Any) -> Any:
-        """Fuse a piece."""
+        """Return a fused part of the map."""
         fuser = Fuser(self.how, rounding=ROUNDING)
         for p, source in zip(self.members, self.sources, strict=True):
             fuser.add(np.asarray(p[index]), source)
         return fuser.result()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """Fuse all of it."""
+        """Return the whole fused map."""
         whole = self[...]
         return whole if dtype is None else whole.astype(dtype)

@@ -1,43 +1,42 @@
-"""Everything that can go wrong, as one tree.
+"""All errors that segtrust raises on purpose, as one tree.
 
-Each class also inherits the standard exception it specialises, so ``except ValueError`` keeps working.
+Each class also inherits the standard exception that it specialises, so ``except ValueError`` keeps working.
 
 * SegtrustError
-  x ProbabilityError        ValueError  - a map whose numbers are not probabilities
-    · ProbabilityRangeError             - NaN, infinite or outside [0, 1]
-    · ProbabilityTypeError  TypeError   - complex, object, text, signed integers
-    · NotNormalisedError                - channels of a softmax that do not add up to 1
-  x MaskError               ValueError  - a mask that is not a mask
-    · MaskShapeError                    - of another shape than its map
-    · NotBinaryError                    - values other than 0 and 1
-  x EmptyArrayError         ValueError  - no pixel at all
-  x GeometryError           ValueError  - spacing that does not fit the map
-  x ParameterError          ValueError  - a threshold, side or option outside its range, or no array
-                                          where one is expected
-    · GreyLevelsError                   - a bin width that makes more grey levels than a backend knows
-    · OtherSettingsError                - a run that was begun with others than it is to go on with
-  x CasesError              ValueError  - confidences and losses that cannot be ranked together
-    · CaseLengthError                   - vectors of different lengths, or no vectors
-    · CaseValueError                    - NaN, infinite, or a loss outside its range
-    · TooFewCasesError                  - fewer cases than the question needs
-    · SeenCasesError                    - cases that something has learned from already
-  x PolicyError             ValueError  - a policy that cannot be read, or does not fit what it is used with
-  x SavedStateError         ValueError  - other saved values that are incomplete, damaged or of another kind
-  x ReadError               ValueError  - a file that cannot be read as what it is taken for
-    · UnknownFormatError                - none of the readers knows it
-    · DamagedFileError                  - truncated, garbled, or not what its own header says
-    · UnsafeFileError                   - would run code when read, or take too much memory
-    · WrongContentError                 - read, but holds something else than was asked for
-  x PairingError            ValueError  - files of a data set that do not find together
-  x VerdictError            ValueError  - a verdict of the review desk that cannot be taken back
-    · UnknownVerdictError               - there is none of this number
-    · OthersVerdictError                - somebody else gave it
-    · UndoneVerdictError                - it has been taken back already, or is an undo itself
-  x UnknownNameError        KeyError    - an estimator, structure or policy that does not exist
-  x NotFittedError          RuntimeError - asked for a score before fit()
-  x MissingExtraError       ImportError - an optional package that is not installed; names the extra
-  x PluginError             ImportError - what another package offers and cannot be used; names the package
-  x WorkerError             RuntimeError - a process that ended before its work was done
+  x ProbabilityError        ValueError   - the values of a map are not probabilities
+    · ProbabilityRangeError              - NaN, infinite or outside [0, 1]
+    · ProbabilityTypeError  TypeError    - complex, object, text or signed integers
+    · NotNormalisedError                 - the channels of a softmax do not add up to 1
+  x MaskError               ValueError   - not a mask for this map
+    · MaskShapeError                     - the shape differs from that of the map
+    · NotBinaryError                     - values other than 0 and 1
+  x EmptyArrayError         ValueError   - an array without pixels
+  x GeometryError           ValueError   - the spacing does not fit the map
+  x ParameterError          ValueError   - an argument outside its range or of the wrong type
+    · GreyLevelsError                    - the bin width makes more grey levels than the backend supports
+    · OtherSettingsError                 - a run cannot resume with other settings
+  x CasesError              ValueError   - confidences and losses that cannot be ranked together
+    · CaseLengthError                    - vectors of different lengths, or not vectors
+    · CaseValueError                     - NaN, infinite, or a loss outside its range
+    · TooFewCasesError                   - too few cases for the question
+    · SeenCasesError                     - cases that the estimator or recalibration was fitted to
+  x PolicyError             ValueError   - a policy that cannot be read, or is used with the wrong input
+  x SavedStateError         ValueError   - other saved values that are incomplete, corrupt or of another kind
+  x ReadError               ValueError   - a file that cannot be read as what it should be
+    · UnknownFormatError                 - no reader recognises it
+    · DamagedFileError                   - corrupt, truncated, or different from its own header
+    · UnsafeFileError                    - reading it would run code or take too much memory
+    · WrongContentError                  - read, but it holds something else than requested
+  x PairingError            ValueError   - files of a dataset that cannot be paired
+  x VerdictError            ValueError   - a verdict of the review desk that cannot be undone
+    · UnknownVerdictError                - no verdict has this number
+    · OthersVerdictError                 - it belongs to another reviewer
+    · UndoneVerdictError                 - it was undone before, or is an undo itself
+  x UnknownNameError        KeyError     - no estimator, structure or policy has this name
+  x NotFittedError          RuntimeError - a score was requested before fit()
+  x MissingExtraError       ImportError  - an optional package is not installed; names the extra
+  x PluginError             ImportError  - a plug-in cannot be used; names its package
+  x WorkerError             RuntimeError - a worker process ended before its work was done
 """
 
 from __future__ import annotations
@@ -82,34 +81,30 @@ __all__ = [
     "WrongContentError",
 ]
 
-
 _LONGEST = 1500
-"""Characters of a message: what a file says of itself may be as long as the file."""
+"""Longest message: a text that a file contains may be as long as the file."""
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def _one_line(text: str) -> str:
-    """Give a message as one line of a terminal, a log or a table, whatever it quotes of a file."""
-    plain = _CONTROL.sub(_spelled, text)
-    if len(plain) <= _LONGEST:
-        return plain
-    return f"{plain[: 2 * _LONGEST // 3]} … {plain[-_LONGEST // 3 :]}"
-
-
-def _spelled(found: re.Match[str]) -> str:
-    return " " if found[0] in "\n\r\t" else found[0].encode("unicode_escape").decode()
+    """Return a message on one line, without control characters and without its middle if it is very long."""
+    text = re.sub("[\n\r\t]", " ", text)
+    text = _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[: 2 * _LONGEST // 3]} … {text[-_LONGEST // 3 :]}"
 
 
 class SegtrustError(Exception):
-    """Root of all errors that segtrust raises on purpose."""
+    """Base class of all errors that segtrust raises on purpose."""
 
     def __str__(self) -> str:
-        """Give the message on one line, without its middle where it is very long."""
+        """Return the message on one line, without its middle if it is very long."""
         return _one_line(super().__str__())
 
 
 class ProbabilityError(SegtrustError, ValueError):
-    """The numbers of a map are not probabilities."""
+    """The values of a map are not probabilities."""
 
 
 class ProbabilityRangeError(ProbabilityError):
@@ -117,7 +112,7 @@ class ProbabilityRangeError(ProbabilityError):
 
 
 class ProbabilityTypeError(ProbabilityError, TypeError):
-    """The array's type cannot hold probabilities."""
+    """The type of the array cannot hold probabilities."""
 
 
 class NotNormalisedError(ProbabilityError):
@@ -137,23 +132,23 @@ class NotBinaryError(MaskError):
 
 
 class EmptyArrayError(SegtrustError, ValueError):
-    """An array without a single element."""
+    """An array has no elements."""
 
 
 class GeometryError(SegtrustError, ValueError):
-    """Spacing or shape of a case contradict each other."""
+    """The spacing and the shape of a case contradict each other."""
 
 
 class ParameterError(SegtrustError, ValueError):
-    """An option outside the range in which it means something, or something that is no array of pixels."""
+    """An argument is outside its range or of the wrong type."""
 
 
 class GreyLevelsError(ParameterError):
-    """A bin width makes more grey levels than the chosen backend can count."""
+    """A bin width makes more grey levels than the chosen backend supports."""
 
 
 class OtherSettingsError(ParameterError):
-    """A run cannot go on with other settings than it was begun with."""
+    """A run cannot resume with other settings than it was started with."""
 
 
 class CasesError(SegtrustError, ValueError):
@@ -161,71 +156,71 @@ class CasesError(SegtrustError, ValueError):
 
 
 class CaseLengthError(CasesError):
-    """Vectors over the same cases differ in length, or are no vectors."""
+    """Vectors over the same cases differ in length, or are not vectors."""
 
 
 class CaseValueError(CasesError):
-    """A confidence, loss or weight that is NaN, infinite or outside its range."""
+    """A confidence, loss or weight is NaN, infinite or outside its range."""
 
 
 class TooFewCasesError(CasesError):
-    """Fewer cases than the question needs."""
+    """There are too few cases for the question."""
 
 
 class SeenCasesError(CasesError):
-    """Cases that an estimator or a recalibration has learned from cannot vouch for it."""
+    """Cases that an estimator or a recalibration was fitted to cannot be used to certify or evaluate it."""
 
 
 class PolicyError(SegtrustError, ValueError):
-    """A policy file that is damaged or of another kind, or a policy used with what it was not made for."""
+    """A policy file is corrupt or of another kind, or a policy is used with the wrong input."""
 
 
 class SavedStateError(SegtrustError, ValueError):
-    """What was saved cannot be made again: incomplete, damaged, or of another kind."""
+    """Saved values cannot be restored: they are incomplete, corrupt, or of another kind."""
 
 
 class ReadError(SegtrustError, ValueError):
-    """A file cannot be read as what it is taken for."""
+    """A file cannot be read as what it should be."""
 
 
 class UnknownFormatError(ReadError):
-    """No reader knows the file."""
+    """No reader recognises the file."""
 
 
 class DamagedFileError(ReadError):
-    """A file is truncated, garbled, or not what its own header says."""
+    """A file is corrupt or truncated, or differs from its own header."""
 
 
 class UnsafeFileError(ReadError):
-    """To read a file would run code, leave its folder, or take more memory than allowed."""
+    """Reading a file would run code, leave its folder, or take more memory than allowed."""
 
 
 class WrongContentError(ReadError):
-    """A file was read, but holds something else than was asked for."""
+    """A file was read, but holds something else than requested."""
 
 
 class PairingError(SegtrustError, ValueError):
-    """Files of a data set do not find together."""
+    """Files of a dataset cannot be paired."""
 
 
 class VerdictError(SegtrustError, ValueError):
-    """A verdict of the review desk cannot be taken back."""
+    """A verdict of the review desk cannot be undone."""
 
 
 class UnknownVerdictError(VerdictError):
-    """There is no verdict of this number."""
+    """No verdict has this number."""
 
 
 class OthersVerdictError(VerdictError):
-    """Only who gave a verdict may take it back."""
+    """Only the reviewer who gave a verdict may undo it."""
 
 
 class UndoneVerdictError(VerdictError):
-    """A verdict can be taken back once, and an undo never."""
+    """A verdict can be undone once, and an undo never."""
 
 
 class UnknownNameError(SegtrustError, KeyError):
-    """A name that no registry knows."""
+    """No registry has this name."""
 
     def __str__(self) -> str:
         """Return the message as written; ``KeyError`` would put it in quotes."""
@@ -233,16 +228,16 @@ class UnknownNameError(SegtrustError, KeyError):
 
 
 class WorkerError(SegtrustError, RuntimeError):
-    """A process ended before its work was done."""
+    """A worker process ended before its work was done."""
 
 
 class NotFittedError(SegtrustError, RuntimeError):
-    """An estimator that learns was asked for a score before it learned."""
+    """A score was requested from an estimator before it was fitted."""
 
 
 class MissingExtraError(SegtrustError, ImportError):
-    """A package that one of the extras installs is needed and absent."""
+    """An optional package is needed and not installed."""
 
 
 class PluginError(SegtrustError, ImportError):
-    """Another package offers something that cannot be loaded, or is not what it should be."""
+    """A plug-in of another package cannot be loaded, or is not what it should be."""

@@ -1,7 +1,7 @@
-"""A model's output for one image, and the same with the truth: frozen, and checked once, here.
+"""The output of a model for one image, and the same with its ground truth.
 
-Shape, type and geometry are checked when a value is made; the numbers themselves are checked inside the
-pass that sums them, because a pass of its own for the range would cost more than the confidence.
+Shape, type and geometry are checked when a value is created. The probabilities themselves are checked in the
+pass that sums them, because a separate pass would cost more than the confidence.
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._arguments import check_threshold
 from segtrust.errors import GeometryError, ParameterError
 from segtrust.kernels.agreement import Agreement
-from segtrust.kernels.inputs import check_array, check_fraction
+from segtrust.kernels.inputs import check_array
 from segtrust.kernels.refusals import check_type, refuse_empty, refuse_shape
 
 __all__ = ["Case", "EmptyPolicy", "Prediction", "prediction_of"]
 
 
 class EmptyPolicy(StrEnum):
-    """What an empty mask is worth; one choice for the loss and for the confidence.
+    """Score of an empty mask; one choice for the loss and for the confidence.
 
     Attributes
     ----------
     PAPER
-        Two empty masks have a Dice of 0, and an empty mask a confidence of 0.
+        Two empty masks have a Dice of 0, and an empty mask has a confidence of 0.
     AGREE
-        Two empty masks agree: Dice 1; the confidence of an empty mask is the probability Π(1 - p) that the
-        truth is empty too.
+        Two empty masks agree, with a Dice of 1. The confidence of an empty mask is the probability Π(1 - p)
+        that the truth is empty too.
     """
 
     PAPER = "paper"
@@ -45,24 +46,24 @@ class EmptyPolicy(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Probabilities of one image and the mask made of them.
+    """Probability map of one image and its mask.
 
     Attributes
     ----------
     probabilities
-        Foreground probability of each pixel, any number of dimensions; float, uint8 (/ 255), uint16
-        (/ 65535) or bool; NumPy, Dask, Zarr, HDF5, torch, CuPy or JAX.
+        Foreground probability of each pixel, in any number of dimensions: float, uint8 (/ 255), uint16
+        (/ 65535) or bool, as an array of NumPy, Dask, Zarr, HDF5, torch, CuPy or JAX.
     mask
         The delivered mask, 0 and 1, of the same shape; ``None`` means ``probabilities >= threshold``.
     threshold
-        In [0, 1]; not used where a mask is given.
+        Decision threshold in [0, 1]; not used if there is a mask.
     id
-        Names the image in errors and tables.
+        Name of the image in errors and tables.
     spacing_mm
-        Distance of neighbouring pixels along each axis, in millimetres, or ``None``.
+        Distance between neighbouring pixels along each axis, in millimetres, or ``None``.
     agreement
-        How far the masks of the members of an ensemble agree, of whose maps this one was fused; ``None`` for
-        a map of one model.
+        For a map that was fused from an ensemble, how far the masks of its members agree; ``None`` for the
+        map of one model.
 
     Examples
     --------
@@ -82,26 +83,35 @@ class Prediction:
         """Check type, shape and geometry."""
         check_array(self.probabilities, self.source)
         check_type(self.probabilities.dtype, self.source)
-        _check_same_shape(self.mask, self.shape, name=f"{self.source}: mask")
+        if self.mask is not None:
+            _check_same_shape(self.mask, self.shape, name=f"{self.source}: mask")
         if 0 in self.shape:
             refuse_empty(self.shape, self.source)
-        check_fraction(self.threshold, f"{self.source}: threshold")
-        _check_spacing(self.spacing_mm, self.shape, self.source)
+        check_threshold(self.threshold, f"{self.source}: threshold")
+        if self.spacing_mm is not None:
+            _check_spacing(self.spacing_mm, self.shape, self.source)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Pixels along each axis."""
+        """Number of pixels along each axis."""
         return tuple(self.probabilities.shape)
 
     @property
     def source(self) -> str:
-        """How errors name this prediction."""
+        """Name of this prediction in errors."""
         return self.id or "prediction"
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A prediction and the mask that an expert drew.
+    """A prediction and its ground truth.
+
+    Attributes
+    ----------
+    prediction
+        Probability map of one image and its mask.
+    truth
+        Reference mask, 0 and 1, of the same shape.
 
     Examples
     --------
@@ -115,10 +125,11 @@ class Case:
     truth: Any
 
     def __post_init__(self) -> None:
-        """Check that truth and map lie on one grid."""
+        """Check that truth and map have the same shape."""
         if not isinstance(self.prediction, Prediction):
             raise _no_prediction(self.prediction, "prediction: expected a Prediction")
-        _check_same_shape(self.truth, self.prediction.shape, name=f"{self.prediction.source}: truth")
+        if self.truth is not None:
+            _check_same_shape(self.truth, self.prediction.shape, name=f"{self.prediction.source}: truth")
 
     @property
     def id(self) -> str:
@@ -127,15 +138,13 @@ class Case:
 
 
 def _check_same_shape(mask: Any, shape: tuple[int, ...], *, name: str) -> None:
-    if mask is None:
-        return
     check_array(mask, name)
     if tuple(mask.shape) != shape:
         refuse_shape(tuple(mask.shape), f"the shape of the map, {shape}", name)
 
 
 def prediction_of(case: Case | Prediction) -> Prediction:
-    """Give the prediction of a case, or the prediction itself; refuse a bare array."""
+    """Return the prediction of a case, or the prediction itself; a bare array is rejected."""
     prediction = case.prediction if isinstance(case, Case) else case
     if not isinstance(prediction, Prediction):
         raise _no_prediction(prediction, "case: expected a Prediction or a Case")
@@ -147,11 +156,9 @@ def _no_prediction(value: object, expected: str) -> ParameterError:
 
 
 def _check_spacing(spacing_mm: Any, shape: tuple[int, ...], source: str) -> None:
-    if spacing_mm is None:
-        return
     fits = np.ndim(spacing_mm) == 1 and len(spacing_mm) == len(shape)
     if not (fits and all(isinstance(step, Real) and 0.0 < float(step) < math.inf for step in spacing_mm)):
         raise GeometryError(
-            f"{source}: spacing_mm: expected {len(shape)} positive numbers, one an axis, got {spacing_mm!r}. "
-            f"Give the distance of neighbouring pixels along each axis: {(1.0,) * len(shape)}."
+            f"{source}: spacing_mm: expected {len(shape)} positive numbers, one per axis, got "
+            f"{spacing_mm!r}. Pass the distance between neighbouring pixels, such as {(1.0,) * len(shape)}."
         )

@@ -1,7 +1,7 @@
-"""What other packages add: estimators, readers and tasks that they offer through entry points.
+"""Plug-ins: estimators, readers and tasks that other packages add through entry points.
 
-Nothing is looked for until a name is asked for that segtrust itself does not have, and then once. Own names
-win. Whatever is wrong with a package is told where somebody uses it, and stops nothing else.
+Packages are searched once, when a name is requested that segtrust itself does not have. The names of segtrust
+take precedence. A problem with a plug-in is reported where it is used and stops nothing else.
 """
 
 from __future__ import annotations
@@ -17,27 +17,35 @@ from typing import Any
 
 from segtrust.errors import PluginError
 
-__all__ = ["GROUPS", "Plugin", "clashes_of", "find_plugin", "offers", "plugin_names", "tell_once"]
+__all__ = [
+    "GROUPS",
+    "Plugin",
+    "find_clashes",
+    "find_plugin",
+    "installed_plugins",
+    "plugin_names",
+    "warn_once",
+]
 
 GROUPS = ("estimators", "readers", "tasks")
-"""Kinds of things that may be added; their entry points are in ``segtrust.estimators`` and so on."""
+"""Kinds of plug-ins; their entry points are in ``segtrust.estimators`` and so on."""
 _LOG = logging.getLogger("segtrust")
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """Something that a package offers.
+    """An estimator, reader or task of another package.
 
     Attributes
     ----------
     group
         One of `GROUPS`.
     name
-        Under which it is asked for; of a reader the ending of its files, without the dot.
+        Name under which it is used; for a reader the suffix of its files, without the dot.
     package, version
-        That offer it.
+        Package that provides it, and its version.
     target
-        Where it is in the package, ``module:attribute``.
+        Its location in the package, ``module:attribute``.
     """
 
     group: str
@@ -48,112 +56,110 @@ class Plugin:
     _entry: EntryPoint = field(repr=False, compare=False)
 
     def __str__(self) -> str:
-        """Name it for errors."""
+        """Return how errors name the plug-in."""
         return f"{self.package} {self.version} ({self.group[:-1]} {self.name!r}, {self.target})"
 
     def load(self, make: Callable[[Any], Any]) -> Any:
-        """Import it and make of it what is wanted; whatever goes wrong there names the package.
+        """Import the plug-in and return what is made of it; an error names the package.
 
         Parameters
         ----------
         make
-            Checks what was imported and gives what is used of it.
+            Function that checks the imported object and returns what segtrust uses of it.
         """
         try:
             return make(self._entry.load())
         except (Exception, SystemExit) as error:
+            reason = str(error).rstrip(".")
+            if not isinstance(error, PluginError):  # whose text is a sentence already
+                kind = type(error).__name__
+                reason = (
+                    f"expected to be loaded, got {kind}: {reason}"
+                    if reason
+                    else f"expected to be loaded, got {kind}"
+                )
             raise PluginError(
-                f"{self}: {_told(error)}. Mend or upgrade the package, or remove it: pip uninstall "
-                f"{self.package}."
+                f"{self}: {reason}. Fix or upgrade the package, or remove it: pip uninstall {self.package}."
             ) from error
 
 
-def _told(error: BaseException) -> str:
-    """Say what went wrong; errors of segtrust are sentences already."""
-    said = str(error).rstrip(".")
-    return said if isinstance(error, PluginError) else f"expected to be loaded, got {_kind(error)}{said}"
-
-
-def _kind(error: BaseException) -> str:
-    return f"{type(error).__name__}: " if str(error) else type(error).__name__
-
-
 @cache
-def offers(group: str) -> tuple[Plugin, ...]:
-    """Give all that installed packages offer of a kind, in the order of their names; nothing is imported.
+def installed_plugins(group: str) -> tuple[Plugin, ...]:
+    """Return the plug-ins of one kind in all installed packages, sorted by name; nothing is imported.
 
     Examples
     --------
-    >>> all(each.group == "readers" for each in offers("readers"))
+    >>> all(plugin.group == "readers" for plugin in installed_plugins("readers"))
     True
     """
-    found = {_plugin(group, entry) for entry in entry_points(group=f"segtrust.{group}")}
-    return tuple(sorted(found, key=lambda each: (each.name, each.package, each.target)))
-
-
-def _plugin(group: str, entry: EntryPoint) -> Plugin:
-    about: Any = {}
-    with suppress(Exception):  # a package may be half removed; its entry point is listed all the same
-        about = entry.dist.metadata if entry.dist is not None else {}
-    package, version = (str(about.get(key) or f"(no {key.lower()})") for key in ("Name", "Version"))
-    return Plugin(group, entry.name, package, version, entry.value, entry)
+    plugins = set()
+    for entry in entry_points(group=f"segtrust.{group}"):
+        metadata: Any = {}
+        with suppress(Exception):  # a package may be half removed; its entry point is still listed
+            metadata = entry.dist.metadata if entry.dist is not None else {}
+        package, version = (str(metadata.get(key) or f"(no {key.lower()})") for key in ("Name", "Version"))
+        plugins.add(Plugin(group, entry.name, package, version, entry.value, entry))
+    return tuple(sorted(plugins, key=lambda plugin: (plugin.name, plugin.package, plugin.target)))
 
 
 def _by_name(group: str) -> Mapping[str, list[Plugin]]:
-    found: dict[str, list[Plugin]] = {}
-    for each in offers(group):
-        found.setdefault(each.name, []).append(each)
-    return found
+    plugins: dict[str, list[Plugin]] = {}
+    for plugin in installed_plugins(group):
+        plugins.setdefault(plugin.name, []).append(plugin)
+    return plugins
 
 
 def plugin_names(group: str, own: Collection[str]) -> list[str]:
-    """Give the names that packages add to one's own; who clashes with those, or with another, is told once.
+    """Return the names that plug-ins add; a plug-in whose name is taken is reported once in the log.
 
     Parameters
     ----------
     group
         One of `GROUPS`.
     own
-        Names that segtrust itself has, which nobody replaces.
+        Names that segtrust itself has, which no plug-in replaces.
     """
-    for text in clashes_of(group, own).values():
-        tell_once(text)
+    for problem in find_clashes(group, own).values():
+        warn_once(problem)
     return [name for name in _by_name(group) if name not in own]
 
 
-def clashes_of(group: str, own: Collection[str]) -> dict[Plugin, str]:
-    """Say of what packages offer under a name that is taken why it is not used."""
-    found = {}
-    for name, several in _by_name(group).items():
-        for each in several:
+def find_clashes(group: str, own: Collection[str]) -> dict[Plugin, str]:
+    """Return the plug-ins that are not used because their name is taken, each with the reason."""
+    clashes = {}
+    for name, plugins in _by_name(group).items():
+        for plugin in plugins:
             if name in own:
-                found[each] = f"{each}: segtrust has {name!r} itself, and its own is used."
-            elif len(several) > 1:
-                others = ", ".join(str(other) for other in several if other != each)
-                found[each] = f"{each}: also offered by {others}; none is used. Remove one of them."
-    return found
+                clashes[plugin] = f"{plugin}: segtrust has {name!r} itself, and its own is used."
+            elif len(plugins) > 1:
+                others = ", ".join(str(other) for other in plugins if other != plugin)
+                clashes[plugin] = f"{plugin}: also offered by {others}; none is used. Remove one of them."
+    return clashes
 
 
 def find_plugin(group: str, name: str) -> Plugin | None:
-    """Give who offers a name that segtrust does not have; ``None`` for nobody.
+    """Return the plug-in with a name that segtrust itself does not have; ``None`` if there is none.
 
     Raises
     ------
     PluginError
-        If several do: nobody could tell which is meant.
+        If several packages have one of this name.
     """
-    found = _by_name(group).get(name, [])
-    if len(found) > 1:
-        listed = ", ".join(map(str, found))
+    plugins = _by_name(group).get(name, [])
+    if len(plugins) > 1:
+        packages = ", ".join(map(str, plugins))
         raise PluginError(
-            f"{group[:-1]} {name!r}: expected one package that offers it, got {listed}. Remove all but one: "
-            "pip uninstall."
+            f"{group[:-1]} {name!r}: expected one package that offers it, got {packages}. "
+            "Remove all but one: pip uninstall."
         )
-    return found[0] if found else None
+    return plugins[0] if plugins else None
 
 
 @cache
-def tell_once(text: str) -> None:
-    """Write a warning to the log, once, and not from each of the processes that work side by side."""
+def warn_once(text: str) -> None:
+    """Write a warning to the log once, and not from each worker process."""
     if parent_process() is None:
         _LOG.warning("%s", text)
+
+
+tell_once = warn_once  # the old name, until its callers are changed

@@ -1,4 +1,4 @@
-"""Loss of one case against its truth, as values: Dice, IoU and F-beta, with the empty masks spelled out."""
+"""Losses of a mask compared with its ground truth: Dice, IoU and F-beta, with empty masks defined."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.kernels.inputs import check_array, check_weight
+from segtrust._arguments import check_weight
+from segtrust.kernels.inputs import check_array
 from segtrust.kernels.refusals import refuse_empty, refuse_shape
 from segtrust.maps import EmptyPolicy
 
@@ -18,12 +19,12 @@ __all__ = ["RISKS", "Overlap", "Risk", "dice", "f_beta", "f_beta_risk", "iou", "
 
 @dataclass(frozen=True)
 class Overlap:
-    """Pixels in which a mask and the truth agree and differ.
+    """Counts of the pixels in which a mask and the truth agree and differ.
 
     Attributes
     ----------
     true_positives, false_positives, false_negatives
-        Pixels in both, in the mask only, in the truth only; scalars on their device for masks on a device.
+        Number of pixels in both, in the mask only and in the truth only; on a device, scalars there.
     """
 
     true_positives: Any
@@ -31,7 +32,7 @@ class Overlap:
     false_negatives: Any
 
     def tversky(self, alpha: float, beta: float, empty: EmptyPolicy | str) -> Any:
-        """TP / (TP + alpha FP + beta FN), and for two empty masks what the policy says."""
+        """Return TP / (TP + alpha FP + beta FN); for two empty masks 0 or 1, depending on the policy."""
         policy, zero = EmptyPolicy(empty), self.true_positives * 0.0
         if self.true_positives + self.false_positives + self.false_negatives == 0:
             return zero + 1.0 if policy is EmptyPolicy.AGREE else zero
@@ -42,25 +43,13 @@ class Overlap:
 
 
 def overlap(truth: Any, mask: Any) -> Overlap:
-    """Count where two binary masks agree and differ.
+    """Count the pixels in which two binary masks agree and differ.
 
     Examples
     --------
     >>> overlap(np.array([1, 1, 0, 0]), np.array([1, 0, 1, 0]))
     Overlap(true_positives=1, false_positives=1, false_negatives=1)
     """
-    for values, name in ((truth, "truth"), (mask, "mask")):
-        check_array(values, name)
-    if tuple(truth.shape) != tuple(mask.shape):
-        refuse_shape(tuple(truth.shape), f"the mask's shape {tuple(mask.shape)}", "truth")
-    if 0 in tuple(mask.shape):
-        refuse_empty(tuple(mask.shape), "mask")
-    both, of_mask, of_truth = _count_both(truth, mask)
-    return Overlap(both, of_mask - both, of_truth - both)
-
-
-def _count_both(truth: Any, mask: Any) -> tuple[Any, Any, Any]:
-    """Count the pixels in both masks, in the mask and in the truth, where the mask is."""
     from segtrust.kernels.device import (
         as_binary_on_device,
         count_on_device,
@@ -70,18 +59,26 @@ def _count_both(truth: Any, mask: Any) -> tuple[Any, Any, Any]:
     )
     from segtrust.kernels.view import as_binary
 
+    check_array(truth, "truth")
+    check_array(mask, "mask")
+    if tuple(truth.shape) != tuple(mask.shape):
+        refuse_shape(tuple(truth.shape), f"the mask's shape {tuple(mask.shape)}", "truth")
+    if 0 in tuple(mask.shape):
+        refuse_empty(tuple(mask.shape), "mask")
+    count: Callable[[Any], Any]
     if is_device_array(mask):
         truth = as_binary_on_device(put_beside(truth, mask, "truth"), "truth")
-        mask = as_binary_on_device(mask, "mask")
-        return count_on_device(truth & mask), count_on_device(mask), count_on_device(truth)
-    truth, mask = as_binary(np.asarray(on_host(truth)), "truth"), as_binary(np.asarray(mask), "mask")
-    counted = np.logical_and(truth, mask), mask, truth
-    both, of_mask, of_truth = (int(np.count_nonzero(each)) for each in counted)
-    return both, of_mask, of_truth
+        mask, count = as_binary_on_device(mask, "mask"), count_on_device
+        both = count_on_device(truth & mask)
+    else:
+        truth = as_binary(np.asarray(on_host(truth)), "truth")
+        mask, count = as_binary(np.asarray(mask), "mask"), lambda pixels: int(np.count_nonzero(pixels))
+        both = count(np.logical_and(truth, mask))
+    return Overlap(both, count(mask) - both, count(truth) - both)
 
 
 def dice(truth: Any, mask: Any, *, empty: EmptyPolicy | str = EmptyPolicy.PAPER) -> Any:
-    """Dice coefficient 2 |truth ∩ mask| / (|truth| + |mask|).
+    """Compute the Dice coefficient 2 |truth ∩ mask| / (|truth| + |mask|).
 
     Parameters
     ----------
@@ -93,7 +90,7 @@ def dice(truth: Any, mask: Any, *, empty: EmptyPolicy | str = EmptyPolicy.PAPER)
     Returns
     -------
     float
-        In [0, 1]. For masks on a device (torch, CuPy, JAX) a scalar array there.
+        Score in [0, 1]. For masks on a device (torch, CuPy, JAX), a scalar array there.
 
     Examples
     --------
@@ -106,7 +103,14 @@ def dice(truth: Any, mask: Any, *, empty: EmptyPolicy | str = EmptyPolicy.PAPER)
 
 
 def iou(truth: Any, mask: Any, *, empty: EmptyPolicy | str = EmptyPolicy.PAPER) -> Any:
-    """Intersection over union; parameters as for `dice`.
+    """Compute the intersection over union of two masks.
+
+    Parameters
+    ----------
+    truth, mask
+        Binary masks of the same shape.
+    empty
+        Two empty masks score 0 under ``"paper"`` and 1 under ``"agree"``.
 
     Examples
     --------
@@ -117,28 +121,36 @@ def iou(truth: Any, mask: Any, *, empty: EmptyPolicy | str = EmptyPolicy.PAPER) 
 
 
 def f_beta(truth: Any, mask: Any, *, beta: float, empty: EmptyPolicy | str = EmptyPolicy.PAPER) -> Any:
-    """F-beta score with ``beta`` from 0 to 1e20: 1 is Dice, more weighs missed pixels more.
+    """Compute the F-beta score, the weighted harmonic mean of precision and recall.
+
+    Parameters
+    ----------
+    truth, mask
+        Binary masks of the same shape.
+    beta
+        Weight of missed pixels, from 0 to 1e20; 1 gives the Dice coefficient.
+    empty
+        Two empty masks score 0 under ``"paper"`` and 1 under ``"agree"``.
 
     Examples
     --------
     >>> f_beta(np.array([1, 1, 0, 0]), np.array([1, 0, 0, 0]), beta=1.0)
     0.6666666666666666
     """
-    check_weight(beta, "beta")
-    false_positive = 1.0 / (1.0 + float(beta) ** 2)
+    false_positive = 1.0 / (1.0 + check_weight(beta, "beta") ** 2)
     return overlap(truth, mask).tversky(false_positive, 1.0 - false_positive, empty)
 
 
 @dataclass(frozen=True)
 class Risk:
-    """A loss in [0, 1] of a mask against its truth; lower is better.
+    """A loss in [0, 1] of a mask compared with its ground truth; lower is better.
 
     Attributes
     ----------
     name
-        In tables and files.
+        Identifier used in tables and files.
     score
-        The score that the loss is one minus of.
+        Function of truth, mask and ``empty`` that returns a score in [0, 1]; the loss is 1 minus the score.
 
     Examples
     --------
@@ -150,12 +162,12 @@ class Risk:
     score: Callable[..., Any]
 
     def of(self, truth: Any, mask: Any, *, empty: EmptyPolicy | str = EmptyPolicy.PAPER) -> Any:
-        """Loss of one case."""
+        """Compute the loss of a mask."""
         return 1.0 - self.score(truth, mask, empty=empty)
 
 
 def f_beta_risk(beta: float) -> Risk:
-    """Loss of the F-beta score.
+    """Return the risk that is 1 minus the F-beta score.
 
     Examples
     --------
@@ -166,4 +178,4 @@ def f_beta_risk(beta: float) -> Risk:
 
 
 RISKS = {risk.name: risk for risk in (Risk("dice_risk", dice), Risk("iou_risk", iou), f_beta_risk(2.0))}
-"""Losses by name."""
+"""All risks by name."""

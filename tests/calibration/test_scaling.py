@@ -9,8 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 import segtrust as st
-from segtrust.calibration.pixels import near_boundary
-from segtrust.calibration.scaling import PlattScaling, Scaling, TemperatureScaling
+from segtrust.calibration import PlattScaling, Scaling, TemperatureScaling, near_boundary
 from segtrust.errors import (
     CaseValueError,
     NotFittedError,
@@ -210,7 +209,7 @@ def test_no_finite_scaling():
     for truth in (p >= 0.5, np.ones(500, bool)):
         with pytest.raises(CaseValueError, match="no finite scaling"):
             PlattScaling().fit([Case(Prediction(p), truth)])
-    with pytest.raises(CaseValueError, match="truth is rarer where maps say it is likelier"):
+    with pytest.raises(CaseValueError, match="foreground is rarer where the maps say it is more likely"):
         TemperatureScaling().fit([Case(Prediction(p), np.random.default_rng(1).random(500) > p)])
 
 

@@ -3,13 +3,8 @@
 import numpy as np
 import pytest
 
-from segtrust.errors import CaseLengthError, CaseValueError, ParameterError, TooFewCasesError
+from segtrust.errors import CaseLengthError, CaseValueError, TooFewCasesError
 from segtrust.selective.vectors import (
-    check_count,
-    check_delta,
-    check_fraction,
-    check_number,
-    check_seed,
     confidences_of,
     losses_of,
     vector,
@@ -85,61 +80,6 @@ def test_sums_beyond_all_floats():
         with pytest.raises(CaseValueError, match=r"expected a finite sum, got numbers up to 1e\+308"):
             check([1e308, 1e308], 2)
         assert check([1e307, 1e307], 2).tolist() == [1e307, 1e307]
-
-
-def test_numbers():
-    assert [check_number(each, "x") for each in (1, 0.5, np.float32(2), np.int8(-3))] == [1, 0.5, 2, -3]
-    assert check_number(np.inf, "x", finite=False) == np.inf
-    for bad in (np.nan, None, "1", True, [1], np.array([1.0, 2.0]), 1j):
-        for finite in (True, False):
-            with pytest.raises(ParameterError, match=r"x: expected a (finite )?number, got"):
-                check_number(bad, "x", finite=finite)
-    for bad in (np.inf, -np.inf, 10**400):
-        with pytest.raises(ParameterError, match="x: expected a finite number"):
-            check_number(bad, "x")
-
-
-def test_counts():
-    assert check_count(np.uint8(3), "n") == 3
-    for bad in (0, -1, 1.0, True, "1", None):
-        with pytest.raises(ParameterError, match="n: expected a whole number of at least 1"):
-            check_count(bad, "n")
-
-
-@pytest.mark.parametrize("value", [-0.1, 1.1, np.nan, "0.5", None, [0.5], True])
-def test_what_is_no_fraction(value):
-    with pytest.raises(ParameterError, match=r"target_risk: expected a number in \[0, 1\], got"):
-        check_fraction(value, "target_risk")
-
-
-@pytest.mark.parametrize(
-    ("n", "said"), [(3, "'xxx'"), (58, f"'{'x' * 58}'"), (59, f"'{'x' * 56}…"), (900, f"'{'x' * 56}…")]
-)
-def test_what_came_is_said_in_at_most_sixty_letters(n, said):
-    with pytest.raises(ParameterError, match=rf"alpha: expected a number in \[0, 1\], got {said}\.$"):
-        check_fraction("x" * n, "alpha")
-
-
-def test_the_ends_of_delta_can_be_computed_with():
-    for delta in (1e-12, 1 - 1e-12):
-        assert check_delta(delta) == delta
-    for delta in (9e-13, np.nextafter(1 - 1e-12, 1)):
-        with pytest.raises(ParameterError, match=r"delta: expected a number in \[1e-12, 1 - 1e-12\], got"):
-            check_delta(delta)
-
-
-@pytest.mark.parametrize("value", [0, 1, 0.0, 1.0])
-def test_open_ends(value):
-    assert check_fraction(value, "target_risk") == value
-    with pytest.raises(ParameterError, match=r"delta: expected a number in \(0, 1\)"):
-        check_fraction(value, "delta", open_ends=True)
-
-
-@pytest.mark.parametrize("seed", [-1, 0.5, None, "a", True])
-def test_what_is_no_seed(seed):
-    with pytest.raises(ParameterError, match="seed: expected a whole number"):
-        check_seed(seed)
-    assert check_seed(3).random() == np.random.default_rng(3).random()
 
 
 @pytest.mark.parametrize(

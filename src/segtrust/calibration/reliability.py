@@ -1,41 +1,69 @@
-"""How reliable probabilities are: of the pixels that got 0.7, are 70 % foreground."""
+"""How reliable the probabilities of maps are: whether 70 % of the pixels with probability 0.7 are foreground.
+
+Also how calibration reads the pixels of a case, a tile at a time: codes or floats, their ground truth, and
+their logits.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from array_api_compat import to_device
 
-from segtrust.calibration.logits import limit_of, logits_of
-from segtrust.calibration.pixels import cases_in, check_band, codes_of, is_number, labelled_blocks, on_host
-from segtrust.errors import ParameterError, TooFewCasesError
-from segtrust.maps import Case
-from segtrust.optional import require
+from segtrust._arguments import is_number
+from segtrust._optional import require
+from segtrust.errors import EmptyArrayError, ParameterError, ProbabilityTypeError, TooFewCasesError
+from segtrust.kernels.arrays import detached
+from segtrust.kernels.device import DeviceMap, is_device_array
+from segtrust.kernels.view import as_binary, explain_bad_values, view_map
+from segtrust.maps import Case, Prediction
 
-__all__ = ["Reliability", "reliability"]
+__all__ = [
+    "TILE",
+    "Reliability",
+    "case_on_host",
+    "check_band",
+    "check_cases",
+    "check_probabilities",
+    "code_probabilities",
+    "delivered_mask",
+    "labelled_tiles",
+    "largest_logit",
+    "logits_of",
+    "map_on_host",
+    "near_boundary",
+    "reliability",
+]
+
+TILE = 1 << 16
+"""Number of pixels that are held as doubles at a time."""
+_LARGEST_LOGIT = 55.0 * math.log(2.0)
+"""Largest logit that can be distinguished: that of 1 - 2^-55."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """Pixels sorted into bins by their probability, against the truth.
+    """Pixels in bins by their probability, compared with the ground truth.
 
     Attributes
     ----------
     edges
-        Of the bins; a bin holds its lower edge, the last one also its upper.
+        Edges of the bins; a bin includes its lower edge, and the last one also its upper edge.
     counts
-        Pixels in each bin.
+        Number of pixels in each bin.
     mean_probability, frequency
-        Mean probability of the pixels in each bin, and share of them that is foreground; NaN in empty bins.
+        Mean probability of the pixels in each bin, and the share of them that is foreground; NaN in empty
+        bins.
     nll
         Mean of -log P(truth), in nats; 0 and 1 count as ε and 1 - ε, or a single pixel could make it
         infinite.
     brier
-        Mean squared difference of probability and truth.
+        Mean squared difference between probability and truth.
     """
 
     edges: Any
@@ -47,49 +75,49 @@ class Reliability:
 
     @property
     def n(self) -> int:
-        """Pixels in all bins."""
+        """Number of pixels in all bins."""
         return int(self.counts.sum())
 
     @cached_property
     def gaps(self) -> Any:
-        """Mean probability minus frequency: above 0 where the model finds too much; 0 in empty bins."""
+        """Mean probability minus frequency, above 0 where the model is overconfident; 0 in empty bins."""
         return np.where(self.counts > 0, self.mean_probability - self.frequency, 0.0)
 
     @cached_property
     def ece(self) -> float:
-        """Expected calibration error: mean size of the gap, each bin by its number of pixels."""
+        """Expected calibration error: mean absolute gap, with each bin weighted by its number of pixels."""
         return float(np.abs(self.gaps) @ self.counts / self.n)
 
     @cached_property
     def largest_gap(self) -> float:
-        """Size of the largest gap of all bins, however few their pixels."""
+        """Largest absolute gap of all bins, however few pixels they have."""
         return float(np.abs(self.gaps).max())
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all values, ready for JSON; ``None`` for empty bins."""
+        """Return all values, ready for JSON; ``None`` for empty bins."""
+
+        def or_none(values: Any) -> list[float | None]:
+            return [None if math.isnan(value) else value for value in values.tolist()]
+
         return {
             "edges": self.edges.tolist(),
             "counts": self.counts.tolist(),
-            "mean_probability": _or_none(self.mean_probability),
-            "frequency": _or_none(self.frequency),
+            "mean_probability": or_none(self.mean_probability),
+            "frequency": or_none(self.frequency),
             "nll": self.nll,
             "brier": self.brier,
             "ece": self.ece,
         }
 
     def plot(self, ax: Any = None, *, label: str | None = None) -> Any:
-        """Draw the reliability diagram and give its axes; needs Matplotlib."""
+        """Draw the reliability diagram with Matplotlib and return its axes."""
         if ax is None:
             ax = require("matplotlib.pyplot", extra="plots").subplots()[1]
             ax.plot([0, 1], [0, 1], color="grey", linewidth=1)
             ax.set(xlabel="probability", ylabel="share of foreground", aspect="equal")
-        some = self.counts > 0
-        ax.plot(self.mean_probability[some], self.frequency[some], marker="o", label=label)
+        filled = self.counts > 0
+        ax.plot(self.mean_probability[filled], self.frequency[filled], marker="o", label=label)
         return ax
-
-
-def _or_none(values: Any) -> list[float | None]:
-    return [None if np.isnan(value) else float(value) for value in values]
 
 
 def reliability(
@@ -99,21 +127,21 @@ def reliability(
     band_px: float | None = None,
     epsilon: float | None = None,
 ) -> Reliability:
-    """Compare probabilities with the truth, over all pixels or those near the predicted boundary.
+    """Compute how reliable the probabilities of all pixels are, or of those near the predicted boundary.
 
     Most pixels of most maps are far from any boundary and right, and hide the others in the mean over all.
 
     Parameters
     ----------
     cases
-        Read once, one at a time.
+        Cases with ground truth, read once and one at a time.
     bins
         Number of bins of equal width, or their edges from 0 to 1.
     band_px
-        Only pixels this near to the boundary of the predicted mask, in pixels; ``None``: all.
+        Use only pixels at most this far from the boundary of the predicted mask, in pixels; ``None``: all.
     epsilon
-        For ``nll``: probabilities nearer to 0 or 1 count as this near. ``None`` takes that of the type of
-        each map; to compare maps of different types, give one for all.
+        For ``nll``: probabilities closer than this to 0 or 1 count as this close. ``None`` takes a value that
+        fits the type of each map; to compare maps of different types, pass one value for all.
 
     Examples
     --------
@@ -124,55 +152,188 @@ def reliability(
     ([2, 2], [0.0, 0.5], 0.25)
     """
     check_band(band_px)
-    edges = _edges_of(bins)
-    limit = None if epsilon is None else _limit_at(epsilon)
-    rows, losses = np.zeros((3, edges.size - 1)), np.zeros(2)
-    for case in cases_in(cases):
-        for found in _of_case(case, edges, band_px, limit):
-            rows, losses = rows + found[0], losses + found[1]
-    if not rows[0].any():
+    edges = _check_edges(bins)
+    if epsilon is not None and not (is_number(epsilon) and 0.0 < epsilon < 0.5):
+        raise ParameterError(f"epsilon: expected a number in (0, 0.5) or None, got {epsilon!r}.")
+    given_limit = None if epsilon is None else math.log1p(-epsilon) - math.log(epsilon)
+    sums, losses = np.zeros((3, edges.size - 1)), np.zeros(2)
+    for case in map(case_on_host, check_cases(cases)):
+        dtype = case.prediction.probabilities.dtype
+        codes, limit = code_probabilities(dtype), given_limit or largest_logit(dtype, "clip")
+        for values, labels in labelled_tiles(case, band_px):
+            p = values if codes is None else codes[values]
+            bin_of = np.searchsorted(edges[1:-1], p, side="right")
+            rows = [np.bincount(bin_of, weights, minlength=edges.size - 1) for weights in (None, p, labels)]
+            wrong_logits = np.where(labels, -1.0, 1.0) * logits_of(p, limit)
+            sums = sums + np.stack(rows)
+            losses = losses + np.array([np.logaddexp(0.0, wrong_logits).sum(), ((p - labels) ** 2).sum()])
+    counts, probabilities, foreground = sums
+    if not counts.any():
         raise TooFewCasesError("cases: no pixel to compare: no case, or no predicted boundary.")
-    counts, probabilities, foreground = rows
     with np.errstate(invalid="ignore"):
-        means, shares = probabilities / counts, foreground / counts
+        means, frequencies = probabilities / counts, foreground / counts
     nll, brier = (losses / counts.sum()).tolist()
-    return Reliability(edges, counts.astype(np.int64), means, shares, nll, brier)
+    return Reliability(edges, counts.astype(np.int64), means, frequencies, nll, brier)
 
 
-def _edges_of(bins: int | Sequence[float]) -> Any:
+def _check_edges(bins: int | Sequence[float]) -> Any:
     try:
-        edges = np.asarray(bins, np.float64) if not isinstance(bins, int) else _equal_bins(bins)
+        edges = np.linspace(0.0, 1.0, bins + 1) if isinstance(bins, int) else np.asarray(bins, np.float64)
     except (TypeError, ValueError):
         edges = np.zeros(0)
-    if (
-        edges.ndim != 1
-        or edges.size < 2
-        or edges[0] != 0.0
-        or edges[-1] != 1.0
-        or (np.diff(edges) <= 0).any()
-    ):
-        raise ParameterError(f"bins: expected a number of bins, or growing edges from 0 to 1, got {bins!r}.")
+    is_valid = edges.ndim == 1 and edges.size >= 2 and edges[0] == 0.0 and edges[-1] == 1.0
+    if not is_valid or (np.diff(edges) <= 0).any():
+        raise ParameterError(
+            f"bins: expected a number of bins, or increasing edges from 0 to 1, got {bins!r}."
+        )
     return edges
 
 
-def _equal_bins(bins: int) -> Any:
-    return np.linspace(0.0, 1.0, bins + 1) if bins >= 1 else np.zeros(0)
+# The pixels of a case
 
 
-def _limit_at(epsilon: float) -> float:
-    if not is_number(epsilon) or not 0.0 < epsilon < 0.5:
-        raise ParameterError(f"epsilon: expected a number in (0, 0.5) or None, got {epsilon!r}.")
-    return math.log1p(-epsilon) - math.log(epsilon)
+def check_cases(cases: Any) -> Iterator[Case]:
+    """Check that all are cases with ground truth, one at a time."""
+    if not isinstance(cases, Iterable) or isinstance(cases, str | Case):
+        raise ParameterError(f"cases: expected a list of Case(prediction, truth), got {cases!r}.")
+    for number, case in enumerate(cases):
+        if not isinstance(case, Case):
+            raise ParameterError(f"cases[{number}]: expected Case(prediction, truth), got {case!r}.")
+        yield case
 
 
-def _of_case(case: Case, edges: Any, band_px: float | None, limit: float | None) -> Iterator[tuple[Any, Any]]:
-    """Give, for each block: pixels, probability and foreground of each bin; sums of both losses."""
-    case = on_host(case)
-    dtype = case.prediction.probabilities.dtype
-    codes, limit = codes_of(dtype), limit or limit_of(dtype, "clip")
-    for values, labels in labelled_blocks(case, band_px):
-        p = values if codes is None else codes[values]
-        place = np.searchsorted(edges[1:-1], p, side="right")
-        rows = [np.bincount(place, weights, minlength=edges.size - 1) for weights in (None, p, labels)]
-        signed = np.where(labels, -1.0, 1.0) * logits_of(p, limit)
-        yield np.stack(rows), np.array([np.logaddexp(0.0, signed).sum(), ((p - labels) ** 2).sum()])
+def check_band(band_px: float | None) -> None:
+    """Check that some pixel can lie within this distance of a boundary."""
+    if band_px is not None and not (is_number(band_px) and 1.0 <= band_px < math.inf):
+        raise ParameterError(f"band_px: expected at least 1 pixel, or None for all pixels, got {band_px!r}.")
+
+
+def check_probabilities(tile: Any, p: Any, source: str) -> Any:
+    """Return a tile of floats, or raise an error that names the first bad value of the whole map ``p``."""
+    if not (tile.min() >= 0.0 and tile.max() <= 1.0):  # NaN fails both
+        explain_bad_values(view_map(p, source=source))
+    return tile
+
+
+def case_on_host(case: Case) -> Case:
+    """Return the same case with NumPy arrays."""
+    prediction = case.prediction
+    p, mask = map_on_host(prediction.probabilities, prediction.source), _mask_on_host(prediction.mask)
+    return Case(replace(prediction, probabilities=p, mask=mask), _mask_on_host(case.truth))
+
+
+def map_on_host(p: Any, source: str = "p") -> Any:
+    """Return a map as a NumPy array; a mask is rejected, because it has no probabilities to scale."""
+    if is_device_array(p):
+        p = DeviceMap(p, None, 0.5, source).to_host()[0]
+    p = np.asarray(p)
+    if p.dtype == bool or p.dtype.kind not in "fu":
+        raise ProbabilityTypeError(
+            f"{source}: expected probabilities, float, uint8 or uint16, got {p.dtype}."
+        )
+    if p.size == 0:
+        raise EmptyArrayError(f"{source}: expected at least one pixel, got an array of shape {p.shape}.")
+    return p
+
+
+def _mask_on_host(mask: Any) -> Any:
+    on_device = mask is not None and is_device_array(mask)
+    return to_device(detached(mask), "cpu") if on_device else mask
+
+
+def delivered_mask(prediction: Prediction) -> Any:
+    """Return the mask of a prediction as bool: its own, or ``p >= threshold``."""
+    if prediction.mask is not None:
+        mask = np.asarray(_mask_on_host(prediction.mask))
+        return as_binary(mask, f"{prediction.source}: mask").astype(bool)
+    p = map_on_host(prediction.probabilities, prediction.source)
+    codes = code_probabilities(p.dtype)
+    return p >= prediction.threshold if codes is None else (codes >= prediction.threshold)[p]
+
+
+def code_probabilities(dtype: Any) -> Any:
+    """Return the probability of each code of an integer type; ``None`` for floats."""
+    if dtype.kind == "f":
+        return None
+    if dtype.itemsize > 2:
+        raise ProbabilityTypeError(
+            f"p: expected floats, uint8 or uint16, got {dtype}. Divide by the scale first."
+        )
+    levels = np.iinfo(dtype).max
+    return np.arange(levels + 1) / levels
+
+
+def labelled_tiles(case: Case, band_px: float | None) -> Iterator[tuple[Any, Any]]:
+    """Yield, tile by tile, codes or doubles of the pixels that count, and 1 where the truth is foreground.
+
+    The case is `case_on_host`. A tile is overwritten by the next one.
+    """
+    prediction, p = case.prediction, case.prediction.probabilities
+    arrays = [p, as_binary(np.asarray(case.truth), f"{prediction.source}: truth")]
+    kinds: list[Any] = [np.float64 if p.dtype.kind == "f" else np.intp, np.intp]
+    if band_px is not None:
+        arrays.append(near_boundary(delivered_mask(prediction), band_px))
+        kinds.append(bool)
+    with np.nditer(
+        arrays,
+        ["external_loop", "buffered"],
+        [["readonly"]] * len(arrays),
+        kinds,
+        "K",
+        "same_kind",
+        buffersize=TILE,
+    ) as tiles:
+        for values, labels, *near in tiles:
+            if p.dtype.kind == "f":
+                check_probabilities(values, p, prediction.source)
+            yield (values[near[0]], labels[near[0]]) if near else (values, labels)
+
+
+def near_boundary(mask: Any, band_px: float) -> Any:
+    """Return which pixels are at most this far from the nearest pixel on the other side of the mask.
+
+    Distances are measured between centres of pixels, in pixels, whatever the spacing. An empty or full mask
+    has no boundary.
+
+    Examples
+    --------
+    >>> near_boundary(np.array([0, 0, 0, 1, 1, 1], bool), 2.0).astype(int).tolist()
+    [0, 1, 1, 1, 1, 0]
+    """
+    from scipy.ndimage import distance_transform_edt
+
+    near = np.zeros(mask.shape, bool)
+    if mask.all() or not mask.any():
+        return near
+    # Measure distances only in the bounding box of the mask with a margin: most maps are mostly empty.
+    box, margin = [], math.ceil(band_px)
+    for axis in range(mask.ndim):
+        inside = np.flatnonzero(mask.any(axis=tuple(other for other in range(mask.ndim) if other != axis)))
+        box.append(slice(max(0, int(inside[0]) - margin), int(inside[-1]) + margin + 1))
+    cropped = mask[tuple(box)]
+    for side in (cropped, ~cropped):
+        near[tuple(box)] |= side & (distance_transform_edt(side) <= band_px)
+    return near
+
+
+def largest_logit(dtype: Any, ends: str) -> float:
+    """Return the largest logit of a map of this type.
+
+    With ``ends="clip"`` it is the logit of 1 - ε, where ε is a quarter of the type's step below 1: the middle
+    of what is rounded to 1 (and, for integers, to 0).
+
+    Examples
+    --------
+    >>> round(largest_logit(np.dtype("uint8"), "clip"), 3)  # ε = 1 / 1020
+    6.927
+    """
+    if ends == "keep":
+        return _LARGEST_LOGIT
+    quarter = (np.finfo(dtype).epsneg if dtype.kind == "f" else 1.0 / np.iinfo(dtype).max) / 4.0
+    return min(_LARGEST_LOGIT, math.log1p(-quarter) - math.log(quarter))
+
+
+def logits_of(p: Any, limit: float) -> Any:
+    """Return log(p / (1 - p)), clipped to ±``limit``."""
+    with np.errstate(divide="ignore"):
+        return np.clip(np.log(p) - np.log1p(-p), -limit, limit)

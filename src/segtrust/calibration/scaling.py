@@ -1,56 +1,76 @@
-"""Temperature and Platt scaling of saved probabilities: one or two numbers for all pixels of all maps."""
+"""Temperature and Platt scaling of saved probabilities: one or two numbers for all pixels of all maps.
+
+A scaling is fitted to counted logits. For maps of integers each code is counted. Logits of floats are counted
+in bins of 1/1024 of a unit, and each bin stands for the mean of its logits: the likelihood of a bin then
+differs from that of its pixels by less than 1e-7 of its curvature.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from segtrust.calibration.fitting import fit_curve
-from segtrust.calibration.logits import LogitCounts, is_end, limit_of, logits_of
-from segtrust.calibration.pixels import (
-    cases_in,
+from segtrust._arguments import check_whole, is_number
+from segtrust._files import check_format, read_json, rebuild, write_json
+from segtrust._params import HasParams
+from segtrust.calibration.reliability import (
+    TILE,
+    case_on_host,
     check_band,
-    check_block,
-    codes_of,
-    host_map,
-    is_number,
-    mask_of,
+    check_cases,
+    check_probabilities,
+    code_probabilities,
+    delivered_mask,
+    labelled_tiles,
+    largest_logit,
+    logits_of,
+    map_on_host,
 )
-from segtrust.errors import NotFittedError, ParameterError, SavedStateError
+from segtrust.errors import (
+    CaseValueError,
+    NotFittedError,
+    ParameterError,
+    SavedStateError,
+    TooFewCasesError,
+)
 from segtrust.maps import Case, Prediction
-from segtrust.params import HasParams
-from segtrust.saved import check_format, read_json, rebuild, write_json
 
 __all__ = ["PlattScaling", "Scaling", "TemperatureScaling"]
 
-_BLOCK = 1 << 16
 _FORMAT = "segtrust-scaling-1"
 _CHOICES = {"ends": ("keep", "clip"), "weigh": ("pixels", "cases")}
+_BINS_PER_UNIT = 1024
+_ZERO_BIN = math.ceil(largest_logit(np.dtype(np.float64), "keep") * _BINS_PER_UNIT) + 1
+_BINS = 2 * _ZERO_BIN + 1
+_NEWTON_STEPS = 100
+_LARGEST = 1e3
+"""A slope or an intercept beyond this is on its way to infinity."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scaling(HasParams, ABC):
-    """A growing curve from saved to calibrated probabilities: sigmoid(slope · logit(p) + intercept).
+    """Increasing curve from saved to calibrated probabilities: sigmoid(slope · logit(p) + intercept).
 
     Attributes
     ----------
     ends
-        What becomes of pixels at exactly 0 and 1. ``"keep"``: they stay there, and nothing is learned from
+        What happens to pixels at exactly 0 and 1. ``"keep"``: they stay there, and nothing is learned from
         them. ``"clip"``: they count as ε and 1 - ε, where ε is a quarter of the type's step below 1 (1/1020
-        for 8 bits, 1.2e-4 for float16, 1.5e-8 for float32), as does all that is nearer to 0 or 1.
+        for 8 bits, 1.2e-4 for float16, 1.5e-8 for float32), as do all values closer to 0 or 1.
     band_px
-        Learn only from pixels this near to the predicted boundary, in pixels; ``None``: from all.
+        Learn only from pixels at most this far from the predicted boundary, in pixels; ``None``: from all.
     weigh
-        Whether all ``"pixels"`` weigh the same, or all ``"cases"``.
+        Whether all ``"pixels"`` have the same weight, or all ``"cases"``.
     used_ids
-        Ids of the cases it has learned from; they cannot vouch for anything that uses it.
+        Ids of the cases that it was fitted to, which cannot be used to certify anything that uses it.
     n_cases
-        How many there were, those without an id included.
+        Number of cases that it was fitted to, including those without an id.
     """
 
     ends: str = "keep"
@@ -60,7 +80,7 @@ class Scaling(HasParams, ABC):
     n_cases: int = 0
 
     name: ClassVar[str]
-    """In files."""
+    """Identifier used in saved files."""
     _with_intercept: ClassVar[bool]
 
     def __post_init__(self) -> None:
@@ -72,8 +92,7 @@ class Scaling(HasParams, ABC):
         if isinstance(self.used_ids, str) or not isinstance(self.used_ids, Collection):
             raise ParameterError(f"used_ids: expected a collection of ids, got {self.used_ids!r}.")
         object.__setattr__(self, "used_ids", frozenset(map(str, self.used_ids)))
-        if not isinstance(self.n_cases, int) or isinstance(self.n_cases, bool) or self.n_cases < 0:
-            raise ParameterError(f"n_cases: expected a whole number of at least 0, got {self.n_cases!r}.")
+        object.__setattr__(self, "n_cases", check_whole(self.n_cases, "n_cases"))
 
     @property
     @abstractmethod
@@ -84,73 +103,92 @@ class Scaling(HasParams, ABC):
     def _with_curve(self, slope: float, intercept: float) -> Self: ...
 
     def fit(self, cases: Iterable[Case]) -> Self:
-        """Learn from labelled cases, read once, one at a time, by the likelihood of their truth.
+        """Return the scaling under which the ground truth of the cases is most likely.
 
-        They must be cases of their own: not those that certify a threshold, and not those that the network
-        was trained on, for which its probabilities are better than for others.
+        Parameters
+        ----------
+        cases
+            Cases with ground truth, read once and one at a time. Use cases that serve no other purpose: not
+            those that certify a threshold, and not those that the model was trained on, for which its
+            probabilities are better than for others.
         """
-        counts, ids, n = LogitCounts(self.ends, self.band_px, self.weigh), set(), 0
-        for case in cases_in(cases):
+        counts, ids, n = _LogitCounts(self.ends, self.band_px, self.weigh), set(), 0
+        for case in check_cases(cases):
             counts.add(case)
             ids.add(case.id)
             n += 1
-        fitted = self._with_curve(*fit_curve(counts.points(), intercept=self._with_intercept))
-        return replace(fitted, used_ids=frozenset(ids - {""}), n_cases=n)
+        slope, intercept = _fit_curve(counts.points(), with_intercept=self._with_intercept)
+        return replace(self._with_curve(slope, intercept), used_ids=frozenset(ids - {""}), n_cases=n)
 
     def apply(self, p: Any, *, source: str = "p") -> Any:
-        """Give the calibrated probabilities of a map: float64 for float64, float32 for all other types.
+        """Return the calibrated probabilities of a map: float64 for float64, float32 for all other types.
 
-        Arrays of any library and layout; the answer is a NumPy array. A block of pixels at a time is held in
-        doubles.
+        Parameters
+        ----------
+        p
+            Probability map, an array of any library and layout. The result is a NumPy array; only a tile of
+            pixels at a time is held in doubles.
+        source
+            Name of the map in errors.
         """
-        p = host_map(p, source)
-        codes = codes_of(p.dtype)
-        limit = limit_of(p.dtype, self.ends)
+        p = map_on_host(p, source)
+        codes = code_probabilities(p.dtype)
+        limit = largest_logit(p.dtype, self.ends)
         if codes is not None:
-            return self._scaled(codes, limit).astype(np.float32)[p]
+            return self._scale(codes, limit).astype(np.float32)[p]
         out = np.empty_like(p, dtype=np.float64 if p.dtype.itemsize >= 8 else np.float32)
         options: dict[str, Any] = {"flags": ["external_loop", "buffered"], "op_dtypes": [np.float64] * 2}
         pairs = np.nditer(
             [p, out],
             op_flags=[["readonly"], ["writeonly"]],
             casting="same_kind",
-            buffersize=_BLOCK,
+            buffersize=TILE,
             **options,
         )
         with pairs:
             for values, scaled in pairs:
-                scaled[...] = self._scaled(check_block(values, p, source), limit)
+                scaled[...] = self._scale(check_probabilities(values, p, source), limit)
         return out
 
+    def _scale(self, p: Any, limit: float) -> Any:
+        from scipy.special import expit
+
+        slope, intercept = self.curve
+        with np.errstate(over="ignore"):  # an absurd slope makes all pixels certain
+            scaled = expit(slope * logits_of(p, limit) + intercept)
+        return np.where(_is_end(p), p, scaled) if self.ends == "keep" else scaled
+
     def calibrate(self, prediction: Prediction, *, keep_mask: bool = True) -> Prediction:
-        """Give the same prediction with calibrated probabilities, to be scored.
+        """Return the same prediction with calibrated probabilities.
 
         Parameters
         ----------
         prediction
-            A mask that was given is kept whatever ``keep_mask`` says.
+            A probability map and its mask. A mask that it already has is kept, whatever ``keep_mask`` is.
         keep_mask
-            Keep the mask ``p >= threshold`` of the original probabilities, because that is the mask that is
-            delivered. ``False`` makes it anew from the calibrated ones: with an intercept, or a threshold
-            other than 0.5, it is another mask.
+            Keep the mask ``p >= threshold`` of the original probabilities, because it is the one that is
+            delivered. ``False`` computes it from the calibrated probabilities: with an intercept, or with a
+            threshold other than 0.5, the mask is different.
         """
         if not isinstance(prediction, Prediction):
             raise ParameterError(f"prediction: expected Prediction(p), got {prediction!r}.")
-        mask = mask_of(prediction) if keep_mask and prediction.mask is None else prediction.mask
+        mask = prediction.mask
+        if keep_mask and mask is None:
+            mask = delivered_mask(prediction)
         p = self.apply(prediction.probabilities, source=prediction.source)
         return replace(prediction, probabilities=p, mask=mask)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what `from_dict` takes, ready for JSON."""
+        """Return the values that `from_dict` reads, ready for JSON."""
         return {"name": self.name, **asdict(self), "used_ids": sorted(self.used_ids)}
 
     def save(self, path: str | Path) -> None:
-        """Write JSON; a file that is there is replaced in one step, or left as it was."""
+        """Write a JSON file in one step; an existing file is replaced or, after an error, unchanged."""
         write_json(path, {"format": _FORMAT, **self.to_dict()})
 
     @staticmethod
     def load(path: str | Path) -> Scaling:
-        """Read what `save` wrote, or the JSON of `to_dict`, which says nothing of a format."""
+        """Read a file that `save` wrote, or the JSON of `to_dict`, which has no format."""
         saved = read_json(path)
         if isinstance(saved, Mapping) and "format" in saved:
             check_format(saved, _FORMAT, str(path))
@@ -159,9 +197,15 @@ class Scaling(HasParams, ABC):
 
     @staticmethod
     def from_dict(saved: Mapping[str, Any], *, source: str = "scaling") -> Scaling:
-        """Make again what `to_dict` gave; `SavedStateError` names what is missing, unknown or wrong.
+        """Return the scaling that `to_dict` described.
 
-        A policy keeps it without ``used_ids``, and nobody can tell then from which cases it has learned.
+        Parameters
+        ----------
+        saved
+            Values of `to_dict`. A policy stores them without ``used_ids``; then nobody knows which cases the
+            scaling was fitted to.
+        source
+            Name of the values in errors, a `SavedStateError` for whatever is missing, unknown or wrong.
         """
         kinds: dict[str, type[Scaling]] = {kind.name: kind for kind in (TemperatureScaling, PlattScaling)}
         name = saved.get("name") if isinstance(saved, Mapping) else None
@@ -170,36 +214,28 @@ class Scaling(HasParams, ABC):
         values = {"used_ids": (), **{key: saved[key] for key in saved if key != "name"}}
         return rebuild(kinds[name], values, source)
 
-    def _scaled(self, p: Any, limit: float) -> Any:
-        from scipy.special import expit
-
-        slope, intercept = self.curve
-        with np.errstate(over="ignore"):  # an absurd slope makes all pixels certain
-            scaled = expit(slope * logits_of(p, limit) + intercept)
-        return np.where(is_end(p), p, scaled) if self.ends == "keep" else scaled
-
 
 def _is_positive(value: Any) -> bool:
-    return is_number(value) and 0.0 < value < float("inf")
+    return is_number(value) and 0.0 < value < math.inf
 
 
 @dataclass(frozen=True)
 class TemperatureScaling(Scaling):
-    """Divide the logits of all pixels by one number, learned from labelled cases.
+    """Scaling that divides the logits of all pixels by one number, learned from labelled cases.
 
-    A temperature above 1 draws probabilities towards one half. The mask ``p >= 0.5`` does not change.
+    A temperature above 1 moves probabilities towards one half. The mask ``p >= 0.5`` does not change.
 
     Attributes
     ----------
     temperature
-        ``None`` until it is given or learned.
+        The number that logits are divided by; ``None`` until it is passed or learned.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> q = rng.random((20, 64, 64))
     >>> truth = rng.random(q.shape) < q
-    >>> sharp = q**2 / (q**2 + (1 - q) ** 2)  # twice the logits: the model is too sure
+    >>> sharp = q**2 / (q**2 + (1 - q) ** 2)  # twice the logits: the model is overconfident
     >>> cases = [Case(Prediction(p, id=f"case {i}"), t) for i, (p, t) in enumerate(zip(sharp, truth))]
     >>> scaling = TemperatureScaling().fit(cases)
     >>> round(scaling.temperature, 1), len(scaling.used_ids)
@@ -225,7 +261,7 @@ class TemperatureScaling(Scaling):
     def curve(self) -> tuple[float, float]:
         """Slope and intercept."""
         if self.temperature is None:
-            raise NotFittedError("TemperatureScaling: call fit(cases), or give the temperature.")
+            raise NotFittedError("TemperatureScaling: call fit(cases), or pass the temperature.")
         return 1.0 / self.temperature, 0.0
 
     def _with_curve(self, slope: float, intercept: float) -> Self:
@@ -234,14 +270,14 @@ class TemperatureScaling(Scaling):
 
 @dataclass(frozen=True)
 class PlattScaling(Scaling):
-    """Scale and shift the logits of all pixels by two numbers, learned from labelled cases.
+    """Scaling that multiplies and shifts the logits of all pixels by two learned numbers.
 
-    The shift corrects a model that finds too much or too little; it moves the pixels that cross one half.
+    The shift corrects a model that segments too much or too little; it changes which pixels exceed one half.
 
     Attributes
     ----------
     slope, intercept
-        ``None`` until they are given or learned.
+        Factor and shift of the logits; ``None`` until they are passed or learned.
 
     Examples
     --------
@@ -272,8 +308,145 @@ class PlattScaling(Scaling):
     def curve(self) -> tuple[float, float]:
         """Slope and intercept."""
         if self.slope is None or self.intercept is None:
-            raise NotFittedError("PlattScaling: call fit(cases), or give slope and intercept.")
+            raise NotFittedError("PlattScaling: call fit(cases), or pass slope and intercept.")
         return self.slope, self.intercept
 
     def _with_curve(self, slope: float, intercept: float) -> Self:
         return replace(self, slope=slope, intercept=intercept)
+
+
+# Counted logits
+
+
+def _is_end(p: Any) -> Any:
+    return (p == 0.0) | (p == 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Points:
+    """Logits with the weights of the background and foreground pixels that have them."""
+
+    logits: Any
+    background: Any
+    foreground: Any
+
+
+@dataclass(eq=False)
+class _LogitCounts:
+    """Counts of logits, to which cases are added one at a time; options as of `Scaling`."""
+
+    ends: str
+    band_px: float | None
+    weigh: str
+    _tables: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, case: Case) -> None:
+        case = case_on_host(case)
+        dtype = case.prediction.probabilities.dtype.newbyteorder("=")
+        is_float = dtype.kind == "f"
+        table = (
+            self._count_bins(case, largest_logit(dtype, self.ends))
+            if is_float
+            else self._count_codes(case, dtype)
+        )
+        total = table[:2].sum()
+        if total:
+            name = "float" if is_float else dtype.name
+            self._tables[name] = self._tables.get(name, 0.0) + (
+                table / total if self.weigh == "cases" else table
+            )
+
+    def _count_codes(self, case: Case, dtype: Any) -> Any:
+        """Count the background and foreground pixels of each code; two rows."""
+        size = np.iinfo(dtype).max + 1
+        flat = np.zeros(2 * size)
+        for codes, labels in labelled_tiles(case, self.band_px):
+            flat += np.bincount(labels * size + codes, minlength=2 * size)
+        table = flat.reshape(2, size)
+        if self.ends == "keep":
+            table[:, [0, -1]] = 0.0
+        return table
+
+    def _count_bins(self, case: Case, limit: float) -> Any:
+        """Count the background and foreground pixels of each bin, and sum their logits; four rows."""
+        table = np.zeros(4 * _BINS)
+        for p, labels in labelled_tiles(case, self.band_px):
+            counted = ~_is_end(p) if self.ends == "keep" else slice(None)
+            logits = logits_of(p[counted], limit)
+            index = labels[counted] * _BINS + np.rint(logits * _BINS_PER_UNIT).astype(np.intp) + _ZERO_BIN
+            table[: 2 * _BINS] += np.bincount(index, minlength=2 * _BINS)
+            table[2 * _BINS :] += np.bincount(index, logits, minlength=2 * _BINS)
+        return table.reshape(4, _BINS)
+
+    def points(self) -> _Points:
+        """Return all logits that some pixel has."""
+        parts = [np.zeros((3, 0))]
+        for name, table in sorted(self._tables.items()):
+            if name == "float":
+                counts, sums = table[:2].ravel(), table[2:].ravel()
+                means = np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0.0)
+                sides = np.repeat([[1.0, 0.0], [0.0, 1.0]], _BINS, axis=1)
+                parts.append(np.stack([means, *(sides * counts)]))
+            else:
+                dtype = np.dtype(name)
+                logits = logits_of(code_probabilities(dtype), largest_logit(dtype, self.ends))
+                parts.append(np.stack([logits, *table]))
+        columns = np.concatenate(parts, axis=1)
+        return _Points(*columns[:, columns[1] + columns[2] > 0.0])
+
+
+# Maximum likelihood of a logistic curve, by Newton's method
+
+
+def _mean_nll(points: _Points, curve: Any) -> float:
+    """Return the weighted mean of -log P(truth) at slope and intercept, in nats."""
+    x = curve[0] * points.logits + curve[1]
+    losses = points.foreground * np.logaddexp(0.0, -x) + points.background * np.logaddexp(0.0, x)
+    return float(losses.sum() / (points.foreground.sum() + points.background.sum()))
+
+
+def _fit_curve(points: _Points, *, with_intercept: bool) -> tuple[float, float]:
+    """Return slope and intercept of the most likely curve; without an intercept it is 0."""
+    if not points.logits.size:
+        raise TooFewCasesError(
+            "cases: no pixel to learn from: all are exactly 0 or 1, or far from a boundary."
+        )
+    curve, loss = np.array([1.0, 0.0]), np.inf
+    for _ in range(_NEWTON_STEPS):
+        previous, loss = loss, _mean_nll(points, curve)
+        step = _newton_step(points, curve, with_intercept=with_intercept)
+        if not np.isfinite(step).all() or np.abs(curve).max() > _LARGEST:
+            break
+        if np.abs(step).max() <= 1e-12 * np.abs(curve).max() or loss == previous:
+            slope, intercept = map(float, curve + step)
+            if slope <= 0.0:
+                raise CaseValueError(
+                    f"cases: the most likely slope is {slope:.3g}: foreground is rarer where the maps "
+                    "say it is more likely. Do map and truth show the same structure, on the same grid?"
+                )
+            return slope, intercept
+        while _mean_nll(points, curve + step) > loss and np.abs(step).max() > 1e-15:  # damped
+            step = step / 2.0
+        curve = curve + step
+    raise CaseValueError(
+        "cases: no finite scaling is the most likely one, because the maps predict the truth without an "
+        "error, or all of it is on one side. Use more cases."
+    )
+
+
+def _newton_step(points: _Points, curve: Any, *, with_intercept: bool) -> Any:
+    """Return minus the inverse of the second derivative times the first; NaN where there is no inverse."""
+    from scipy.special import expit
+
+    free = 2 if with_intercept else 1
+    design = np.stack([points.logits, np.ones_like(points.logits)])[:free]
+    q = expit(curve[0] * points.logits + curve[1])
+    weight = points.foreground + points.background
+    gradient = design @ (weight * q - points.foreground)
+    curvature = (design * (weight * q * (1.0 - q))) @ design.T
+    step = np.zeros(2)
+    try:
+        step[:free] = -np.linalg.solve(curvature, gradient)
+    except np.linalg.LinAlgError:
+        step[:free] = np.nan
+    return step

@@ -46,10 +46,10 @@ def plugins(
 
 
 def _rows(group: str) -> list[dict[str, str]]:
-    from segtrust.plugins import clashes_of, offers
+    from segtrust.plugins import find_clashes, installed_plugins
 
     own, load = _registries()[group]
-    clashes = clashes_of(group, own)
+    clashes = find_clashes(group, own)
     return [
         {
             "kind": group[:-1],
@@ -59,7 +59,7 @@ def _rows(group: str) -> list[dict[str, str]]:
             "from": each.target,
             "problem": clashes.get(each) or _problem_of(each, load),
         }
-        for each in offers(group)
+        for each in installed_plugins(group)
     ]
 
 

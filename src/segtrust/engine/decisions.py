@@ -15,7 +15,7 @@ from segtrust.confidence.registry import get_estimator, packages_of
 from segtrust.engine.outcomes import Row
 from segtrust.errors import PolicyError, UnknownNameError
 from segtrust.io.rows import changed
-from segtrust.plugins import tell_once
+from segtrust.plugins import warn_once
 from segtrust.saved import read_json, reading
 from segtrust.selective.policy import OWN_VERSIONS, Policy
 from segtrust.selective.scoring import Scoring
@@ -87,7 +87,7 @@ def policy_estimator(policy: Policy) -> ConfidenceEstimator:
         ) from error
     here = packages_of(name)
     if made_with and here != made_with:
-        tell_once(f"policy: its estimator {name!r} was that of {told}; here it is that of {_listed(here)}.")
+        warn_once(f"policy: its estimator {name!r} was that of {told}; here it is that of {_listed(here)}.")
     return found
 
 

@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.errors import CaseLengthError, CaseValueError, ParameterError, TooFewCasesError
+from segtrust._arguments import (
+    check_count as check_count,
+    check_delta as check_delta,
+    check_fraction as check_fraction,
+    check_number as check_number,
+    check_seed as check_seed,
+    describe as described,
+)
+from segtrust.errors import CaseLengthError, CaseValueError, TooFewCasesError
 
 __all__ = [
     "check_all",
@@ -25,8 +33,6 @@ __all__ = [
     "vector",
     "weights_of",
 ]
-
-_SMALLEST_DELTA = 1e-12
 
 
 def vector(
@@ -74,12 +80,7 @@ def _as_floats(values: Any, name: str) -> Any:
             raise TypeError("text, dates and complex numbers have no rank")
         return found.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError) as error:
-        raise CaseValueError(f"{name}: expected numbers, got {_short(values)}.") from error
-
-
-def _short(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 60 else f"{text[:57]}…"
+        raise CaseValueError(f"{name}: expected numbers, got {described(values)}.") from error
 
 
 def check_all(good: Any, values: Any, name: str, expected: str, ids: Sequence[Any] | None = None) -> None:
@@ -150,71 +151,3 @@ def check_length(values: Any, n: int, name: str) -> None:
     """Refuse a vector over other cases."""
     if len(values) != n:
         raise CaseLengthError(f"{name}: expected {n} values, one for each confidence, got {len(values)}.")
-
-
-def check_number(value: Any, name: str, *, finite: bool = True) -> float:
-    """Refuse what is no number: NaN, text, ``None``, a truth value, an array; and infinity unless allowed.
-
-    Examples
-    --------
-    >>> check_number(np.float32(0.5), "confidence")
-    0.5
-    """
-    if isinstance(value, int | float | np.floating | np.integer) and not isinstance(value, bool):
-        try:
-            number = float(value)
-        except OverflowError:  # a whole number beyond all floats
-            number = np.inf
-        if np.isfinite(number) or (not finite and not np.isnan(number)):
-            return number
-    raise ParameterError(f"{name}: expected a {'finite ' * finite}number, got {_short(value)}.")
-
-
-def check_count(value: Any, name: str, *, least: int = 1) -> int:
-    """Refuse what is no whole number of at least ``least``.
-
-    Examples
-    --------
-    >>> check_count(np.int64(3), "n")
-    3
-    """
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-        raise ParameterError(f"{name}: expected a whole number of at least {least}, got {_short(value)}.")
-    return int(value)
-
-
-def check_fraction(value: Any, name: str, *, open_ends: bool = False) -> float:
-    """Refuse what is no number in [0, 1], or in (0, 1).
-
-    Examples
-    --------
-    >>> check_fraction(0.05, "delta", open_ends=True)
-    0.05
-    """
-    number = value if isinstance(value, int | float | np.floating | np.integer) else float("nan")
-    inside = 0.0 < number < 1.0 if open_ends else 0.0 <= number <= 1.0
-    if not inside or isinstance(value, bool):
-        ends = "(0, 1)" if open_ends else "[0, 1]"
-        raise ParameterError(f"{name}: expected a number in {ends}, got {_short(value)}.")
-    return float(number)
-
-
-def check_delta(delta: Any) -> float:
-    """Refuse an error probability outside (0, 1), or one that is too small to be computed with.
-
-    Examples
-    --------
-    >>> check_delta(0.05)
-    0.05
-    """
-    number = check_fraction(delta, "delta", open_ends=True)
-    if not _SMALLEST_DELTA <= number <= 1.0 - _SMALLEST_DELTA:
-        raise ParameterError(
-            f"delta: expected a number in [{_SMALLEST_DELTA:g}, 1 - {_SMALLEST_DELTA:g}], got {number!r}."
-        )
-    return number
-
-
-def check_seed(seed: Any) -> np.random.Generator:
-    """Give the generator of a whole number; there is no random result without a seed."""
-    return np.random.default_rng(check_count(seed, "seed", least=0))

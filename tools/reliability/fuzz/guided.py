@@ -23,7 +23,7 @@ from tools.reliability.fuzz.mutations import mutated
 __all__ = ["COUNTED"]
 
 COUNTED = (
-    *("segtrust.io", "segtrust.saved", "segtrust.engine.journal", "segtrust.engine.outcomes"),
+    *("segtrust.io", "segtrust._files", "segtrust.engine.journal", "segtrust.engine.outcomes"),
     *("segtrust.engine.decisions", "segtrust.engine.unfinished", "segtrust.engine.calibration"),
     *("segtrust.selective.policy", "segtrust.selective.policy_file", "segtrust.selective.structures"),
     *("segtrust.selective.martingale", "segtrust.selective.conformal", "segtrust.calibration.scaling"),

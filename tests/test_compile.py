@@ -1,3 +1,5 @@
+"""Threads: how many a call uses, and results that come in the order of the tasks."""
+
 import os
 import subprocess
 import sys
@@ -9,12 +11,52 @@ import numpy as np
 import pytest
 
 import segtrust as st
-from segtrust.threads import in_order
+from segtrust._compile import current_threads, map_in_threads
+from segtrust.errors import ParameterError
+
+
+def test_one_thread_unless_asked(monkeypatch):
+    monkeypatch.delenv("SEGTRUST_THREADS", raising=False)
+    assert current_threads() == 1
+
+
+def test_environment_then_block(monkeypatch):
+    monkeypatch.setenv("SEGTRUST_THREADS", "3")
+    assert current_threads() == 3
+    with st.use_threads(2):
+        assert current_threads() == 2
+    assert current_threads() == 3
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", ""])
+def test_environment_must_be_a_whole_number(monkeypatch, text):
+    monkeypatch.setenv("SEGTRUST_THREADS", text)
+    with pytest.raises(ParameterError, match="SEGTRUST_THREADS"):
+        current_threads()
+
+
+@pytest.mark.parametrize("count", [0, -1, "2", 1.5, None])
+def test_a_block_needs_a_whole_number_of_threads(count):
+    message = "threads: expected a whole number of at least 1, got"
+    with pytest.raises(ParameterError, match=message), st.use_threads(count):
+        pass
+
+
+def test_a_whole_number_may_come_from_numpy():
+    with st.use_threads(np.int64(2)):
+        assert current_threads() == 2
+
+
+def test_the_count_is_given_back_after_an_error():
+    before = current_threads()
+    with pytest.raises(ZeroDivisionError), st.use_threads(2):
+        raise ZeroDivisionError
+    assert current_threads() == before
 
 
 def test_no_task_gives_no_result():
     with st.use_threads(2):
-        assert in_order(abs, []) == []
+        assert map_in_threads(abs, []) == []
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5, 40])
@@ -24,7 +66,7 @@ def test_results_come_in_the_order_of_the_tasks(threads):
         return 10 * task
 
     with st.use_threads(threads):
-        assert in_order(slow_at_first, range(20)) == list(range(0, 200, 10))
+        assert map_in_threads(slow_at_first, range(20)) == list(range(0, 200, 10))
 
 
 def test_helpers_work_beside_the_calling_thread():
@@ -35,7 +77,7 @@ def test_helpers_work_beside_the_calling_thread():
         return threading.current_thread()
 
     with st.use_threads(2):
-        workers = in_order(meet, range(6))
+        workers = map_in_threads(meet, range(6))
     assert len(set(workers)) == 2
     assert threading.current_thread() in workers
 
@@ -51,17 +93,17 @@ def test_the_first_of_several_faults_is_raised_and_nothing_is_begun_after_it(thr
             raise ValueError(f"task {task}")
 
     with st.use_threads(threads), pytest.raises(ValueError, match="task 3"):
-        in_order(fails_from_3_on, range(100))
+        map_in_threads(fails_from_3_on, range(100))
     assert len(begun) <= 3 + 2 * threads
 
 
 def test_work_inside_work_does_not_wait_for_itself():
     def outer(task):
         with st.use_threads(2):
-            return sum(in_order(abs, range(task)))
+            return sum(map_in_threads(abs, range(task)))
 
     with st.use_threads(2):
-        assert in_order(outer, range(50)) == [n * (n - 1) // 2 for n in range(50)]
+        assert map_in_threads(outer, range(50)) == [n * (n - 1) // 2 for n in range(50)]
 
 
 def test_many_callers_share_the_helpers():
@@ -69,13 +111,13 @@ def test_many_callers_share_the_helpers():
 
     def caller(number):
         with st.use_threads(3):
-            results[number] = in_order(lambda task: task + number, range(30))
+            results[number] = map_in_threads(lambda task: task + number, range(30))
 
     callers = [threading.Thread(target=caller, args=(number,)) for number in range(8)]
-    for each in callers:
-        each.start()
-    for each in callers:
-        each.join(timeout=30)
+    for thread in callers:
+        thread.start()
+    for thread in callers:
+        thread.join(timeout=30)
     assert results == {number: list(range(number, number + 30)) for number in range(8)}
 
 
