@@ -34,6 +34,7 @@ LAYERS = (
     "ensembles",
     "confidence",
     "selective",
+    "policy",
     "io",
     "engine",
     "models",
