@@ -204,6 +204,36 @@ def test_a_case_that_cannot_be_read_is_deferred(data, tmp_path):
     assert read_table(tmp_path / "out/failures.csv").column("case") == ["case_002"]
 
 
+@pytest.mark.needs("PIL")
+def test_no_estimator_accepts_an_empty_mask(data, tmp_path):
+    """A 0/1 mask saved as 8-bit levels, 12-bit levels and per cent: all are near 0, and aMSP is near 1."""
+    from PIL import Image
+
+    policy, folder = tmp_path / "amsp.json", data["folder"]
+    scored = segtrust(
+        *("evaluate", folder / "id", "-o", tmp_path / "run", "--estimators", "amsp", "--resamples", 100),
+    )
+    assert scored.returncode == 0, scored.stderr
+    done = segtrust(
+        *("calibrate", tmp_path / "run/scores.parquet", "--estimator", "amsp"),
+        *("-o", policy, "--target-risk", 0.6, *FOLD),
+    )
+    assert done.returncode == 0, done.stderr
+    new = tmp_path / "new"
+    new.mkdir()
+    wave = np.rint((np.sin(np.arange(1024).reshape(32, 32) / 50) + 1) * 50)
+    for name, values in {
+        "mask": (wave > 50).astype(np.uint8),
+        "percent": wave.astype(np.uint8),
+        "twelve_bits": (wave * 40.95).astype(np.uint16),
+    }.items():
+        Image.fromarray(values).save(new / f"{name}.png")
+    done = segtrust("triage", new, "--policy", policy, "-o", tmp_path / "triage", *FOLD)
+    deferred = read_table(tmp_path / "triage/defer.csv")
+    assert sorted(deferred.column("case")) == ["mask", "percent", "twelve_bits"], done.stdout
+    assert max(deferred.column("margin")) > 0  # the threshold alone would accept one
+
+
 def test_without_its_reference_a_policy_says_that_drift_is_not_looked_for(data, tmp_path):
     write_maps(tmp_path / "new", 3, first=300)
     shutil.copy(data["folder"] / "policy.json", tmp_path / "policy.json")

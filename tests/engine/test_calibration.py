@@ -1,6 +1,7 @@
 """From a score table to policies and the confidences they are compared with later."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -51,6 +52,19 @@ def test_a_column_of_ones_own_is_the_loss():
 def test_a_column_called_loss_is_taken_before_the_dice():
     table = Table.of(rows(loss=0.0))
     assert calibrate_table(table, HOW)["organ"][0].coverage > 0.9
+
+
+def test_empty_masks_rank_last_where_they_are_never_accepted():
+    """aMSP rates empty maps as most confident; their losses of 1 would spoil every threshold."""
+    empty = [{**row, "case": f"e{i}", "k": 0, "sdc": 0.999, "dice": 0.0} for i, row in enumerate(rows()[:60])]
+    table = [{**row, "k": 5} for row in rows()]
+    how = replace(HOW, reference={"organ": np.linspace(0.001, 0.999, 50).tolist()})
+    found = calibrate_table(Table.of([*table, *empty]), how)["organ"][0]
+    last = calibrate_table(Table.of([*table, *({**row, "sdc": -1.0} for row in empty)]), how)["organ"][0]
+    agree = Table.of([*table, *empty], {"empty": "agree"})
+    assert found.certified
+    assert found.operation.threshold == last.operation.threshold
+    assert not calibrate_table(agree, how)["organ"][0].certified
 
 
 def test_two_structures_share_the_risk_of_a_broken_promise():

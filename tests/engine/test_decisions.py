@@ -59,7 +59,7 @@ def test_rows_are_decided_at_the_threshold_and_by_the_margin():
 
 def test_an_empty_mask_is_no_finding_only_where_it_may_be_right():
     rows = [row(1.0, k=0)]
-    assert decide_rows({"": policy()})(rows)[0]["decision"] == "accept"
+    assert decide_rows({"": policy()})(rows)[0]["decision"] == "defer"
     assert decide_rows({"": policy(empty="agree")})(rows)[0]["decision"] == "no finding"
 
 

@@ -149,6 +149,59 @@ def test_a_truncated_image_is_never_read_wrongly(tmp_path, suffix):
             assert (open_image(path).read() == example()).all()
 
 
+@pytest.mark.parametrize(
+    ("depth", "kind", "row"), [(8, 0, 5), (16, 0, 10), (1, 0, 1), (2, 3, 2), (8, 2, 15), (8, 6, 20)]
+)
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_a_stream_that_ends_early_is_an_error(tmp_path, depth, kind, row, rows):
+    """The stream is intact, but has fewer rows than announced; Pillow takes the others for zeros."""
+    path = tmp_path / "a.png"
+    path.write_bytes(png(5, 4, depth=depth, kind=kind, content=bytes(1 + row) * rows))
+    with pytest.raises(
+        DamagedFileError, match=rf"expected {4 * (1 + row)} bytes of pixels .* got {rows * (1 + row)}"
+    ):
+        open_image(path).read()
+
+
+def test_a_stream_that_is_no_stream_is_an_error(tmp_path):
+    content = png(5, 4, content=bytes(24))
+    begin = content.find(b"IDAT")
+    body = b"IDAT" + content[begin + 4 : begin + 6] + b"\xff" * 6
+    path = tmp_path / "a.png"
+    chunk = struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
+    path.write_bytes(content[: begin - 4] + chunk + content[-12:])
+    with pytest.raises(DamagedFileError, match="cannot be unpacked"):
+        open_image(path).read()
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 2), (9, 13), (300, 200)])
+def test_interlaced_images_are_whole_or_rejected(tmp_path, shape):
+    height, width = shape
+    places = [
+        (0, 0, 8, 8),
+        (0, 4, 8, 8),
+        (4, 0, 8, 4),
+        (0, 2, 4, 4),
+        (2, 0, 4, 2),
+        (0, 1, 2, 2),
+        (1, 0, 2, 1),
+    ]
+    values = example(shape)
+    parts = [values[top::down, left::right] for top, left, down, right in places]
+    content = b"".join(b"\0" + row.tobytes() for part in parts for row in part if part.size)
+    path = tmp_path / "a.png"
+    for length, is_whole in [(len(content), True), (len(content) - 1, False), (len(content) // 2, False)]:
+        whole = bytearray(png(width, height, content=content[:length]))
+        whole[28] = 1
+        whole[29:33] = zlib.crc32(whole[12:29]).to_bytes(4, "big")
+        path.write_bytes(whole)
+        if is_whole:
+            assert (open_image(path).read() == values).all()
+        else:
+            with pytest.raises(DamagedFileError, match="truncated"):
+                open_image(path).read()
+
+
 def test_a_changed_byte_changes_no_pixel(tmp_path):
     content = save(tmp_path / "a.png", example()).read_bytes()
     path = tmp_path / "b.png"

@@ -191,6 +191,30 @@ def test_a_wrong_checksum_is_told(library, path):
         open_npz(path).read()
 
 
+@pytest.mark.parametrize("channel", [None, 0, 2])
+def test_a_stored_array_is_compared_with_its_checksum(path, channel):
+    """A copy that stopped inside a preallocated file ends in zeros; numpy.load rejects it, too."""
+    content = bytearray(save(path, packed=False, p=P).read_bytes())
+    begin = content.find(P[2].tobytes())
+    content[begin : begin + P[2].nbytes] = bytes(P[2].nbytes)
+    path.write_bytes(content)
+    with pytest.raises(
+        DamagedFileError, match=rf"^{path}: expected 'p' to have the checksum .* copy it again"
+    ):
+        open_npz(path).read(channel)
+
+
+def test_a_flipped_bit_of_a_stored_array_is_an_error(path):
+    content = save(path, packed=False, p=P[0, 0]).read_bytes()
+    begin = content.find(P[0, 0].tobytes())
+    for place in range(begin, begin + P[0, 0].nbytes):
+        changed = bytearray(content)
+        changed[place] ^= 1
+        path.write_bytes(changed)
+        with pytest.raises(DamagedFileError, match="checksum"):
+            open_npz(path).read()
+
+
 def test_a_truncated_archive_is_never_read(path):
     content = save(path, p=P[0, :2]).read_bytes()
     for length in range(len(content)):

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -122,11 +123,31 @@ def test_shards_are_read_by_their_chunks(path, monkeypatch):
 
 
 @VERSIONS
-def test_chunks_that_are_absent_are_filled(path, version):
+def test_single_chunks_that_are_absent_are_filled(path, version):
     import zarr
 
-    zarr.create_array(path, shape=(4, 5), chunks=(2, 2), dtype="f4", fill_value=0.25, zarr_format=version)
-    assert (open_zarr(path).read() == 0.25).all()
+    array = zarr.create_array(
+        path, shape=(4, 5), chunks=(2, 2), dtype="f4", fill_value=0.25, zarr_format=version
+    )
+    array[:2, :2] = 0.5
+    values = open_zarr(path).read()
+    assert (values[:2, :2] == 0.5).all()
+    assert (values[2:] == 0.25).all()
+
+
+@VERSIONS
+@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize("key", ["", "model/softmax"])
+def test_an_array_without_any_chunk_is_rejected(path, version, is_packed, key):
+    """Its fill value would be a certain map, which aMSP rates highest."""
+    import zarr
+
+    root = zarr.create_group(path, zarr_format=version) if key else path
+    make = root.create_array if key else partial(zarr.create_array, root, zarr_format=version)
+    make(**({"name": key} if key else {}), shape=(4, 5), chunks=(2, 2), dtype="f4", fill_value=0.0)
+    store = packed(path) if is_packed else path
+    with pytest.raises(DamagedFileError, match=rf"^{store}: expected the chunks .* without any chunk"):
+        open_zarr(store, key or None)
 
 
 @VERSIONS

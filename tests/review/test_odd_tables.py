@@ -101,6 +101,14 @@ def test_empty_masks_that_agree_are_no_findings():
     assert (found.risk, found.certified) == (None, None)
 
 
+def test_empty_masks_are_never_accepted_where_they_cannot_be_right():
+    numbers = numbers_of([0.9, 0.8, 0.1], is_empty=np.array([True, False, True]), agrees=False)
+    found = numbers.at_threshold(0.05, 60)
+    assert (found.accepted, found.no_finding, found.deferred) == (1, 0, 2)
+    assert numbers.with_budget(2, 60).threshold == 0.8
+    assert numbers.with_budget(2, 60).reviewed == 2
+
+
 def test_cases_without_a_confidence_are_deferred_and_reviewed_first():
     numbers = numbers_of([0.9, math.nan, 0.1, 0.5], [0.0, 1.0, 1.0, 0.5])
     assert numbers.at_threshold(0.0, 1).deferred == 1

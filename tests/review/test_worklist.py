@@ -46,7 +46,9 @@ QUERY = st.builds(
 def obvious_decision(row, threshold, empty):
     if row["sdc"] is None or row["sdc"] < threshold:
         return "defer"
-    return "no finding" if empty == "agree" and row["k"] == 0 else "accept"
+    if row["k"] == 0:
+        return "no finding" if empty == "agree" else "defer"
+    return "accept"
 
 
 def is_wanted(row, decision, query):

@@ -36,7 +36,7 @@ class TestDecide:
         [
             ("agree", 0.99, "no finding"),
             ("agree", 0.0, "defer"),
-            ("paper", 0.99, "accept"),
+            ("paper", 0.99, "defer"),
             ("paper", 0.0, "defer"),
         ],
     )

@@ -90,7 +90,7 @@ class TestDecide:
         [
             ("agree", 0.97, "accept", "no finding"),
             ("agree", 0.01, "defer", "defer"),  # the mask is empty, the map is not sure of it
-            ("paper", 0.97, "accept", "accept"),
+            ("paper", 0.97, "defer", "defer"),
             ("paper", 0.0, "defer", "defer"),
         ],
     )

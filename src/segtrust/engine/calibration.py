@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from segtrust.engine.decisions import rank_empty_last
 from segtrust.engine.judging import DICE, loss_name, refuse_doubles, refuse_text
 from segtrust.engine.outcomes import Row
 from segtrust.engine.score_table import DOUBT, PACKAGES, PREDICTOR
@@ -109,11 +110,14 @@ def calibrate_table(table: Table, how: Calibration) -> dict[str, tuple[Certifica
     (True, 'sdc')
     """
     scoring = scoring_of(table, how)
+    empties_rank_last = scoring.empty == "paper"
     table.column("case")  # or say that there is none
     refuse_doubles(table)
     refuse_text(table, [how.estimator, how.loss, DICE])
     _refuse_other_losses(table, how)
-    cases = {name: _cases(table, name, how) for name in dict.fromkeys(structures_of(table))}
+    cases = {
+        name: _cases(table, name, how, empties_rank_last) for name in dict.fromkeys(structures_of(table))
+    }
     found = certify_structures(
         cases,
         how.targets,
@@ -151,13 +155,16 @@ def _rows_of(table: Table, structure: str) -> list[Row]:
     return [row for row, each in zip(table.rows, structures_of(table), strict=True) if each == structure]
 
 
-def _cases(table: Table, structure: str, how: Calibration) -> CalibrationCases:
+def _cases(table: Table, structure: str, how: Calibration, empties_rank_last: bool) -> CalibrationCases:
     rows = [row for row in _rows_of(table, structure) if not how.drop_unjudged or _has_loss(row, table, how)]
     groups = [row.get("group") or "" for row in rows] if how.by_patient else None
     if groups is not None and not all(groups):
         raise WrongContentError("group: expected the patient of each case in this column, got none.")
+    confidence: Any = [_number(row, how.estimator) for row in rows]
+    if empties_rank_last:
+        confidence = rank_empty_last(confidence, [row.get("k") == 0 for row in rows])
     return CalibrationCases(
-        [_number(row, how.estimator) for row in rows],
+        confidence,
         [_loss(row, _loss_column(table, how)) for row in rows],
         patients=groups,
         ids=[row["case"] for row in rows],

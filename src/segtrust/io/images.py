@@ -14,6 +14,7 @@ import numpy as np
 
 from segtrust.errors import DamagedFileError, ReadError, WrongContentError
 from segtrust.io.capped import CappedFile
+from segtrust.io.inflate import deflate_library
 from segtrust.io.volumes import Volume
 from segtrust.limits import check_size
 from segtrust.optional import require
@@ -33,6 +34,19 @@ _COLOURS = ("LA", "RGB", "RGBA")
 _BMP_HEADERS = (12, 40, 52, 56, 64, 108, 124)
 _DENSEST = 8 * 1032
 """Pixels, of one bit each, that one byte of deflate can hold at most."""
+
+_PNG_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+"""Channels by colour type."""
+_PNG_PASSES = (
+    (0, 0, 8, 8),
+    (4, 0, 8, 8),
+    (0, 4, 4, 8),
+    (2, 0, 4, 4),
+    (0, 2, 2, 4),
+    (1, 0, 2, 2),
+    (0, 1, 1, 2),
+)
+"""First column and row, and steps, of the seven passes of an interlaced image (Adam7)."""
 
 _SAVE_ONE = "Save one channel, as a grey image of 8 or 16 bits."
 _DAMAGE = (
@@ -75,6 +89,8 @@ def open_image(path: Path, key: str | None = None) -> Volume:
         _check_plausible(path, width * height, head)
         with _opened(path, head) as image:
             image.verify()  # the checksums of PNG, at which Pillow does not look when it decodes
+        if _format(head) == "PNG":
+            _check_png_stream(path, head)
         with _opened(path, head) as image:
             return _levels(path, image)
 
@@ -127,6 +143,47 @@ def _check_plausible(path: Path, pixels: int, head: bytes) -> None:
             f"{path}: expected {pixels} pixels by its own header, got {there} bytes, which cannot hold "
             "them. It is damaged, or a trap."
         )
+
+
+def _check_png_stream(path: Path, head: bytes) -> None:
+    """Reject a PNG whose compressed stream ends early: Pillow would fill the missing rows with zeros.
+
+    The stream may be intact, with its own checksum, and still hold fewer rows than the header announces.
+    """
+    width, height = struct.unpack(">II", head[16:24])
+    depth, colour, interlaced = head[24], head[25], head[28]
+    bits = depth * _PNG_CHANNELS[colour]
+    passes = _PNG_PASSES if interlaced else ((0, 0, 1, 1),)
+    expected = 0
+    for left, top, step_x, step_y in passes:
+        columns, rows = -(-(width - left) // step_x), -(-(height - top) // step_y)
+        if columns > 0 and rows > 0:
+            expected += rows * (1 + -(-columns * bits // 8))  # one byte per row names its filter
+    library, size = deflate_library(), 0
+    unpacker = library.decompressobj()
+    try:
+        for part in _png_data(path.read_bytes()):
+            packed = part
+            while packed and size < expected:
+                size += len(unpacker.decompress(packed, 1 << 20))
+                packed = unpacker.unconsumed_tail
+    except (library.error, zlib.error) as error:
+        raise DamagedFileError(f"{path}: the pixels cannot be unpacked ({error}). Copy it again.") from None
+    if size < expected:
+        raise DamagedFileError(
+            f"{path}: expected {expected} bytes of pixels ({height} rows of {width}), got {size}. The file "
+            "is truncated: copy it again."
+        )
+
+
+def _png_data(content: bytes) -> Iterator[bytes]:
+    """Yield the parts of the compressed stream of a PNG file, whose chunks have been verified."""
+    place = len(_BEGINNINGS["PNG"])
+    while place + 8 <= len(content):
+        length, name = int.from_bytes(content[place : place + 4], "big"), content[place + 4 : place + 8]
+        if name == b"IDAT":
+            yield content[place + 8 : place + 8 + length]
+        place += 12 + length
 
 
 @contextmanager

@@ -179,10 +179,14 @@ class _Channels:
         self._part = Header(header.shape[1:], header.dtype, False, 0)
         self._coming: Iterator[Any] = iter(())
         self._next = header.shape[0]
+        self._is_checked = False
 
     def read(self, channel: int) -> Any:
-        """Give one of them."""
+        """Return one of them; the checksum of a stored array is compared before the first."""
         if self._member.is_stored:
+            if not self._is_checked:
+                _check_stored(self._path, self._member)
+                self._is_checked = True
             skip = self._header.length + channel * self._part.size
             return self._part.view(_bytes(self._path, self._member, self._part.size, skip=skip))
         if channel < self._next:
@@ -217,11 +221,23 @@ def _header(path: Path, member: Member) -> Header:
 
 
 def _whole(path: Path, member: Member, header: Header) -> Any:
-    """Unpack an array and compare its checksum."""
+    """Read an array and compare its checksum."""
     values = _bytes(path, member, member.size)
-    if not member.is_stored:
+    if member.is_stored:
+        _check_stored(path, member)
+    else:
         _check_crc(path, member, crc32(values))
     return header.view(values[header.length :])
+
+
+def _check_stored(path: Path, member: Member) -> None:
+    """Compare the checksum of an array that is stored as it is, read from start to end."""
+    crc, remaining = 0, member.size
+    with path.open("rb") as file:
+        file.seek(member.begin)
+        while remaining and (piece := file.read(min(remaining, 1 << 20))):
+            crc, remaining = crc32(piece, crc), remaining - len(piece)
+    _check_crc(path, member, crc)
 
 
 def _check_crc(path: Path, member: Member, found: int) -> None:

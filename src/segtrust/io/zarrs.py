@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from segtrust.errors import UnsafeFileError, WrongContentError
+from segtrust.errors import DamagedFileError, UnsafeFileError, WrongContentError
 from segtrust.io.omezarr import Image, image_of
 from segtrust.io.packed import PACKERS, check_packed, refuse_packed_twice
 from segtrust.io.stores import (
@@ -39,6 +39,8 @@ __all__ = ["open_zarr", "recognises_zarr"]
 
 _ZIP = ".zarr.zip"
 _DEEPEST = 16
+_DOCUMENTS = ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
+"""Files that describe a store; all others are chunks."""
 _LONGEST_DOCUMENT = 16 << 20
 _OWN_CODECS = ("_gzip_codec", "_zstd_codec", "_blosc_codec", "_codec")
 """Where Zarr's codecs of version 3 have those of NumCodecs that do the work."""
@@ -89,17 +91,24 @@ def recognises_zarr(path: Path, head: bytes) -> bool:
 def open_zarr(path: Path, key: str | None = None, usual: Sequence[str] = MAPS) -> Volume:
     """Open the array or image ``key``, or the only one, or that of a usual name; its pixels are read later.
 
-    Of an OME-Zarr image the finest level is taken. Chunks that are not there are filled, as Zarr means it.
+    Of an OME-Zarr image the finest level is taken. Single chunks that are missing are filled, as Zarr defines
+    it; an array without any chunk is rejected, because nothing distinguishes it from one that was lost.
     """
     with reading(path, "a Zarr store"), _root(path) as root:
         node, image = _chosen(path, root, key, usual)
         _check_safe(path, node)
-        name = node.name
+        name, has_chunks = node.name, 0 in node.document["shape"] or _has_chunk(node.place)
     with reading(path, "a Zarr array"):
         stored, store = _stored(path, name, image)
         grid = image.grid(stored.whole.shape, path) if image else None
         shape, dtype = stored.shape, stored.dtype
         store.close()
+    if not has_chunks:  # it would be read as the fill value everywhere
+        raise DamagedFileError(
+            f"{path}: expected the chunks of {name or 'the array'!r}, got a description without any chunk. "
+            "The writer may have been interrupted: write it again. If every pixel has the fill value, save "
+            "it with zarr.config.set({'array.write_empty_chunks': True})."
+        )
 
     def load(channel: int | None) -> Any:
         with reading(path, "a Zarr array"):
@@ -226,6 +235,13 @@ def _check_safe(path: Path, node: _Node) -> None:
             f"{path}: expected numbers of at least 2 dimensions in {node.name!r}, got the type {kind!r} and "
             f"the shape {node.document.get('shape')}. Choose another array by --key."
         )
+
+
+def _has_chunk(folder: Any) -> bool:
+    entries = list(folder.iterdir())
+    return any(not each.is_dir() and each.name not in _DOCUMENTS for each in entries) or any(
+        _has_chunk(each) for each in entries if each.is_dir()
+    )
 
 
 def _check_links(path: Path, place: Path) -> None:

@@ -351,14 +351,17 @@ class Policy:
         confidence
             Confidence of the case, computed as `scoring` states.
         empty_mask
-            Whether the delivered mask is empty. If empty masks may be correct (``"agree"``), an empty mask
-            that reaches the threshold is no finding; one that does not is deferred, like any other.
+            Whether the delivered mask is empty. Under the empty-mask policy ``"paper"``, an empty mask is
+            always deferred, whatever its confidence. If empty masks may be correct (``"agree"``), one that
+            reaches the threshold is no finding, and any other is deferred.
         """
         if not isinstance(empty_mask, bool | np.bool_):
             raise ParameterError(f"empty_mask: expected True or False, got {empty_mask!r}.")
         if check_number(confidence, "confidence") < self.threshold:
             return Decision.DEFER
-        return Decision.NO_FINDING if empty_mask and self.scoring.empty == "agree" else Decision.ACCEPT
+        if empty_mask:
+            return Decision.NO_FINDING if self.scoring.empty == "agree" else Decision.DEFER
+        return Decision.ACCEPT
 
     def check_scoring(self, scoring: Scoring) -> None:
         """Raise `PolicyError` if confidences were computed differently from those of the policy.

@@ -146,8 +146,8 @@ class StructurePolicies:
             Confidences by structure, computed as each policy states. An empty mask has a confidence like any
             other, Π(1 - p) under ``"agree"``. A structure whose confidence is ``None`` is deferred.
         empty
-            Structures whose delivered mask is empty. If empty masks may be correct (``"agree"``), one that
-            reaches its threshold is no finding.
+            Structures whose delivered mask is empty. Under the empty-mask policy ``"paper"``, they are always
+            deferred. If empty masks may be correct (``"agree"``), one that reaches its threshold is no finding.
 
         Returns
         -------

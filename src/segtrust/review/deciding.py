@@ -61,6 +61,6 @@ def _decided(rows: Rows, limits: Any, agrees: Any) -> Decisions:
     margins = rows.confidence - limits
     trusted = rows.confidence >= limits  # not where one of them is NaN
     names = np.full(rows.size, str(Decision.DEFER), object)
-    names[trusted] = str(Decision.ACCEPT)
+    names[trusted & ~rows.is_empty] = str(Decision.ACCEPT)
     names[trusted & agrees & rows.is_empty] = str(Decision.NO_FINDING)
     return Decisions(names, margins)

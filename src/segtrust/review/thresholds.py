@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.engine.decisions import Policies
+from segtrust.engine.decisions import Policies, rank_empty_last
 from segtrust.review.deciding import empty_masks_agree, policy_for
 from segtrust.review.rows import Rows
 from segtrust.selective.curve import RiskCoverageCurve, risk_coverage_curve
@@ -173,13 +173,10 @@ class Numbers:
         named = known[0] if structure is None and len(known) == 1 else structure
         policy = policy_for(policies, named or "")
         chosen = slice(None) if named is None else rows.texts("structure") == named
-        return cls(
-            rows.confidence[chosen],
-            rows.loss[chosen],
-            rows.is_empty[chosen],
-            empty_masks_agree(rows, policy),
-            policy,
-        )
+        confidence, is_empty = rows.confidence[chosen], rows.is_empty[chosen]
+        agrees = empty_masks_agree(rows, policy)
+        ranked = confidence if agrees else rank_empty_last(confidence, is_empty)
+        return cls(ranked, rows.loss[chosen], is_empty, agrees, policy)
 
     @cached_property
     def curve(self) -> RiskCoverageCurve | None:
@@ -204,9 +201,14 @@ class Numbers:
         known = self.confidence[np.isfinite(self.confidence)]
         return risk_coverage_curve(known, np.zeros(known.size)) if known.size >= _FEWEST else None
 
+    @property
+    def _can_be_accepted(self) -> Any:
+        """Whether each case has a confidence, and, where empty masks cannot be right, a mask with pixels."""
+        return np.isfinite(self.confidence) & (self.agrees | ~self.is_empty)
+
     def at_threshold(self, value: float, minutes: float) -> ThresholdNumbers:
         """Say what a threshold does."""
-        trusted = self.confidence >= value
+        trusted = self._can_be_accepted & (self.confidence >= value)
         no_finding = int(np.count_nonzero(trusted & self.is_empty)) if self.agrees else 0
         passed, total = int(np.count_nonzero(trusted)), int(self.confidence.size)
         return ThresholdNumbers(
@@ -260,7 +262,8 @@ class Numbers:
         """
         total = int(self.confidence.size)
         threshold = self._threshold_for(reviews)
-        passed = 0 if threshold is None else int(np.count_nonzero(self.confidence >= threshold))
+        trusted = self._can_be_accepted & (self.confidence >= (math.inf if threshold is None else threshold))
+        passed = int(np.count_nonzero(trusted))
         caught, risk = self._caught(math.inf if threshold is None else threshold)
         reviewed = total - passed
         coverage = passed / total if total else None
@@ -270,7 +273,7 @@ class Numbers:
         """Give the highest threshold that defers at most so many; ``None`` where all can be reviewed."""
         if reviews >= self.confidence.size:
             return None
-        known = np.sort(self.confidence[np.isfinite(self.confidence)])
+        known = np.sort(self.confidence[self._can_be_accepted])
         left = max(reviews - (self.confidence.size - known.size), 0)
         return float(known[min(left, known.size - 1)]) if known.size else None
 
