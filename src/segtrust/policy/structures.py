@@ -147,7 +147,8 @@ class StructurePolicies:
             other, Π(1 - p) under ``"agree"``. A structure whose confidence is ``None`` is deferred.
         empty
             Structures whose delivered mask is empty. Under the empty-mask policy ``"paper"``, they are always
-            deferred. If empty masks may be correct (``"agree"``), one that reaches its threshold is no finding.
+            deferred. If empty masks may be correct (``"agree"``), those that reach their threshold are no
+            finding.
 
         Returns
         -------
