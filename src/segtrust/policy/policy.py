@@ -21,10 +21,18 @@ import numpy as np
 from segtrust.errors import ParameterError, PolicyError
 from segtrust.policy.scoring import Scoring
 from segtrust.saved import check_format, check_keys, checksum, plain, read_json, reading, rebuild, write_json
-from segtrust.selective.certify import Certificate, Evidence, Operation
-from segtrust.selective.conformal import ConformalDice
-from segtrust.selective.seen import HashedIds, ids_as_text, refuse_seen
-from segtrust.selective.targets import Procedure, Target, check_targets
+from segtrust.selective import (
+    Certificate,
+    ConformalDice,
+    Evidence,
+    HashedIds,
+    Operation,
+    Procedure,
+    Target,
+    check_targets,
+    ids_as_text,
+    refuse_seen,
+)
 from segtrust.selective.vectors import check_fraction, check_number
 
 __all__ = ["OWN_VERSIONS", "Decision", "Policy", "Standing", "check_file"]
@@ -125,7 +133,7 @@ class Policy:
 
         Examples
         --------
-        >>> from segtrust.selective.certify import certify_threshold
+        >>> from segtrust.selective import certify_threshold
         >>> c = np.linspace(0, 1, 400)
         >>> reference = np.linspace(0, 0.99, 50)
         >>> certificate = certify_threshold(c, (1 - c) / 2, target_risk=0.2, reference=reference)
@@ -276,7 +284,7 @@ class Policy:
 
         Examples
         --------
-        >>> from segtrust.selective.certify import CalibrationCases, certify
+        >>> from segtrust.selective import CalibrationCases, certify
         >>> c = np.linspace(0, 1, 400)
         >>> cases = CalibrationCases(c, (1 - c) / 2, ids=range(400), reference=np.linspace(0, 0.99, 50))
         >>> policy = Policy.from_certificate(certify(cases, [Target(0.2)]), Scoring("sdc"))
@@ -326,7 +334,7 @@ class Policy:
 
         Examples
         --------
-        >>> from segtrust.selective.certify import CalibrationCases, certify
+        >>> from segtrust.selective import CalibrationCases, certify
         >>> c = np.linspace(0, 1, 400)
         >>> cases = CalibrationCases(c, (1 - c) / 2, ids=range(400), reference=np.linspace(0, 0.99, 50))
         >>> policy = Policy.from_certificate(certify(cases, [Target(0.2)]), Scoring("sdc"))

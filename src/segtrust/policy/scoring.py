@@ -8,7 +8,7 @@ from typing import Any
 
 from segtrust.errors import ParameterError, PluginError, UnknownNameError
 from segtrust.saved import plain
-from segtrust.selective.seen import used_ids_as_text
+from segtrust.selective import used_ids_as_text
 
 __all__ = ["Scoring"]
 

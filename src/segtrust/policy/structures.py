@@ -10,8 +10,7 @@ from typing import Any
 from segtrust.errors import ParameterError, PolicyError, UnknownNameError
 from segtrust.policy.policy import Decision, Policy, Standing, check_file
 from segtrust.saved import checksum, read_json, reading, write_json
-from segtrust.selective.certify import CalibrationCases, Certificate, certify
-from segtrust.selective.targets import Procedure, Target, check_targets
+from segtrust.selective import CalibrationCases, Certificate, Procedure, Target, certify, check_targets
 from segtrust.selective.vectors import check_delta, check_number
 
 __all__ = ["StructurePolicies", "certify_structures"]

@@ -11,8 +11,8 @@ How a certificate is produced:
    targets the largest p-value counts, because all targets have to hold. A p-value of at most δ certifies the
    candidate.
 3. **Stop.** Candidates are tested in their order, each at the full level δ, up to the first that fails. The
-   certificate holds the last one that passed, which accepts the most cases, or none, together with the
-   number of cases that would be needed.
+   certificate holds the last one that passed, which accepts the most cases; if the first one fails, it holds
+   the number of cases that would be needed instead.
 
 Why this is valid: the selective risk need not be monotone in the threshold, so the threshold cannot be
 searched for freely. But consider the first candidate in the sequence whose risk really is above the limit.
