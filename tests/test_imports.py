@@ -39,6 +39,7 @@ LAYERS = (
     "ensembles",
     "confidence",
     "selective",
+    "policy",
     "io",
     "engine",
     "models",

@@ -195,7 +195,7 @@ def test_from_evaluation_to_a_policy_that_names_the_package(place, tmp_path, mon
 
 
 def test_another_version_than_the_policy_s_is_told(place, caplog):
-    from tests.selective.certified import policy
+    from tests.policy.certified import policy
 
     share(place, version="2.0")
     made = replace(policy(), scoring=st.Scoring("share"), versions={"segtrust": "0", "seg-share": "1.0"})

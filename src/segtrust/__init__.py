@@ -28,15 +28,15 @@ _HOMES = {
     "segtrust.ensembles": "Fusion fuse pairwise_dice",
     "segtrust.kernels.bounds": "DiceBounds worst_relative_error",
     "segtrust.maps": "Case EmptyPolicy Prediction",
+    "segtrust.policy": "Decision Policy Scoring Standing StructurePolicies certify_structures",
     "segtrust.risks": "RISKS Risk dice f_beta iou",
     "segtrust.selective": (
-        "CalibrationCases Certificate Decision Evidence HashedIds Need Operation Policy Procedure Scoring "
-        "Standing Step StructurePolicies Target certify certify_each certify_structures certify_threshold "
-        "plan_calibration ConformalDice CoverageThreshold DiceIntervals DriftTest ExchangeabilityMartingale "
-        "MartingaleState MeanDice MeanDiceEstimator Recalibration drift_test threshold_for_coverage "
-        "Bootstrap BootstrapInterval Comparison FailureDetection OperatingPoint RiskCoverageCurve "
-        "bootstrap_interval compare_estimators coverage_at_risk failure_detection refuse_seen "
-        "risk_coverage_curve"
+        "CalibrationCases Certificate Evidence HashedIds Need Operation Procedure Step Target certify "
+        "certify_each certify_threshold plan_calibration ConformalDice CoverageThreshold DiceIntervals "
+        "DriftTest ExchangeabilityMartingale MartingaleState MeanDice MeanDiceEstimator Recalibration "
+        "drift_test threshold_for_coverage Bootstrap BootstrapInterval Comparison FailureDetection "
+        "OperatingPoint RiskCoverageCurve bootstrap_interval compare_estimators coverage_at_risk "
+        "failure_detection refuse_seen risk_coverage_curve"
     ),
     "segtrust._compile": "use_threads",
 }

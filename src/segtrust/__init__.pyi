@@ -61,6 +61,14 @@ from segtrust.maps import (
     EmptyPolicy as EmptyPolicy,
     Prediction as Prediction,
 )
+from segtrust.policy import (
+    Decision as Decision,
+    Policy as Policy,
+    Scoring as Scoring,
+    Standing as Standing,
+    StructurePolicies as StructurePolicies,
+    certify_structures as certify_structures,
+)
 from segtrust.risks import (
     RISKS as RISKS,
     Risk as Risk,
@@ -71,6 +79,8 @@ from segtrust.risks import (
 from segtrust.selective import (
     Bootstrap as Bootstrap,
     BootstrapInterval as BootstrapInterval,
+    CalibrationCases as CalibrationCases,
+    Certificate as Certificate,
     Comparison as Comparison,
     ConformalDice as ConformalDice,
     CoverageThreshold as CoverageThreshold,
@@ -83,14 +93,23 @@ from segtrust.selective import (
     MartingaleState as MartingaleState,
     MeanDice as MeanDice,
     MeanDiceEstimator as MeanDiceEstimator,
+    Need as Need,
     OperatingPoint as OperatingPoint,
+    Operation as Operation,
+    Procedure as Procedure,
     Recalibration as Recalibration,
     RiskCoverageCurve as RiskCoverageCurve,
+    Step as Step,
+    Target as Target,
     bootstrap_interval as bootstrap_interval,
+    certify as certify,
+    certify_each as certify_each,
+    certify_threshold as certify_threshold,
     compare_estimators as compare_estimators,
     coverage_at_risk as coverage_at_risk,
     drift_test as drift_test,
     failure_detection as failure_detection,
+    plan_calibration as plan_calibration,
     refuse_seen as refuse_seen,
     risk_coverage_curve as risk_coverage_curve,
     threshold_for_coverage as threshold_for_coverage,
@@ -98,22 +117,3 @@ from segtrust.selective import (
 
 __version__: str
 __all__: list[str]
-from segtrust.selective import (
-    CalibrationCases as CalibrationCases,
-    Certificate as Certificate,
-    Decision as Decision,
-    Need as Need,
-    Operation as Operation,
-    Policy as Policy,
-    Procedure as Procedure,
-    Scoring as Scoring,
-    Standing as Standing,
-    Step as Step,
-    StructurePolicies as StructurePolicies,
-    Target as Target,
-    certify as certify,
-    certify_each as certify_each,
-    certify_structures as certify_structures,
-    certify_threshold as certify_threshold,
-    plan_calibration as plan_calibration,
-)

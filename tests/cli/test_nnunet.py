@@ -98,7 +98,7 @@ def test_one_fold_is_certified_and_several_are_estimated(policies):
     assert f"for maps of Dataset001_Plain/{MODEL}/fold_0." in (policies / "fold.txt").read_text()
     both = (policies / "both.txt").read_text()
     assert "estimated, not certified (each calibration case was predicted by its own fold" in both
-    assert "is expected, and not promised" in both
+    assert "is expected, but not guaranteed" in both
 
 
 @pytest.mark.parametrize(

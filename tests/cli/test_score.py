@@ -16,8 +16,8 @@ from segtrust.io.tables import read_table
 from segtrust.saved import write_json
 from tests.commands import segtrust, segtrust_process
 from tests.engine.files import NNUNET, write_maps
+from tests.policy.certified import policy
 from tests.processes import children, interruptible, is_running, wait_until
-from tests.selective.certified import policy
 
 COMMANDS = ("score", "merge", "evaluate", "calibrate", "triage")
 

@@ -14,7 +14,7 @@ from segtrust.selective.policy import Policy
 from segtrust.selective.scoring import Scoring
 from segtrust.selective.structures import StructurePolicies, certify_structures
 from segtrust.selective.targets import Target
-from tests.selective.certified import CASES, MADE, policy
+from tests.policy.certified import CASES, MADE, policy
 from tests.tuning_cases import blob, blobs
 
 

@@ -15,7 +15,7 @@ from segtrust.errors import OtherSettingsError, SavedStateError
 from segtrust.io.datasets import find_cases
 from segtrust.io.tables import Table, read_table, write_table
 from tests.engine.files import write_maps
-from tests.selective.certified import policy
+from tests.policy.certified import policy
 
 SHORT = Rhythm(every_s=0.01, settle_s=0.02, idle_s=0.05)
 JOB = ScoreJob((SoftDice(),))

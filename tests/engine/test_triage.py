@@ -6,7 +6,7 @@ import pytest
 from segtrust.engine.triage import Triage, check_drift, decisions_of_cases, write_lists
 from segtrust.io.tables import read_table
 from segtrust.selective.policy import Decision
-from tests.selective.certified import policy
+from tests.policy.certified import policy
 
 ACCEPT, DEFER, NO_FINDING = Decision.ACCEPT, Decision.DEFER, Decision.NO_FINDING
 

@@ -23,8 +23,8 @@ from segtrust.errors import PairingError, ParameterError, SavedStateError
 from segtrust.io.datasets import find_cases
 from segtrust.io.tables import read_table
 from tests.engine.files import write_maps
+from tests.policy.certified import policy
 from tests.processes import wait_until
-from tests.selective.certified import policy
 
 JOB = ScoreJob((SoftDice(),))
 STEADY = Rhythm(every_s=0.01, settle_s=0.5)

@@ -17,8 +17,7 @@ from segtrust.errors import (
     SeenCasesError,
     TooFewCasesError,
 )
-from segtrust.selective.conformal import ConformalDice
-from segtrust.selective.seen import HashedIds
+from segtrust.selective import ConformalDice, HashedIds
 from tests.selective.polyps import OUTSIDE, vectors
 
 
@@ -139,7 +138,7 @@ def test_survives_json():
     assert ConformalDice.from_dict(json.loads(json.dumps(plain.to_dict()))) == plain
 
 
-def test_used_cases_are_refused():
+def test_used_cases_are_rejected():
     confidence, dice = draw(np.random.default_rng(0), 40)
     with pytest.raises(SeenCasesError, match="'7'"):
         ConformalDice().fit(confidence, dice, ids=range(40), used_ids=[7])
@@ -162,7 +161,7 @@ def test_used_cases_are_refused():
         ({"recalibration": {"confidence": ["a"], "dice": [0]}}, "confidence: expected numbers"),
         ({"cells": [{}]}, "bounds: 'decision' is missing"),
         ({"cells": 3}, "bounds: .*not iterable"),
-        ({"used_ids": 3}, "bounds: ids: expected one a case"),
+        ({"used_ids": 3}, "bounds: ids: expected one per case"),
         ({"used_ids": {"salt": "x"}}, "'hashes' is missing"),
     ],
 )
@@ -195,12 +194,12 @@ def test_ids_are_checked_before_a_case_is_named():
             ConformalDice().fit(confidence, dice, ids=["a"])
 
 
-def test_refusals():
+def test_invalid_arguments():
     with pytest.raises(NotFittedError, match="fit"):
         ConformalDice().interval([0.5])
     with pytest.raises(TooFewCasesError, match="at least 2"):
         ConformalDice().fit([0.5], [0.5])
-    with pytest.raises(TooFewCasesError, match="no cell has cases enough"):
+    with pytest.raises(TooFewCasesError, match="no cell has enough cases"):
         ConformalDice(threshold=0.5).fit([0.4, 0.6], [0.5, 0.5])
     with pytest.raises(CaseValueError, match=r"dice: .*'b'"):
         ConformalDice().fit([0.4, 0.6], [0.5, np.nan], ids=["a", "b"])

@@ -1,4 +1,4 @@
-"""Thresholds for a coverage: the binomial law exactly, and its promise by simulation."""
+"""Thresholds for a coverage: the binomial law exactly, and its guarantee by simulation."""
 
 import math
 from fractions import Fraction
@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from segtrust.errors import CaseValueError, ParameterError, TooFewCasesError
-from segtrust.selective.coverage import exact, reach_probability, threshold_for_coverage
+from segtrust.selective import threshold_for_coverage
+from segtrust.selective.coverage import exact, reach_probability
 
 
 def binomial_tail(n, k, q):
@@ -47,8 +48,8 @@ def test_on_average(n, twentieths):
 
 @pytest.mark.parametrize("delta", [0.05, 0.2, None])
 @pytest.mark.parametrize("levels", [None, 12])
-def test_promise_by_simulation(delta, levels):
-    """With ties (12 levels) the promise holds with room to spare; without, it is met."""
+def test_guarantee_by_simulation(delta, levels):
+    """With ties (12 levels) the guarantee holds with room to spare; without, it is met."""
     rng, draws, n, target = np.random.default_rng(0), 4000, 80, 0.7
     coverages = np.empty(draws)
     for each in range(draws):
@@ -78,7 +79,7 @@ def test_not_possible():
     assert "Not possible with 58 cases" in found.explain()
     assert "needs at least 59" in found.explain()
     assert threshold_for_coverage(np.arange(59), target_coverage=0.95).threshold == 0
-    assert "cannot be promised" in threshold_for_coverage([1, 2], target_coverage=1.0).explain()
+    assert "cannot be guaranteed" in threshold_for_coverage([1, 2], target_coverage=1.0).explain()
 
 
 @pytest.mark.parametrize(("target", "delta", "needed"), [(0.4, 0.16, 2), (0.2, 0.008, 3), (0.1, 1e-5, 5)])
@@ -101,7 +102,7 @@ def test_no_target_is_met_by_the_highest():
     assert threshold_for_coverage([1, 2, 3], target_coverage=0, delta=None).threshold == 3
 
 
-def test_refusals():
+def test_invalid_arguments():
     with pytest.raises(ParameterError, match="target_coverage"):
         threshold_for_coverage([1, 2], target_coverage=1.2)
     with pytest.raises(ParameterError, match="delta"):

@@ -1,18 +1,15 @@
-"""Sample sizes: more cases for harder promises, and as many as it takes."""
+"""Sample sizes: more cases for harder guarantees, and enough of them."""
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 
 from segtrust.errors import ParameterError
-from segtrust.selective.cases import CalibrationCases
-from segtrust.selective.certify import walk_candidates
-from segtrust.selective.plan import Accepted, need, plan_calibration
-from segtrust.selective.procedure import Procedure
-from segtrust.selective.targets import Target
+from segtrust.selective import CalibrationCases, Procedure, Target, plan_calibration, walk_candidates
+from segtrust.selective.plan import Accepted, compute_need
 
 
-def test_harder_promises_need_more_cases():
+def test_harder_guarantees_need_more_cases():
     sizes = [plan_calibration(0.10, risk).cases for risk in (0.02, 0.04, 0.06, 0.08)]
     assert sizes == sorted(sizes)
     assert plan_calibration(0.10, 0.05, delta=0.01).cases > plan_calibration(0.10, 0.05).cases
@@ -69,7 +66,7 @@ def test_the_suited_p_value_is_that_of_the_unit(unit, suited, other):
     targets, losses = [Target(0.3, below_dice=0.8)], np.repeat([1.0, 0.0], [1, 9])
     accepted = Accepted.like([losses], (0.1,), 0.5, unit)
     names = ("suited", suited, other)
-    found, same, another = (need(targets, accepted, Procedure(name), 0.05).cases for name in names)
+    found, same, another = (compute_need(targets, accepted, Procedure(name), 0.05).cases for name in names)
     assert found == same != another
 
 
@@ -83,14 +80,14 @@ def test_new_cases_are_drawn_alike_from_those_seen_and_keep_together():
     first, second = accepted.draw(np.random.default_rng(0), 8000)
     assert np.unique(first, return_counts=True)[1] / 8000 == pytest.approx(np.full(4, 0.25), abs=0.03)
     np.testing.assert_array_equal(first + second, 1.0)
-    assert accepted.seen == 4
+    assert accepted.observed == 4
 
 
 def test_a_limit_of_one_beside_another_does_not_stand_in_the_way():
     """All that is accepted fails the one, which allows it; the other decides."""
     losses = np.zeros(50)
     accepted = Accepted.like([losses, losses + 1.0], (0.0, 1.0), 0.5, "cases")
-    found = need([Target(0.2), Target(1.0, below_dice=0.9)], accepted, Procedure(), 0.05)
+    found = compute_need([Target(0.2), Target(1.0, below_dice=0.9)], accepted, Procedure(), 0.05)
     assert 10 < found.cases < 100
     assert "together with 300 unlabelled reference cases" in str(found)
 

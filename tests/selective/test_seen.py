@@ -1,4 +1,4 @@
-"""Cases that were used already are refused."""
+"""Cases that were used already are rejected."""
 
 from hashlib import sha256
 from pathlib import Path
@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from segtrust.errors import CaseLengthError, CaseValueError, ParameterError, SavedStateError, SeenCasesError
-from segtrust.selective.seen import HashedIds, ids_of, names_of, refuse_seen
+from segtrust.selective import HashedIds, refuse_seen
+from segtrust.selective.seen import check_ids, ids_as_text
 
 
 def test_unseen_cases_pass():
@@ -37,14 +38,14 @@ def test_used_ids_need_ids():
 
 def test_each_case_has_one_name():
     with pytest.raises(CaseLengthError, match="ids: expected 3 values"):
-        names_of(["a"], 3)
+        check_ids(["a"], 3)
     with pytest.raises(CaseValueError, match="'b' 2 times"):
-        names_of(["a", "b", "b"], 3)
-    assert names_of([], 0) == ()
+        check_ids(["a", "b", "b"], 3)
+    assert check_ids([], 0) == ()
 
 
 def test_ids_are_compared_as_text():
-    assert ids_of([7, 7.5, "b", np.int64(8), np.str_("c"), 9.0, Path("d")]) == (
+    assert ids_as_text([7, 7.5, "b", np.int64(8), np.str_("c"), 9.0, Path("d")]) == (
         "7",
         "7.5",
         "b",
@@ -53,19 +54,19 @@ def test_ids_are_compared_as_text():
         "9",
         "d",
     )
-    assert ids_of(None) is None
+    assert ids_as_text(None) is None
 
 
 @pytest.mark.parametrize("ids", ["ab", {"a", "b"}, 7, np.array(7), np.array([["a"], ["b"]])])
 def test_what_are_no_ids(ids):
-    with pytest.raises(CaseLengthError, match="ids: expected one a case, in their order"):
-        names_of(ids, 2)
+    with pytest.raises(CaseLengthError, match="ids: expected one per case, in the order of the cases"):
+        check_ids(ids, 2)
 
 
 @pytest.mark.parametrize("missing", [None, float("nan"), "", np.datetime64("NaT", "D")])
 def test_a_case_without_a_name(missing):
-    with pytest.raises(CaseValueError, match="ids: expected a name, got none for case 1"):
-        names_of(["a", missing], 2)
+    with pytest.raises(CaseValueError, match="ids: expected one for every case, got none for case 1"):
+        check_ids(["a", missing], 2)
 
 
 def test_used_ids_are_a_collection():
@@ -87,7 +88,7 @@ class TestHashed:
     def test_hashes_are_those_of_salt_and_id(self):
         assert HashedIds.of(["b"], "salt").hashes == {sha256(b"salt\nb").hexdigest()}
 
-    def test_they_refuse_like_ids_in_the_clear(self):
+    def test_they_are_rejected_like_ids_in_the_clear(self):
         with pytest.raises(SeenCasesError, match=r"1 of 2 cases have been used already \('b'\)"):
             refuse_seen(["a", "b"], self.hashed, 2)
         assert refuse_seen(["a", "c"], self.hashed, 2) == ("a", "c")

@@ -1,14 +1,14 @@
-"""Targets: what they count, and that nothing else is taken for one."""
+"""Targets and procedures: what they count, and that nothing else is taken for one."""
 
 import numpy as np
 import pytest
 
 from segtrust.errors import ParameterError
-from segtrust.selective.certify import certify, certify_each
-from segtrust.selective.procedure import Procedure
-from segtrust.selective.targets import Observed, Target, targets_of
-from tests.selective.certified import CASES
+from segtrust.selective import CalibrationCases, Observed, Procedure, Target, certify, certify_each
+from segtrust.selective.pvalues import P_VALUES
+from segtrust.selective.targets import check_targets
 
+CASES = CalibrationCases(np.linspace(0, 1, 40), np.zeros(40), reference=np.linspace(0, 0.99, 20))
 WRONG = [Target(0.1), 0.1, None, "a", np.array([0.1]), {"a": Target(0.1)}, iter([Target(0.1)])]
 
 
@@ -19,27 +19,44 @@ def test_a_limit_is_kept_where_it_is_just_reached(risk, kept):
 
 def test_any_sequence():
     both = [Target(0.1), Target(0.2, below_dice=0.5)]
-    assert targets_of(both) == targets_of(tuple(both)) == tuple(both)
+    assert check_targets(both) == check_targets(tuple(both)) == tuple(both)
 
 
 @pytest.mark.parametrize("targets", WRONG)
-@pytest.mark.parametrize("check", [targets_of, lambda x: certify(CASES, x), lambda x: certify_each(CASES, x)])
-def test_what_is_no_list(check, targets):
+def test_what_is_no_list(targets):
     with pytest.raises(
         ParameterError, match=r"targets: expected a list of Target, such as \[Target\(0.1\)\]"
     ):
-        check(targets)
+        check_targets(targets)
 
 
-@pytest.mark.parametrize("check", [targets_of, lambda x: certify(CASES, x), lambda x: certify_each(CASES, x)])
-def test_numbers_are_no_targets(check):
+@pytest.mark.parametrize("check", [lambda x: certify(CASES, x), lambda x: certify_each(CASES, x)])
+def test_certification_checks_targets(check):
+    with pytest.raises(ParameterError, match="targets: expected a list of Target"):
+        check(Target(0.1))
     with pytest.raises(ParameterError, match=r"targets: expected Target\(risk\).*got 0.3"):
         check([0.3])
     with pytest.raises(ParameterError, match="targets: expected at least one"):
         check([])
 
 
-@pytest.mark.parametrize("starts", [0.5, "0.5", None, (), (0.0,), ("a",), [None]])
-def test_start_coverages(starts):
-    with pytest.raises(ParameterError, match="start_coverages: expected"):
-        Procedure(start_coverages=starts)
+@pytest.mark.parametrize("name", P_VALUES)
+def test_the_p_value_that_is_asked_for_is_used(name):
+    for target in (Target(0.2), Target(0.2, below_dice=0.5)):
+        for patients in (False, True):
+            assert Procedure(p_value=name).p_value_for(target, patients=patients) == name
+
+
+BAD_PROCEDURES = [
+    {"p_value": "wsr"},
+    *({"start_coverages": starts} for starts in (0.5, "0.5", None, (), (0.0,), (1.5,), ("a",), [None])),
+    {"step": 0},
+    {"set_aside": 1},
+    {"seed": -1},
+]
+
+
+@pytest.mark.parametrize("settings", BAD_PROCEDURES)
+def test_procedures_are_checked(settings):
+    with pytest.raises(ParameterError, match=f"{next(iter(settings))}: expected"):
+        Procedure(**settings)

@@ -21,7 +21,8 @@ ALSO = {
         "tests/confidence/test_threshold_level.py",
     ),
     "confidence": ("tests/test_maps.py", "tests/test_params.py"),
-    "selective": (),
+    "selective": ("tests/policy/test_policy.py",),
+    "policy": (),
 }
 """Tests of a package besides those that mirror it."""
 

@@ -1,31 +1,343 @@
-"""An acceptance threshold whose promise holds with a stated probability: fixed-sequence testing.
+"""Certify an acceptance threshold: the risk of the accepted cases is within a limit, with probability 1 - δ.
 
-The selective risk is not monotone in the threshold, so candidates are tested one by one, each at the full
-level, in an order fixed before any loss is seen: from the threshold that accepts half of the reference cases
-to laxer ones, until one cannot be rejected. The probability that any rejected candidate breaks the promise is
-at most the level, however many there are.
+How a certificate is produced:
+
+1. **Candidates.** Thresholds are taken from the confidences of reference cases, which are not the cases to be
+   tested: unlabelled cases if there are any, else a share of the labelled ones that is set aside for it. The
+   first candidate accepts half of the reference cases, each further one a little more. So the candidates and
+   their order are fixed before any loss is seen (`Procedure.candidates`).
+2. **Tests.** For each candidate, a p-value tests the hypothesis "the risk of the accepted cases is above the
+   limit" on the losses of the calibration cases that it accepts (`segtrust.selective.pvalues`). With several
+   targets the largest p-value counts, because all targets have to hold. A p-value of at most δ certifies the
+   candidate.
+3. **Stop.** Candidates are tested in their order, each at the full level δ, up to the first that fails. The
+   certificate holds the last one that passed, which accepts the most cases; if the first one fails, it holds
+   the number of cases that would be needed instead.
+
+Why this is valid: the selective risk need not be monotone in the threshold, so the threshold cannot be
+searched for freely. But consider the first candidate in the sequence whose risk really is above the limit.
+Certifying any wrong candidate requires that this one passes its test, which happens with probability at
+most δ. So the probability of any wrong certificate is at most δ, however many candidates there are
+(fixed-sequence testing). With m sequences (`Procedure.start_coverages`), each is tested at δ/m.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from segtrust.errors import ParameterError, TooFewCasesError
-from segtrust.selective.cases import CalibrationCases
-from segtrust.selective.certificate import Certificate, Evidence, Operation, Step
 from segtrust.selective.intervals import chernoff_interval, clopper_pearson
-from segtrust.selective.plan import Accepted, Need, need, nobody_accepted
-from segtrust.selective.procedure import FEWEST_REFERENCES, Procedure, procedure_of
-from segtrust.selective.shuffling import least_lost_of_ties, seed_for
-from segtrust.selective.targets import Target, targets_of
-from segtrust.selective.vectors import check_delta
+from segtrust.selective.labels import labels_of, texts_of
+from segtrust.selective.plan import Accepted, Need, compute_need, no_case_accepted
+from segtrust.selective.references import references_of
+from segtrust.selective.seen import HashedIds, check_ids, ids_as_text, refuse_seen
+from segtrust.selective.shuffling import first_come, least_lost_of_ties, seed_for, shuffled_places
+from segtrust.selective.targets import (
+    FEWEST_REFERENCES,
+    Procedure,
+    Target,
+    check_procedure,
+    check_targets,
+)
+from segtrust.selective.vectors import (
+    check_count,
+    check_delta,
+    check_fraction,
+    check_number,
+    confidences_of,
+    kept,
+    losses_of,
+)
 
-__all__ = ["Bench", "certify", "certify_each", "certify_threshold", "walk_candidates"]
+__all__ = [
+    "CalibrationCases",
+    "Certificate",
+    "Evidence",
+    "Operation",
+    "Step",
+    "ThresholdTests",
+    "certify",
+    "certify_each",
+    "certify_threshold",
+    "walk_candidates",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationCases:
+    """Confidences and losses of cases that nothing has learned from, checked and copied.
+
+    Parameters
+    ----------
+    confidence, loss
+        One number per case; losses in [0, 1].
+    patients
+        Label of each case's patient, if patients have several cases: text or numbers, compared as text
+        (1, 1.0 and "1" are the same patient). Every case needs one.
+    ids
+        Different texts, one per case; needed to reject cases that an estimator was fitted on.
+    reference
+        Confidences of at least 10 unlabelled cases that are unrelated to these, from which candidate
+        thresholds are taken; the confidences of the cases themselves are rejected. Without a reference, some
+        of the cases here are set aside for it.
+
+    Examples
+    --------
+    >>> CalibrationCases([0.9, 0.4], [0.05, 0.6], ids=["a", "b"]).n
+    2
+    """
+
+    confidence: Any
+    loss: Any
+    patients: Any = None
+    ids: Sequence[str] | None = None
+    reference: Any = None
+
+    def __post_init__(self) -> None:
+        """Check everything once, and keep read-only copies."""
+        ids = ids_as_text(self.ids)
+        confidence = confidences_of(self.confidence, ids=ids, fewest=2)
+        check_ids(ids, confidence.size)
+        columns = {
+            "confidence": confidence,
+            "loss": losses_of(self.loss, confidence.size, ids=ids, unit=True),
+        }
+        if self.patients is not None:
+            columns["patients"] = texts_of(self.patients, confidence.size, "patients", ids=ids)
+        if self.reference is not None:
+            columns["reference"] = references_of(self.reference, confidence)
+        for name, column in columns.items():
+            object.__setattr__(self, name, kept(column))
+        object.__setattr__(self, "ids", ids)
+
+    @property
+    def n(self) -> int:
+        """Number of cases."""
+        return int(self.confidence.size)
+
+    @property
+    def units(self) -> Any:
+        """Number of each case's independent unit (its patient, or the case itself), counted from 0."""
+        return np.arange(self.n) if self.patients is None else first_come(self.patients)
+
+    @property
+    def digest(self) -> str:
+        """Checksum of the table; it does not depend on the order of the rows or on the containers."""
+        nothing = [None] * self.n
+        names = nothing if self.ids is None else list(self.ids)
+        patients = nothing if self.patients is None else self.patients.tolist()
+        numbers = ((column + 0.0).tolist() for column in (self.confidence, self.loss))  # 0.0 for -0.0
+        rows = sorted(map(json.dumps, zip(names, patients, *numbers, strict=True)))
+        return hashlib.sha256("\n".join(rows).encode()).hexdigest()
+
+    def part(self, chosen: Any) -> CalibrationCases:
+        """Return some of the cases, by position or by a boolean array, with the same reference."""
+        positions = np.arange(self.n)[chosen]
+        ids = None if self.ids is None else [self.ids[position] for position in positions]
+        patients = None if self.patients is None else self.patients[positions]
+        part = CalibrationCases(self.confidence[positions], self.loss[positions], patients, ids)
+        object.__setattr__(part, "reference", self.reference)  # checked against all cases already
+        return part
+
+    def shuffled(self, seed: int) -> CalibrationCases:
+        """Return the cases in a random order that does not depend on their losses; units stay together."""
+        patients = None if self.patients is None else labels_of(self.patients, self.n, "patients")
+        return self.part(shuffled_places(seed, self.confidence, units=patients, ids=self.ids))
+
+    def refuse(self, used_ids: Collection[str] | HashedIds) -> None:
+        """Raise `SeenCasesError` if a case is among ``used_ids``, or an error if the cases have no ids."""
+        refuse_seen(self.ids, used_ids, self.n)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Test of one candidate threshold.
+
+    Attributes
+    ----------
+    threshold
+        Cases with at least this confidence are accepted.
+    accepted
+        Number of calibration cases that it accepts.
+    p_value
+        Largest p-value over the targets; the candidate is certified if it is at most ``level``.
+    level
+        Level of the test.
+    """
+
+    threshold: float
+    accepted: int
+    p_value: float
+    level: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the candidate is certified."""
+        return self.p_value <= self.level
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The cases that a threshold was tested on.
+
+    Attributes
+    ----------
+    n, units
+        Number of cases, not counting those set aside, and of independent units: patients, or the cases
+        themselves.
+    patients
+        Whether patients are the units: the guarantee is then about the mean in which each patient counts
+        once.
+    references, set_aside
+        Number of confidences that candidates were taken from, and how many of them belong to labelled cases
+        set aside.
+    digest
+        Checksum of the calibration table.
+    used_ids
+        Ids of all cases that took part, if they have any; no other guarantee may rest on these cases.
+    """
+
+    n: int
+    units: int
+    patients: bool
+    references: int
+    set_aside: int
+    digest: str
+    used_ids: frozenset[str] = field(default=frozenset(), repr=False)
+
+    def __post_init__(self) -> None:
+        """Check that the numbers are consistent."""
+        n, units = check_count(self.n, "n"), check_count(self.units, "units")
+        if not isinstance(self.patients, bool):
+            raise ParameterError(f"patients: expected True or False, got {self.patients!r}.")
+        if units > n or not (self.patients or units == n):
+            raise ParameterError(f"units: expected the number of units of {n} cases, got {units}.")
+        references = check_count(self.references, "references")
+        if check_count(self.set_aside, "set_aside", least=0) > references:
+            raise ParameterError(f"set_aside: expected at most {references}, got {self.set_aside}.")
+        if not isinstance(self.digest, str) or not re.fullmatch("[0-9a-f]{64}", self.digest):
+            raise ParameterError(f"digest: expected 64 hexadecimal digits, got {self.digest!r}.")
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A threshold in use.
+
+    Attributes
+    ----------
+    threshold
+        Cases with at least this confidence are accepted.
+    coverage, coverage_interval
+        Share of the calibration cases that it accepts, and the confidence interval of this share
+        (Clopper-Pearson; Chernoff if patients are the units, each of whom then counts once), as if the
+        threshold had been chosen before the cases were seen.
+    risks
+        Observed selective risk, one per target; ``None`` if no calibration case is accepted, which is only
+        possible for a target of 1, which any threshold meets.
+    """
+
+    threshold: float
+    coverage: float
+    coverage_interval: tuple[float, float]
+    risks: tuple[float | None, ...]
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        for name in ("coverage_interval", "risks"):
+            values = getattr(self, name)
+            if not isinstance(values, Iterable) or isinstance(values, str):
+                raise ParameterError(f"{name}: expected a sequence of numbers, got {values!r}.")
+        coverage = check_fraction(self.coverage, "coverage")
+        interval = tuple(check_fraction(end, "coverage_interval") for end in self.coverage_interval)
+        if len(interval) != 2:
+            raise ParameterError(f"coverage_interval: expected 2 numbers, got {len(interval)}.")
+        low, high = interval
+        if not low <= coverage <= high:
+            raise ParameterError(
+                f"coverage_interval: expected ends on both sides of the coverage {coverage:g}, got "
+                f"({low:g}, {high:g})."
+            )
+        risks = tuple(None if risk is None else check_fraction(risk, "risks") for risk in self.risks)
+        object.__setattr__(self, "threshold", check_number(self.threshold, "threshold"))
+        object.__setattr__(self, "coverage", coverage)
+        object.__setattr__(self, "coverage_interval", interval)
+        object.__setattr__(self, "risks", risks)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Result of a certification: a threshold, or the reason why there is none.
+
+    Attributes
+    ----------
+    operation
+        The threshold with its coverage and observed risks; ``None`` if nothing can be guaranteed.
+    need
+        If nothing is certified: how many cases would be needed.
+    targets, delta
+        What holds for the accepted cases, all targets together, with probability at least ``1 - delta`` over
+        the draw of the calibration cases.
+    evidence
+        The cases that the threshold was tested on.
+    procedure
+        What was fixed beforehand.
+    steps
+        All tests, in their order.
+    """
+
+    operation: Operation | None
+    need: Need | None
+    targets: tuple[Target, ...]
+    delta: float
+    evidence: Evidence
+    procedure: Procedure
+    steps: tuple[Step, ...] = field(repr=False)
+
+    @property
+    def n(self) -> int:
+        """Number of cases that the threshold was tested on."""
+        return self.evidence.n
+
+    @property
+    def digest(self) -> str:
+        """Checksum of the calibration table."""
+        return self.evidence.digest
+
+    @property
+    def certified(self) -> bool:
+        """Whether there is a threshold."""
+        return self.operation is not None
+
+    @property
+    def threshold(self) -> float | None:
+        """Lowest confidence of an accepted case; ``None`` if nothing can be guaranteed."""
+        return None if self.operation is None else self.operation.threshold
+
+    @property
+    def coverage(self) -> float | None:
+        """Share of the calibration cases that are accepted; ``None`` if nothing can be guaranteed."""
+        return None if self.operation is None else self.operation.coverage
+
+    def __str__(self) -> str:
+        """Return the result in words."""
+        guarantee = " and ".join(map(str, self.targets))
+        if self.operation is None:
+            return f"Not certifiable with these {self.n} cases: {guarantee} (δ = {self.delta:g}). {self.need}"
+        low, high = self.operation.coverage_interval
+        weighting = ", each patient counting once" if self.evidence.patients else ""
+        return (
+            f"Accept cases with confidence of at least {self.operation.threshold:.6g}: "
+            f"{guarantee}{weighting}, with probability {1.0 - self.delta:g}. "
+            f"{self.operation.coverage:.1%} of {self.n} cases are accepted "
+            f"({low:.1%} to {high:.1%}{weighting})."
+        )
 
 
 def certify_threshold(
@@ -37,27 +349,27 @@ def certify_threshold(
     reference: Any = None,
     patients: Any = None,
 ) -> Certificate:
-    """Find the laxest threshold whose selective risk is at most the target, with probability 1 - δ.
+    """Find the lowest threshold whose selective risk is at most the target, with probability at least 1 - δ.
 
     Parameters
     ----------
     confidence, loss
-        Of calibration cases that nothing has learned from; losses in [0, 1].
+        One number per calibration case, which nothing may have learned from; losses in [0, 1].
     target_risk
         Limit on the mean loss of the accepted cases.
     delta
-        Probability, over the draw of the calibration cases, that the promise is broken.
+        Probability, over the draw of the calibration cases, that the guarantee does not hold.
     reference
         Confidences of other, unlabelled cases, for candidate thresholds. Without them a fifth of the cases is
         set aside for it.
     patients
-        Label of each case's patient. Patients are then the independent units, and the promise is about the
+        Label of each case's patient. Patients are then the independent units, and the guarantee is about the
         mean in which each patient counts once.
 
     Returns
     -------
     Certificate
-        With ``threshold`` ``None`` where nothing can be promised.
+        Its ``threshold`` is ``None`` if nothing can be guaranteed.
 
     See Also
     --------
@@ -68,8 +380,8 @@ def certify_threshold(
     >>> rng = np.random.default_rng(0)
     >>> confidence = rng.random(300)
     >>> loss = (1 - confidence) * rng.random(300)
-    >>> found = certify_threshold(confidence, loss, target_risk=0.2, reference=rng.random(500))
-    >>> found.certified, round(found.coverage, 2)
+    >>> certificate = certify_threshold(confidence, loss, target_risk=0.2, reference=rng.random(500))
+    >>> certificate.certified, round(certificate.coverage, 2)
     (True, 0.72)
     """
     cases = CalibrationCases(confidence, loss, patients=patients, reference=reference)
@@ -84,20 +396,21 @@ def certify(
     procedure: Procedure | None = None,
     used_ids: Collection[str] = (),
 ) -> Certificate:
-    """Find the laxest threshold at which all targets hold together, with probability 1 - δ.
+    """Find the lowest threshold at which all targets hold simultaneously, with probability at least 1 - δ.
 
     Parameters
     ----------
     cases
-        Calibration cases.
+        Calibration cases, which nothing may have learned from.
     targets
-        One or several; a candidate passes where every one of them does, which needs no correction.
+        One or more limits; a candidate passes if it passes the test of each, which needs no correction for
+        multiple testing.
     delta
-        Probability that any of the targets is broken.
+        Probability, over the draw of the calibration cases, that any of the targets does not hold.
     procedure
-        What is fixed beforehand; `Procedure` says what is usual.
+        What is fixed beforehand: p-value, start coverages, step; `Procedure` states the defaults.
     used_ids
-        Cases that the estimator, or a recalibration of the maps, has learned from. They are refused.
+        Ids of cases that the estimator, or a recalibration of the maps, has learned from; these are rejected.
 
     Examples
     --------
@@ -108,33 +421,34 @@ def certify(
     >>> both.certified, both.threshold >= certify(cases, [Target(0.2)]).threshold
     (True, True)
     """
-    _check_cases(cases)
-    procedure = _seeded(procedure_of(procedure), cases)
+    if not isinstance(cases, CalibrationCases):
+        raise ParameterError(
+            f"cases: expected CalibrationCases(confidence, loss), got {type(cases).__name__}."
+        )
+    procedure = check_procedure(procedure)
+    if cases.reference is None:  # the certificate keeps the seed that chooses the cases set aside
+        procedure = replace(procedure, seed=seed_for(cases.confidence, procedure.seed))
     cases.refuse(used_ids)
-    bench, steps = walk_candidates(cases, targets, delta, procedure)
-    operation = _operation(bench, steps, delta)
+    tests, steps = walk_candidates(cases, targets, delta, procedure)
+    passed = [step.threshold for step in steps if step.passed]
+    set_aside = cases.n - tests.n
     return Certificate(
-        operation,
-        _need(bench, steps) if operation is None else None,
-        bench.targets,
-        delta,
-        _evidence(cases, bench),
-        procedure,
-        tuple(steps),
+        operation=tests.operation_at(min(passed), delta) if passed else None,
+        need=None if passed else _need_at_highest(tests, steps),
+        targets=tests.targets,
+        delta=delta,
+        evidence=Evidence(
+            n=tests.n,
+            units=int(tests.units.max()) + 1,
+            patients=cases.patients is not None,
+            references=set_aside if cases.reference is None else int(cases.reference.size),
+            set_aside=set_aside,
+            digest=cases.digest,
+            used_ids=frozenset(cases.ids or ()),
+        ),
+        procedure=procedure,
+        steps=tuple(steps),
     )
-
-
-def walk_candidates(
-    cases: CalibrationCases, targets: Sequence[Target], delta: float, procedure: Procedure
-) -> tuple[Bench, list[Step]]:
-    """Walk the sequences; give the cases as they were tested, and all tests."""
-    delta = check_delta(delta)
-    targets = targets_of(targets)
-    tested, reference = _split(cases, _seeded(procedure, cases))
-    bench = Bench(tested, targets, procedure)
-    level = delta / len(procedure.start_coverages)
-    sequences = (procedure.candidates(reference, start) for start in procedure.start_coverages)
-    return bench, [step for candidates in sequences for step in bench.walk(candidates, level)]
 
 
 def certify_each(
@@ -145,163 +459,150 @@ def certify_each(
     procedure: Procedure | None = None,
     used_ids: Collection[str] = (),
 ) -> list[Certificate]:
-    """Find a threshold for each target of its own; the probability that any promise is broken is at most δ.
+    """Find a separate threshold for each target; all guarantees hold with probability at least 1 - δ.
 
-    Parameters are those of `certify`; each of m targets is certified at level δ/m.
+    Parameters
+    ----------
+    cases
+        Calibration cases, which nothing may have learned from.
+    targets
+        One or more limits; each of m is certified at level δ/m.
+    delta
+        Probability, over the draw of the calibration cases, that any of the guarantees does not hold.
+    procedure
+        What is fixed beforehand: p-value, start coverages, step; `Procedure` states the defaults.
+    used_ids
+        Ids of cases that the estimator, or a recalibration of the maps, has learned from; these are rejected.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> confidence = rng.random(400)
     >>> cases = CalibrationCases(confidence, (1 - confidence) * rng.random(400), reference=rng.random(500))
-    >>> strict, lax = certify_each(cases, [Target(0.15), Target(0.22)])
-    >>> strict.threshold > lax.threshold, strict.delta
+    >>> low, high = certify_each(cases, [Target(0.15), Target(0.22)])
+    >>> low.threshold > high.threshold, low.delta
     (True, 0.025)
     """
-    targets = targets_of(targets)
+    targets = check_targets(targets)
     level = check_delta(delta) / len(targets)
     return [
         certify(cases, [target], delta=level, procedure=procedure, used_ids=used_ids) for target in targets
     ]
 
 
-def _check_cases(cases: Any) -> None:
-    if not isinstance(cases, CalibrationCases):
-        raise ParameterError(
-            f"cases: expected CalibrationCases(confidence, loss), got {type(cases).__name__}."
-        )
-
-
-def _seeded(procedure: Procedure, cases: CalibrationCases) -> Procedure:
-    """Give the procedure with the seed that decides which cases are set aside, if any are."""
-    if cases.reference is not None:
-        return procedure
-    return replace(procedure, seed=seed_for(cases.confidence, procedure.seed))
+def walk_candidates(
+    cases: CalibrationCases, targets: Sequence[Target], delta: float, procedure: Procedure
+) -> tuple[ThresholdTests, list[Step]]:
+    """Test the candidates of each sequence up to the first that fails; return the cases and all tests."""
+    delta = check_delta(delta)
+    targets = check_targets(targets)
+    cases, reference = _split(cases, procedure)
+    tests = ThresholdTests(cases, targets, procedure)
+    level = delta / len(procedure.start_coverages)
+    steps = []
+    for start in procedure.start_coverages:
+        for threshold in procedure.candidates(reference, start):
+            steps.append(tests.test(threshold, level))
+            if not steps[-1].passed:
+                break
+    return tests, steps
 
 
 def _split(cases: CalibrationCases, procedure: Procedure) -> tuple[CalibrationCases, Any]:
-    """Give the cases to test on, and the confidences from which candidates are taken."""
+    """Return the cases to test on, and the confidences from which candidates are taken."""
     if cases.reference is not None:
         return cases, cases.reference
-    shuffled = cases.shuffled(procedure.seed or 0)
+    shuffled = cases.shuffled(seed_for(cases.confidence, procedure.seed))
     units = shuffled.units
     aside = units < round(procedure.set_aside * (units.max() + 1))
     if aside.sum() < FEWEST_REFERENCES or (~aside).sum() < 2:
-        counted = f"{cases.n}" if cases.patients is None else f"{cases.n} of {units.max() + 1} patients"
+        number = (
+            f"{cases.n} cases"
+            if cases.patients is None
+            else (f"{cases.n} cases of {units.max() + 1} patients")
+        )
         raise TooFewCasesError(
-            f"cases: of {counted}, {aside.sum()} would be set aside for candidates, which takes at least "
-            f"{FEWEST_REFERENCES}, and {(~aside).sum()} be left to test on, which takes at least 2. Give "
-            "confidences of unlabelled cases as reference."
+            f"cases: {number} are too few without reference cases: {aside.sum()} would be set aside for "
+            f"candidate thresholds (at least {FEWEST_REFERENCES} are needed), leaving {(~aside).sum()} to "
+            "test on (at least 2). Pass more cases, or confidences of unlabelled cases as reference."
         )
     if units.max() == shuffled.n - 1:
+        # Rows of equal confidence may come sorted by loss. Setting aside the best of them leaves the worse
+        # ones to be tested, which never favours the guarantee.
         aside = least_lost_of_ties(shuffled.confidence, shuffled.loss, aside)
     return shuffled.part(~aside), shuffled.confidence[aside]
 
 
-class Bench:
-    """Cases, ready to be tested at any threshold."""
+class ThresholdTests:
+    """Calibration cases prepared for testing thresholds."""
 
     def __init__(self, cases: CalibrationCases, targets: tuple[Target, ...], procedure: Procedure) -> None:
-        # in one order, so that the order of a table's rows does not show in the last digit of a sum
+        # Sorted, so that the order of a table's rows does not change the last digit of a sum.
         cases = cases.part(np.lexsort((cases.loss, cases.confidence)))
+        self.n = cases.n
         self.targets = targets
         self.procedure = procedure
         self.confidence = cases.confidence
         self.units = cases.units
-        self.p_values = [procedure.p_value_for(target, patients=not self.singles) for target in targets]
+        self.single_cases = bool(self.units.max() == self.n - 1)  # every unit is one case
+        self.p_values = [procedure.p_value_for(target, patients=not self.single_cases) for target in targets]
         self.losses = [target.losses(cases.loss) for target in targets]
 
-    @property
-    def n(self) -> int:
-        """Number of cases."""
-        return int(self.confidence.size)
-
-    def walk(self, thresholds: Sequence[float], level: float) -> list[Step]:
-        """Test one candidate after the other, up to the first that cannot be rejected."""
-        steps = []
-        for threshold in thresholds:
-            accepted = self.confidence >= threshold
-            tests = zip(self.targets, self.unit_losses(accepted), self.p_values, strict=True)
-            largest = max(target.p_value(losses, name, level) for target, losses, name in tests)
-            steps.append(Step(threshold, int(accepted.sum()), largest, level))
-            if not steps[-1].passed:
-                break
-        return steps
+    def test(self, threshold: float, level: float) -> Step:
+        """Test one candidate: the largest p-value over the targets decides."""
+        accepted = self.confidence >= threshold
+        losses = self.unit_losses(accepted)
+        largest = max(
+            target.p_value(unit_losses, name, level)
+            for target, unit_losses, name in zip(self.targets, losses, self.p_values, strict=True)
+        )
+        return Step(threshold, int(accepted.sum()), largest, level)
 
     def unit_losses(self, accepted: Any) -> list[Any]:
-        """Give, for each target, risk + Z of each unit with an accepted case.
+        """Return, for each target, risk + Z of each unit with an accepted case.
 
-        Z is the mean over the unit's cases of (loss - risk)·accepted. A unit without an accepted case has
-        Z = 0 and tells nothing. Of a unit with one case risk + Z is its loss.
+        Z is the mean over the unit's cases of (loss - risk)·accepted. The selective risk, in which each
+        unit counts once, is above the limit exactly if the mean of Z is above 0, so a test of the mean of
+        risk + Z against the limit is a test of the selective risk. A unit without an accepted case has Z =
+        0 and carries no information. For a unit with one case, risk + Z is its loss.
         """
-        if self.singles:
+        if self.single_cases:
             return [losses[accepted] for losses in self.losses]
-        some = np.bincount(self.units, accepted) > 0
+        has_accepted = np.bincount(self.units, accepted) > 0
         return [
-            (target.risk + self._unit_means(np.where(accepted, losses - target.risk, 0.0)))[some]
+            (target.risk + self._unit_means(np.where(accepted, losses - target.risk, 0.0)))[has_accepted]
             for target, losses in zip(self.targets, self.losses, strict=True)
         ]
 
     def risks(self, accepted: Any) -> tuple[float, ...]:
-        """Observed selective risk of each target, in which each unit counts once."""
+        """Return the observed selective risk for each target; each unit counts once."""
         weight = self._unit_means(accepted * 1.0).sum()
-        return tuple(
-            float(self._unit_means(accepted * losses).sum() / weight) if weight else math.nan
-            for losses in self.losses
-        )
+        return tuple(float(self._unit_means(accepted * losses).sum() / weight) for losses in self.losses)
 
-    def coverage(self, accepted: Any, level: float) -> tuple[float, tuple[float, float]]:
-        """Share of the accepted cases, in which each unit counts once, and its interval."""
-        if self.singles:
+    def operation_at(self, threshold: float, delta: float) -> Operation:
+        """Return a threshold with its coverage and observed risks; each unit counts once."""
+        accepted = self.confidence >= threshold
+        if self.single_cases:
             hits = int(accepted.sum())
-            return hits / self.n, clopper_pearson(hits, self.n, level)
-        shares = self._unit_means(accepted * 1.0)
-        return float(shares.mean()), chernoff_interval(float(shares.mean()), shares.size, level)
-
-    def share_of_units(self, accepted: Any) -> float:
-        """Share of the units that have an accepted case."""
-        return float(np.mean(np.bincount(self.units, accepted) > 0))
-
-    @property
-    def singles(self) -> bool:
-        """Whether every unit is one case."""
-        return bool(self.units.max() == self.n - 1)
+            coverage, interval = hits / self.n, clopper_pearson(hits, self.n, 1.0 - delta)
+        else:
+            shares = self._unit_means(accepted * 1.0)
+            coverage = float(shares.mean())
+            interval = chernoff_interval(coverage, shares.size, 1.0 - delta)
+        risks = self.risks(accepted) if accepted.any() else (None,) * len(self.targets)
+        return Operation(threshold, coverage, interval, risks)
 
     def _unit_means(self, values: Any) -> Any:
         return np.bincount(self.units, values) / np.bincount(self.units)
 
 
-def _evidence(cases: CalibrationCases, bench: Bench) -> Evidence:
-    aside = cases.n - bench.n
-    return Evidence(
-        n=bench.n,
-        units=int(bench.units.max()) + 1,
-        patients=cases.patients is not None,
-        references=aside if cases.reference is None else int(cases.reference.size),
-        set_aside=aside,
-        digest=cases.digest,
-        used_ids=frozenset(cases.ids or ()),
-    )
-
-
-def _operation(bench: Bench, steps: list[Step], delta: float) -> Operation | None:
-    """Give the laxest candidate that has passed."""
-    passed = [step.threshold for step in steps if step.passed]
-    if not passed:
-        return None
-    accepted = bench.confidence >= min(passed)
-    risks = bench.risks(accepted) if accepted.any() else (None,) * len(bench.targets)
-    return Operation(min(passed), *bench.coverage(accepted, 1.0 - delta), risks)
-
-
-def _need(bench: Bench, steps: list[Step]) -> Need:
-    """How many cases would do at the strictest candidate."""
-    strictest = max(steps, key=lambda step: step.threshold)
-    accepted = bench.confidence >= strictest.threshold
-    unit = "cases" if bench.singles else "patients"
+def _need_at_highest(tests: ThresholdTests, steps: list[Step]) -> Need:
+    """Return how many cases would be needed to certify the highest candidate."""
+    highest = max(steps, key=lambda step: step.threshold)
+    accepted = tests.confidence >= highest.threshold
+    unit = "cases" if tests.single_cases else "patients"
     if not accepted.any():
-        return nobody_accepted(unit)
-    seen = Accepted.like(
-        bench.unit_losses(accepted), bench.risks(accepted), bench.share_of_units(accepted), unit
-    )
-    return need(bench.targets, seen, bench.procedure, strictest.level)
+        return no_case_accepted(unit)
+    share_of_units = float(np.mean(np.bincount(tests.units, accepted) > 0))
+    observed = Accepted.like(tests.unit_losses(accepted), tests.risks(accepted), share_of_units, unit)
+    return compute_need(tests.targets, observed, tests.procedure, highest.level)

@@ -1,10 +1,10 @@
 """Conformal bounds and intervals for the Dice of a new image, from its confidence.
 
 Split conformal prediction: a monotone curve from confidence to Dice is learned on one part of the labelled
-cases, and the errors of the curve on the other part say how far the truth may be away. The parts are drawn,
-and the errors ranked, separately for each cell: accepted and deferred cases, and groups where there are
-any. A single ranking over all cases would keep its promise on average only: too well for the accepted
-cases, and not for the deferred.
+cases, and the errors of the curve on the other part show how far the Dice may be away from it. The parts
+are drawn, and the errors ranked, separately for each cell: accepted and deferred cases, and groups if there
+are any. A single ranking over all cases would keep its level only on average: exceed it for the accepted
+cases, and miss it for the deferred ones.
 """
 
 from __future__ import annotations
@@ -20,42 +20,130 @@ import numpy as np
 from segtrust.errors import NotFittedError, ParameterError, TooFewCasesError
 from segtrust.params import HasParams
 from segtrust.saved import check_keys, reading, rebuild
-from segtrust.selective.cells import NO_GROUP, ConformalCell, DiceIntervals, margins, ranked
 from segtrust.selective.coverage import exact
+from segtrust.selective.estimate import Recalibration
 from segtrust.selective.labels import texts_of
-from segtrust.selective.recalibration import Recalibration
-from segtrust.selective.seen import HashedIds, ids_of, refuse_seen
+from segtrust.selective.seen import HashedIds, ids_as_text, refuse_seen
 from segtrust.selective.shuffling import seed_for, shuffled_places
-from segtrust.selective.vectors import check_fraction, check_number, check_seed, confidences_of, dices_of
+from segtrust.selective.vectors import (
+    check_count,
+    check_fraction,
+    check_number,
+    check_seed,
+    confidences_of,
+    dices_of,
+)
 
-__all__ = ["ConformalDice"]
+__all__ = ["ConformalCell", "ConformalDice", "DiceIntervals"]
 
 _PREDICTORS = ("isotonic", "identity")
+_OPTIONS = ("level", "threshold", "predictor", "train_share", "seed")
+_NO_GROUP = ""
+
+
+@dataclass(frozen=True, eq=False)
+class DiceIntervals:
+    """Intervals for the Dice of new cases, at the requested level.
+
+    Attributes
+    ----------
+    lower, upper
+        Ends of the interval, one per case, in [0, 1].
+    predicted
+        Expected Dice of each case.
+    trivial
+        Whether a case got [0, 1] because its cell has too few labelled cases for anything better.
+    n
+        Number of labelled cases whose errors were ranked for each case.
+    cases_needed
+        Number of labelled cases that a cell needs for an interval better than [0, 1].
+    """
+
+    lower: Any
+    upper: Any
+    predicted: Any
+    trivial: Any
+    n: Any
+    cases_needed: int
+
+    def to_dataframe(self, index: Any = None) -> Any:
+        """Return a pandas table with one row per case: lower, predicted, upper, trivial and n.
+
+        Parameters
+        ----------
+        index
+            Index of the rows, such as that of the table with the confidences, so that both can be joined.
+        """
+        from segtrust.optional import require
+
+        names = ("lower", "predicted", "upper", "trivial", "n")
+        columns = {name: getattr(self, name) for name in names}
+        return require("pandas", extra="tables").DataFrame(columns, index=index)
+
+
+@dataclass(frozen=True)
+class ConformalCell:
+    """Margins found from the ranked errors of one cell: the cases of one decision and group.
+
+    Attributes
+    ----------
+    decision
+        ``"accepted"``, ``"deferred"``, or ``"all"`` if there is no threshold.
+    group
+        Name of the group; empty if there are no groups.
+    n
+        Number of cases whose errors were ranked.
+    below
+        How far the Dice may lie below the curve, for a lower bound; ``None`` if ``n`` is too small.
+    below_of_two, above_of_two
+        How far it may lie below and above the curve, for an interval; ``None`` if ``n`` is too small.
+    """
+
+    decision: str
+    group: str
+    n: int
+    below: float | None
+    below_of_two: float | None
+    above_of_two: float | None
+
+    def __post_init__(self) -> None:
+        """Check values that may come from a file."""
+        if self.decision not in ("accepted", "deferred", "all"):
+            raise ParameterError(f"decision: expected accepted, deferred or all, got {self.decision!r}.")
+        if not isinstance(self.group, str):
+            raise ParameterError(f"group: expected text, got {self.group!r}.")
+        check_count(self.n, "n", least=0)
+        for name in ("below", "below_of_two", "above_of_two"):
+            if getattr(self, name) is not None:
+                check_number(getattr(self, name), name)
 
 
 @dataclass(frozen=True)
 class ConformalDice(HasParams):
-    """Bounds and intervals for the Dice of new cases that hold at a level whatever the distribution.
+    """Bounds and intervals for the Dice of new cases that hold at a level for any distribution.
 
     The level is reached on average over draws of the labelled cases, for new cases exchangeable with those of
-    their cell; after a shift nothing is promised (see `segtrust.drift_test`). Tied errors only make bounds
+    their cell; after a drift nothing is guaranteed (see `segtrust.drift_test`). Tied errors only make bounds
     wider.
 
     Attributes
     ----------
     level
-        Chance, at least, that the Dice of a new case is inside; read as the decimal that it was written as.
+        Lower limit on the probability that the Dice of a new case is inside; read as the decimal that it was
+        written as.
     threshold
-        Of acceptance; bounds are then found separately for accepted (at or above it) and deferred cases.
+        Acceptance threshold; bounds are then found separately for accepted (at or above it) and deferred
+        cases.
     predictor
-        ``"isotonic"`` learns a growing curve from confidence to Dice; ``"identity"`` takes the confidence
-        for the Dice and needs no cases to learn from.
+        ``"isotonic"`` learns an increasing curve from confidence to Dice; ``"identity"`` takes the confidence
+        as the expected Dice and needs no cases to learn from.
     train_share
         Share of each cell that the curve is learned from; the errors of the others are ranked.
     seed
-        Of the random split; without, it is new each time where many confidences are equal. `fit` keeps it.
+        Random seed of the split. Without one, the split is random each time if many confidences are equal.
+        `fit` keeps the seed.
     recalibration, cells, used_ids
-        What `fit` has learned, and from whom.
+        What `fit` has learned, and the ids of the cases it has learned from.
 
     Examples
     --------
@@ -99,33 +187,41 @@ class ConformalDice(HasParams):
         ids: Sequence[Any] | None = None,
         used_ids: Iterable[Any] | HashedIds | None = None,
     ) -> Self:
-        """Learn from labelled cases that nothing else has learned from.
+        """Return bounds learned from labelled cases that nothing else has learned from.
 
         Parameters
         ----------
         confidence, dice
-            One number a case each.
+            One number per case.
         groups
-            Structure, centre or scanner of each case: bounds then hold for each group. Text or numbers,
+            Structure, centre or scanner of each case: the bounds then hold for each group. Text or numbers,
             compared as text: 1, 1.0 and "1" are the same group.
-        ids, used_ids
-            Names of these cases, and of those that the threshold, the estimator or a calibration of the
-            probabilities were chosen with (`Policy.used_ids`, say); `SeenCasesError` where a case is in both.
+        ids
+            Id of each case.
+        used_ids
+            Ids of cases that the threshold, the estimator or a calibration of the probabilities was chosen
+            with (such as `Policy.used_ids`); `SeenCasesError` if one of these cases is among them.
         """
-        ids = ids_of(ids)
+        ids = ids_as_text(ids)
         confidence = confidences_of(confidence, ids=ids, fewest=2)
         dice = dices_of(dice, confidence.size, ids=ids)
         names = refuse_seen(ids, used_ids, confidence.size)
-        keys = self._keys(confidence, groups, ids)
+        keys = self._cell_keys(confidence, groups, ids)
         seed = seed_for(confidence, self.seed)
-        learns = self._split(keys, shuffled_places(seed, confidence, ids=names or None))
-        curve = Recalibration.fit(confidence[learns], dice[learns]) if learns.any() else None
-        errors = _expected(curve, confidence) - dice
-        cells = [self._cell(key, errors[(keys == key) & ~learns]) for key in np.unique(keys)]
+        order = shuffled_places(seed, confidence, ids=names or None)
+        is_training = np.zeros(keys.size, bool)
+        for key in np.unique(keys):
+            members = order[keys[order] == key]
+            is_training[members[: self._training_cases(members.size)]] = True
+        if self.predictor == "isotonic" and not is_training.any():
+            raise TooFewCasesError("confidence: no cell has enough cases to learn a curve from.")
+        curve = Recalibration.fit(confidence[is_training], dice[is_training]) if is_training.any() else None
+        errors = _expected_dice(curve, confidence) - dice
+        cells = [self._make_cell(key, errors[(keys == key) & ~is_training]) for key in np.unique(keys)]
         return replace(self, seed=seed, recalibration=curve, cells=tuple(cells), used_ids=frozenset(names))
 
     def predict(self, confidence: Any) -> Any:
-        """Give the Dice that is expected at each confidence; `interval` says how far off it may be.
+        """Return the expected Dice at each confidence; `interval` returns how far off it may be.
 
         Examples
         --------
@@ -133,34 +229,43 @@ class ConformalDice(HasParams):
         >>> ConformalDice().fit(confidence, confidence / 2).predict([0.5]).round(1).tolist()
         [0.2]
         """
-        if not self.cells:
-            raise NotFittedError(_UNFITTED)
-        return _expected(self.recalibration, confidences_of(confidence))
+        self._check_fitted()
+        return _expected_dice(self.recalibration, confidences_of(confidence))
 
     def interval(
         self, confidence: Any, group: Any = None, *, ids: Sequence[Any] | None = None
     ) -> DiceIntervals:
-        """Give the interval of each new case: each side is missed with at most half of 1 - level.
+        """Return the interval of each new case; the Dice is beyond each end with at most (1 - level) / 2.
 
         Parameters
         ----------
         confidence
-            One a case.
+            Confidence of each case.
         group
-            One for all cases, or one a case. A group that `fit` has not seen gets [0, 1].
+            One group for all cases, or one per case. A group that `fit` has not seen gets [0, 1].
         ids
-            Names of the cases; `SeenCasesError` for one that `fit` has learned from.
+            Id of each case; `SeenCasesError` if `fit` has learned from one of them.
         """
-        return self._read(confidence, group, ids, ("below_of_two", "above_of_two"))
+        return self._intervals(confidence, group, ids, "below_of_two", "above_of_two")
 
     def lower_bound(
         self, confidence: Any, group: Any = None, *, ids: Sequence[Any] | None = None
     ) -> DiceIntervals:
-        """Give the lower bound of each new case, with 1 as the upper end; parameters as for `interval`."""
-        return self._read(confidence, group, ids, ("below", None))
+        """Return the lower bound of each new case, with 1 as the upper end.
+
+        Parameters
+        ----------
+        confidence
+            Confidence of each case.
+        group
+            One group for all cases, or one per case. A group that `fit` has not seen gets [0, 1].
+        ids
+            Id of each case; `SeenCasesError` if `fit` has learned from one of them.
+        """
+        return self._intervals(confidence, group, ids, "below", None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give what `from_dict` takes, ready for JSON; ids are in the clear unless they are hashed."""
+        """Return plain values for JSON, for `from_dict`; ids are readable unless they are hashed."""
         used = self.used_ids
         return {
             **{name: getattr(self, name) for name in _OPTIONS},
@@ -171,18 +276,25 @@ class ConformalDice(HasParams):
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any], *, source: str = "intervals") -> Self:
-        """Make again what `to_dict` gave; `SavedStateError` names what is missing, unknown or wrong."""
+        """Rebuild what `to_dict` returned; `SavedStateError` names what is missing, unknown or wrong."""
         values = check_keys(saved, (*_OPTIONS, "recalibration", "cells", "used_ids"), source)
         curve, used = values["recalibration"], values["used_ids"]
         with reading(source):
             values["recalibration"] = None if curve is None else Recalibration.from_dict(curve, source=source)
-            values["cells"] = tuple(rebuild(ConformalCell, each, source) for each in values["cells"])
-            hashed = isinstance(used, Mapping)
-            values["used_ids"] = HashedIds.from_dict(used) if hashed else frozenset(ids_of(used) or ())
+            values["cells"] = tuple(rebuild(ConformalCell, cell, source) for cell in values["cells"])
+            if isinstance(used, Mapping):
+                values["used_ids"] = HashedIds.from_dict(used)
+            else:
+                values["used_ids"] = frozenset(ids_as_text(used) or ())
             return cls(**values)
 
     def cases_needed(self, *, two_sided: bool = True) -> int:
-        """Give the fewest labelled cases a cell needs for an interval, or a lower bound, better than [0, 1].
+        """Return the number of labelled cases that a cell needs for bounds better than [0, 1].
+
+        Parameters
+        ----------
+        two_sided
+            Whether the number is for an interval; otherwise for a lower bound.
 
         Examples
         --------
@@ -192,52 +304,63 @@ class ConformalDice(HasParams):
         37
         """
         level = self._side_level(two_sided)
-        ranked = math.ceil(level / (1 - level))
-        return next(n for n in range(ranked, 10**9) if n - self._learners(n) >= ranked)
+        to_rank = math.ceil(level / (1 - level))
+        return next(n for n in range(to_rank, 10**9) if n - self._training_cases(n) >= to_rank)
+
+    def _check_fitted(self) -> None:
+        if not self.cells:
+            raise NotFittedError("ConformalDice: call fit(confidence, dice) with labelled cases first.")
 
     def _side_level(self, two_sided: bool) -> Fraction:
         level = exact(self.level)
         return (1 + level) / 2 if two_sided else level
 
-    def _learners(self, n: int) -> int:
-        """Give the number of cases out of ``n`` that the curve is learned from."""
+    def _training_cases(self, n: int) -> int:
+        """Return how many of ``n`` cases the curve is learned from."""
         return 0 if self.predictor == "identity" else math.floor(n * exact(self.train_share))
 
-    def _keys(self, confidence: Any, groups: Any, ids: Sequence[str] | None) -> Any:
-        """Name the cell of each case."""
+    def _cell_keys(self, confidence: Any, groups: Any, ids: Sequence[str] | None) -> Any:
+        """Return the key of each case's cell: its decision and its group (one for all cases, or one each)."""
         n = confidence.size
-        names = np.full(n, NO_GROUP) if groups is None else _group_names(groups, n, ids)
+        if groups is None:
+            names = np.full(n, _NO_GROUP)
+        elif isinstance(groups, str) or not isinstance(groups, Iterable):
+            names = np.broadcast_to(texts_of([groups], 1, "group"), n)
+        else:
+            names = texts_of(groups, n, "groups", ids=ids)
         if self.threshold is None:
-            decisions = np.full(confidence.size, "all")
+            decisions = np.full(n, "all")
         else:
             decisions = np.where(confidence >= self.threshold, "accepted", "deferred")
         return np.array([f"{decision}:{name}" for decision, name in zip(decisions, names, strict=True)])
 
-    def _split(self, keys: Any, order: Any) -> Any:
-        """Choose the cases that the curve is learned from, in each cell the first of a random order."""
-        learns = np.zeros(keys.size, bool)
-        for key in np.unique(keys):
-            members = order[keys[order] == key]
-            learns[members[: self._learners(members.size)]] = True
-        if self.predictor == "isotonic" and not learns.any():
-            raise TooFewCasesError("confidence: no cell has cases enough to learn a curve from.")
-        return learns
-
-    def _cell(self, key: str, errors: Any) -> ConformalCell:
+    def _make_cell(self, key: str, errors: Any) -> ConformalCell:
         decision, _, group = key.partition(":")
-        one, two = self._side_level(False), self._side_level(True)
-        sides = (ranked(errors, one), ranked(errors, two), ranked(-errors, two))
-        return ConformalCell(decision, group, errors.size, *sides)
+        one_sided, two_sided = self._side_level(False), self._side_level(True)
+        return ConformalCell(
+            decision,
+            group,
+            errors.size,
+            below=_ranked_error(errors, one_sided),
+            below_of_two=_ranked_error(errors, two_sided),
+            above_of_two=_ranked_error(-errors, two_sided),
+        )
 
-    def _read(self, confidence: Any, group: Any, ids: Any, sides: tuple[str, str | None]) -> DiceIntervals:
-        if not self.cells:
-            raise NotFittedError(_UNFITTED)
-        ids = ids_of(ids)
+    def _intervals(
+        self, confidence: Any, group: Any, ids: Any, below_name: str, above_name: str | None
+    ) -> DiceIntervals:
+        """Return intervals with the named margins of each case's cell; without one, the upper end is 1."""
+        self._check_fitted()
+        ids = ids_as_text(ids)
         confidence = confidences_of(confidence, ids=ids)
         refuse_seen(ids, self.used_ids if ids is not None else None, confidence.size)
-        cells = self._cells_of(confidence, group, ids)
-        predicted = _expected(self.recalibration, confidence)
-        below, above = (margins(cells, side) for side in sides)
+        if group is None and any(cell.group != _NO_GROUP for cell in self.cells):
+            raise ParameterError("group: expected the group of each case, because fit() was given groups.")
+        known = {f"{cell.decision}:{cell.group}": cell for cell in self.cells}
+        cells = [known.get(str(key)) for key in self._cell_keys(confidence, group, ids)]
+        predicted = _expected_dice(self.recalibration, confidence)
+        below = _margins(cells, below_name)
+        above = np.full(len(cells), math.inf) if above_name is None else _margins(cells, above_name)
         trivial = np.isnan(below) | np.isnan(above)
         return DiceIntervals(
             lower=np.where(trivial, 0.0, np.clip(predicted - below, 0.0, 1.0)),
@@ -245,28 +368,22 @@ class ConformalDice(HasParams):
             predicted=predicted,
             trivial=trivial,
             n=np.array([0 if cell is None else cell.n for cell in cells]),
-            cases_needed=self.cases_needed(two_sided=sides[1] is not None),
+            cases_needed=self.cases_needed(two_sided=above_name is not None),
         )
 
-    def _cells_of(self, confidence: Any, group: Any, ids: Sequence[str] | None) -> list[ConformalCell | None]:
-        """Find the cell of each case; ``None`` for one that no labelled case was in."""
-        known = {f"{cell.decision}:{cell.group}": cell for cell in self.cells}
-        if group is None and any(cell.group != NO_GROUP for cell in self.cells):
-            raise ParameterError("group: expected the group of each case, because fit() was given groups.")
-        return [known.get(str(key)) for key in self._keys(confidence, group, ids)]
 
-
-_UNFITTED = "ConformalDice: call fit(confidence, dice) with labelled cases first."
-_OPTIONS = ("level", "threshold", "predictor", "train_share", "seed")
-
-
-def _group_names(groups: Any, n: int, ids: Sequence[str] | None) -> Any:
-    """Give the group of each case as text, from one a case or one for all."""
-    if isinstance(groups, str) or not isinstance(groups, Iterable):
-        return np.broadcast_to(texts_of([groups], 1, "group"), n)
-    return texts_of(groups, n, "groups", ids=ids)
-
-
-def _expected(curve: Recalibration | None, confidence: Any) -> Any:
-    """Give the Dice expected at each confidence; the confidence itself where no curve was learned."""
+def _expected_dice(curve: Recalibration | None, confidence: Any) -> Any:
+    """Return the expected Dice at each confidence; the confidence itself if no curve was learned."""
     return confidence if curve is None else curve.predict(confidence)
+
+
+def _ranked_error(errors: Any, level: Fraction) -> float | None:
+    """Return the ⌈(n + 1) level⌉-th smallest error, which the next one exceeds with at most 1 - level."""
+    rank = math.ceil((errors.size + 1) * level)
+    return float(np.partition(errors, rank - 1)[rank - 1]) if rank <= errors.size else None
+
+
+def _margins(cells: Sequence[ConformalCell | None], name: str) -> Any:
+    """Return the named margin of each case's cell; NaN if there is none."""
+    margins = [None if cell is None else getattr(cell, name) for cell in cells]
+    return np.array([math.nan if margin is None else margin for margin in margins])

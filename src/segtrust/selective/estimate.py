@@ -1,14 +1,14 @@
-"""The mean Dice of new, unlabelled cases, while nothing speaks against giving it.
+"""From confidence to Dice: a monotone curve for one case, and the mean Dice of new, unlabelled cases.
 
-The mean of the recalibrated confidences. It is right as long as a confidence means the same Dice as it did
-for the calibration cases, which no look at confidences alone can show. So it is withheld as soon as they
-look different, and is no promise where they do not.
+The estimate of the mean Dice is the mean of the recalibrated confidences. It is right as long as a
+confidence means the same Dice as it did for the calibration cases, which confidences alone cannot show. So
+the estimate is withheld as soon as the confidences look different, and is not guaranteed if they do not.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, Self
 
@@ -16,15 +16,94 @@ import numpy as np
 
 from segtrust.errors import NotFittedError, ParameterError, TooFewCasesError
 from segtrust.params import HasParams
-from segtrust.selective.recalibration import Recalibration, monotone_values
-from segtrust.selective.seen import HashedIds, ids_of, refuse_seen
-from segtrust.selective.two_sample import DriftTest, drift_test
-from segtrust.selective.vectors import check_count, check_fraction, check_seed, confidences_of, dices_of
+from segtrust.saved import rebuild
+from segtrust.selective.drift import DriftTest, drift_test
+from segtrust.selective.seen import HashedIds, ids_as_text, refuse_seen
+from segtrust.selective.vectors import (
+    check_count,
+    check_fraction,
+    check_seed,
+    confidences_of,
+    dices_of,
+    vector,
+)
 
-__all__ = ["MeanDice", "MeanDiceEstimator"]
+__all__ = ["MeanDice", "MeanDiceEstimator", "Recalibration"]
 
-FEWEST = 10
-"""Labelled cases below which no curve and no interval can be learned from them."""
+_FEWEST_CASES = 10
+"""Labelled cases below which neither a curve nor an interval can be learned from them."""
+
+_PERMUTATIONS = 1999
+
+
+@dataclass(frozen=True)
+class Recalibration:
+    """Curve of the expected Dice at each confidence: increasing, linear between its knots, flat beyond them.
+
+    Attributes
+    ----------
+    confidence, dice
+        The knots, both in increasing order.
+
+    Examples
+    --------
+    >>> curve = Recalibration.fit([0.2, 0.4, 0.6, 0.8], [0.1, 0.5, 0.3, 0.9])
+    >>> curve.predict([0.0, 0.5, 0.7]).round(6).tolist()
+    [0.1, 0.4, 0.65]
+    """
+
+    confidence: tuple[float, ...]
+    dice: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        """Check that the knots are those of an increasing curve."""
+        for name, knots in (("confidence", self.confidence), ("dice", self.dice)):
+            object.__setattr__(self, name, tuple(vector(knots, name, fewest=0).tolist()))
+        increasing = all(np.all(np.diff(knots) >= 0.0) for knots in (self.confidence, self.dice))
+        if not self.confidence or len(self.confidence) != len(self.dice) or not increasing:
+            raise ParameterError("recalibration: expected knots in increasing order, as many in both lists.")
+        if self.dice[0] < 0.0 or self.dice[-1] > 1.0:
+            raise ParameterError(
+                f"recalibration: expected Dice in [0, 1], got {self.dice[0]} to {self.dice[-1]}."
+            )
+
+    @classmethod
+    def fit(cls, confidence: Any, dice: Any) -> Self:
+        """Fit the curve by isotonic regression (pool adjacent violators); ties count as one point.
+
+        Parameters
+        ----------
+        confidence, dice
+            One number per labelled case.
+        """
+        confidence = confidences_of(confidence)
+        dice = dices_of(dice, confidence.size)
+        knots, knot = np.unique(confidence, return_inverse=True)
+        values = _increasing_values(np.bincount(knot), np.bincount(knot, dice))
+        values = np.clip(values, 0.0, 1.0)  # a mean of ones may be rounded to above 1
+        changes = np.diff(values) != 0.0
+        needed = np.append(True, changes) | np.append(changes, True)  # inside a flat run a knot adds nothing
+        return cls(tuple(knots[needed].tolist()), tuple(values[needed].tolist()))
+
+    def predict(self, confidence: Any) -> Any:
+        """Return the expected Dice of each case."""
+        return np.interp(confidences_of(confidence), self.confidence, self.dice)
+
+    def to_dict(self) -> dict[str, list[float]]:
+        """Return plain values for JSON, from which `from_dict` rebuilds the curve."""
+        return {"confidence": list(self.confidence), "dice": list(self.dice)}
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any], *, source: str = "recalibration") -> Self:
+        """Rebuild what `to_dict` returned; errors name the source."""
+        return rebuild(cls, saved, source)
+
+
+def _increasing_values(counts: Any, sums: Any) -> Any:
+    """Fit increasing values to the means of groups, weighted by their counts; no count is 0."""
+    from scipy.optimize import isotonic_regression
+
+    return isotonic_regression(sums / counts, weights=counts).x
 
 
 class Alarm(Protocol):
@@ -32,28 +111,28 @@ class Alarm(Protocol):
 
     @property
     def alarm(self) -> bool:
-        """Whether it rings."""
+        """Whether drift was detected."""
 
     def explain(self) -> str:
-        """Say why."""
+        """Return the result in one sentence."""
 
 
 @dataclass(frozen=True)
 class MeanDice:
-    """An estimate of the present mean Dice, or the reason why there is none.
+    """Estimate of the current mean Dice, or the reason why there is none.
 
     Attributes
     ----------
     value, lower, upper
-        The estimate and its interval; ``None`` where it is withheld.
+        The estimate and its interval; ``None`` if it is withheld.
     reason
-        Why it is withheld; ``None`` where it is given.
+        Why it is withheld; ``None`` if it is not.
     level
-        Of the interval.
+        Confidence level of the interval.
     n_reference, n_new
-        Labelled and unlabelled cases.
+        Number of labelled and of unlabelled cases.
     test
-        The comparison of both.
+        The two-sample test that compares both.
     """
 
     value: float | None
@@ -67,43 +146,30 @@ class MeanDice:
 
     @property
     def withheld(self) -> bool:
-        """Whether there is a reason not to give it."""
+        """Whether there is a reason not to give an estimate."""
         return self.reason is not None
 
     def to_dict(self) -> dict[str, Any]:
-        """Give all values, ready for JSON."""
+        """Return all values, ready for JSON."""
         return {**asdict(self), "test": self.test.to_dict()}
-
-
-_PERMUTATIONS = 1999
-
-
-def _watches(watches: Any) -> list[Alarm]:
-    """Give what watches, as a list; refuse what cannot ring."""
-    if isinstance(watches, str) or not isinstance(watches, Iterable | None):
-        raise ParameterError(f"watches: expected a list of drift tests or martingales, got {watches!r}.")
-    found = list(watches or ())
-    for each in found:
-        if not hasattr(each, "alarm") or not hasattr(each, "explain"):
-            raise ParameterError(f"watches: expected drift tests or martingales, got {each!r}.")
-    return found
 
 
 @dataclass(frozen=True, eq=False)
 class MeanDiceEstimator(HasParams):
-    """Estimate the mean Dice of unlabelled cases from their confidences.
+    """Estimator of the mean Dice of unlabelled cases from their confidences.
 
     Attributes
     ----------
     level
-        Of the interval, found by resampling the labelled cases, the new cases, and the errors of the curve:
-        it is meant for the mean of the population and wide enough for that of these new cases too.
+        Confidence level of the interval, found by resampling the labelled cases, the new cases, and the
+        errors of the curve: it is meant for the mean of the population, and wide enough for that of these
+        new cases.
     alpha
-        Level of the two-sample test that comes before every estimate.
+        Level of the two-sample test that precedes every estimate.
     resamples
         Number of resamples, at least 100.
     seed
-        Of the resamples and the test.
+        Random seed of the resamples and the test.
     confidence, dice, used_ids
         The labelled cases, after `fit`.
 
@@ -111,7 +177,7 @@ class MeanDiceEstimator(HasParams):
     --------
     >>> rng = np.random.default_rng(1)
     >>> confidence = rng.beta(8, 2, 300)
-    >>> dice = confidence**2  # a model that thinks too well of itself
+    >>> dice = confidence**2  # an overconfident model
     >>> estimator = MeanDiceEstimator().fit(confidence, dice)
     >>> same = estimator.estimate(rng.beta(8, 2, 200))
     >>> round(same.value, 2), round(same.lower, 2), round(same.upper, 2)
@@ -145,12 +211,20 @@ class MeanDiceEstimator(HasParams):
         ids: Sequence[Any] | None = None,
         used_ids: Iterable[Any] | HashedIds | None = None,
     ) -> Self:
-        """Take in labelled cases, 10 or more, that no estimator has learned from.
+        """Return an estimator fitted to 10 or more labelled cases that nothing has learned from.
 
-        ``ids`` and ``used_ids`` are those of `ConformalDice.fit`.
+        Parameters
+        ----------
+        confidence, dice
+            One number per case.
+        ids
+            Id of each case.
+        used_ids
+            Ids of cases that an estimator, a recalibration or a threshold has learned from; `SeenCasesError`
+            if one of these cases is among them.
         """
-        ids = ids_of(ids)
-        confidence = confidences_of(confidence, ids=ids, fewest=FEWEST)
+        ids = ids_as_text(ids)
+        confidence = confidences_of(confidence, ids=ids, fewest=_FEWEST_CASES)
         dice = dices_of(dice, confidence.size, ids=ids)
         names = refuse_seen(ids, used_ids, confidence.size)
         return replace(self, confidence=confidence, dice=dice, used_ids=frozenset(names))
@@ -158,27 +232,32 @@ class MeanDiceEstimator(HasParams):
     def estimate(
         self, confidence: Any, *, ids: Sequence[Any] | None = None, watches: Iterable[Alarm] = ()
     ) -> MeanDice:
-        """Estimate the mean Dice of new cases, or say why not.
+        """Estimate the mean Dice of new cases, or explain why not.
 
         Parameters
         ----------
         confidence
-            Of the new cases: two or more, and as many as it takes for the test to be able to alarm at all.
+            Confidences of the new cases: two or more, and enough for the test to be able to detect a drift.
         ids
-            Their names; `SeenCasesError` for one that is among the labelled cases.
+            Id of each new case; `SeenCasesError` if one is among the labelled cases.
         watches
-            What else may forbid an estimate beside the test made here, such as a running
-            `ExchangeabilityMartingale`.
+            Further drift checks that may forbid an estimate, such as a running `ExchangeabilityMartingale`.
         """
         if self.confidence is None:
             raise NotFittedError("MeanDiceEstimator: call fit(confidence, dice) with labelled cases first.")
-        ids = ids_of(ids)
+        ids = ids_as_text(ids)
         new = confidences_of(confidence, ids=ids, fewest=2)
         refuse_seen(ids, self.used_ids if ids is not None else None, new.size)
-        self._check_test(new.size)
-        enough = max(_PERMUTATIONS, math.ceil(1.0 / self.alpha))
-        test = drift_test(self.confidence, new, alpha=self.alpha, permutations=enough, seed=self.seed)
-        reasons = [each.explain() for each in (test, *_watches(watches)) if each.alarm]
+        n_reference = self.confidence.size
+        smallest_p_value = 2 / math.comb(n_reference + new.size, new.size)
+        if smallest_p_value > self.alpha:
+            raise TooFewCasesError(
+                f"confidence: {n_reference} labelled and {new.size} new cases cannot show a drift at "
+                f"alpha = {self.alpha:g} (their smallest p-value is {smallest_p_value:.2g}). Pass more cases."
+            )
+        permutations = max(_PERMUTATIONS, math.ceil(1.0 / self.alpha))
+        test = drift_test(self.confidence, new, alpha=self.alpha, permutations=permutations, seed=self.seed)
+        reasons = [check.explain() for check in (test, *_check_watches(watches)) if check.alarm]
         value, lower, upper = (None, None, None) if reasons else self._value_and_interval(new)
         return MeanDice(
             value=value,
@@ -186,38 +265,37 @@ class MeanDiceEstimator(HasParams):
             upper=upper,
             reason=" ".join(reasons) or None,
             level=self.level,
-            n_reference=self.confidence.size,
+            n_reference=n_reference,
             n_new=new.size,
             test=test,
         )
 
-    def _check_test(self, n_new: int) -> None:
-        """Refuse so few cases that no difference between them would make the test alarm."""
-        smallest = 2 / math.comb(self.confidence.size + n_new, n_new)
-        if smallest > self.alpha:
-            raise TooFewCasesError(
-                f"confidence: {self.confidence.size} labelled and {n_new} new cases cannot show a drift at "
-                f"alpha = {self.alpha:g} (their smallest p-value is {smallest:.2g}). Give more of either."
-            )
-
     def _value_and_interval(self, new: Any) -> tuple[float, float, float]:
         value = float(Recalibration.fit(self.confidence, self.dice).predict(new).mean())
+        rng = check_seed(self.seed)
+        knots, knot = np.unique(self.confidence, return_inverse=True)
+        estimates = [self._resample(new, knots, knot, rng) for _ in range(self.resamples)]
         tail = (1.0 - self.level) / 2.0
-        lower, upper = np.quantile(self._resampled(new), [tail, 1.0 - tail])
+        lower, upper = np.quantile(np.array(estimates), [tail, 1.0 - tail])
         return value, float(lower), float(upper)
 
-    def _resampled(self, new: Any) -> Any:
-        """Give the estimates from samples drawn with replacement from both sets, and errors drawn beside."""
-        rng = check_seed(self.seed)
-        knots, place = np.unique(self.confidence, return_inverse=True)
-        return np.array([self._resample(new, knots, place, rng) for _ in range(self.resamples)])
-
-    def _resample(self, new: Any, knots: Any, place: Any, rng: np.random.Generator) -> float:
-        drawn = rng.integers(place.size, size=place.size)
-        counts = np.bincount(place[drawn], minlength=knots.size)
-        sums = np.bincount(place[drawn], self.dice[drawn], minlength=knots.size)
-        there = counts > 0
-        knots, values = knots[there], monotone_values(counts[there], sums[there])
+    def _resample(self, new: Any, knots: Any, knot: Any, rng: np.random.Generator) -> float:
+        """Return the estimate from both samples drawn with replacement, plus the mean of drawn errors."""
+        drawn = rng.integers(knot.size, size=knot.size)
+        counts = np.bincount(knot[drawn], minlength=knots.size)
+        sums = np.bincount(knot[drawn], self.dice[drawn], minlength=knots.size)
+        present = counts > 0
+        knots, values = knots[present], _increasing_values(counts[present], sums[present])
         errors = self.dice[drawn] - np.interp(self.confidence[drawn], knots, values)
         mean = np.interp(rng.choice(new, new.size), knots, values).mean()
         return float(mean + rng.choice(errors, new.size).mean())
+
+
+def _check_watches(watches: Any) -> list[Alarm]:
+    if isinstance(watches, str) or not isinstance(watches, Iterable | None):
+        raise ParameterError(f"watches: expected a list of drift tests or martingales, got {watches!r}.")
+    checks = list(watches or ())
+    for check in checks:
+        if not hasattr(check, "alarm") or not hasattr(check, "explain"):
+            raise ParameterError(f"watches: expected drift tests or martingales, got {check!r}.")
+    return checks

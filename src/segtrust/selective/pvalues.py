@@ -1,7 +1,8 @@
-"""P-values for "the mean loss is above the target", valid for any losses in [0, 1] and any number of them.
+"""P-values of the null hypothesis "the mean loss is above the target", for losses in [0, 1].
 
-Which one is used has to be fixed before the losses are seen. All of them treat the losses as independent
-draws, and none depends on their order.
+Each p-value is valid for any distribution of the losses and any number of cases: if the mean loss is above
+the target, the p-value is at most δ with probability at most δ. All of them treat the losses as independent
+draws, and none depends on their order. Which one is used has to be fixed before the losses are seen.
 """
 
 from __future__ import annotations
@@ -29,24 +30,24 @@ PValue = Callable[[Any, float, float], float]
 
 
 def betting_p_value(losses: Any, target: float, delta: float) -> float:
-    """One over the fortune of gamblers who bet on losses below the target, case after case.
+    """Return one over the capital of gamblers who bet, case after case, that losses are below the target.
 
-    A gambler with stake λ multiplies the fortune by 1 - λ(loss - target) at each case. Where the mean loss is
-    above the target the game is unfair: the expected fortune, which began as 1, is at most 1, and so is that
-    of several gamblers with a share of it each; it reaches 1/δ with probability at most δ (Markov). A product
-    knows no order, so neither does the answer.
+    A gambler with stake λ multiplies the capital by 1 - λ(loss - target) at each case. If the mean loss is
+    above the target, the game is unfavourable: the expected capital, which starts at 1, stays at most 1, and
+    so does that of several gamblers who share it. By Markov's inequality it reaches 1/δ with probability at
+    most δ. A product does not depend on the order of its factors, so neither does the p-value.
 
-    Waudby-Smith and Ramdas (2024) let the stake follow the losses seen so far. Stakes fixed beforehand need
+    Waudby-Smith and Ramdas (2024) adapt the stake to the losses seen so far. Stakes fixed beforehand need
     no random order and do as well here, because the useful ones lie close together (see `betting_stakes`).
 
     Parameters
     ----------
     losses
-        In [0, 1].
+        Losses in [0, 1].
     target
-        In (0, 1).
+        Limit on the mean loss, in (0, 1).
     delta
-        The level at which the stakes are best; the p-value is valid at every level.
+        Level for which the stakes are optimal; the p-value is valid at every level.
 
     Examples
     --------
@@ -57,18 +58,18 @@ def betting_p_value(losses: Any, target: float, delta: float) -> float:
         return 1.0
     stakes = betting_stakes(losses.size, target, delta)
     factors = np.maximum(1.0 - np.multiply.outer(stakes, losses - target), 0.0)
-    with np.errstate(divide="ignore"):  # who staked everything on a loss of 1 is left with nothing
-        fortunes = np.log(factors).sum(axis=-1)
-    return math.exp(-max(float(np.logaddexp.reduce(fortunes)) - math.log(stakes.size), 0.0))
+    with np.errstate(divide="ignore"):  # a gambler who staked everything has nothing left after a loss of 1
+        log_capitals = np.log(factors).sum(axis=-1)
+    return math.exp(-max(float(np.logaddexp.reduce(log_capitals)) - math.log(stakes.size), 0.0))
 
 
-@lru_cache(maxsize=4096)  # candidates that accept equally many cases, and simulations, ask for the same
+@lru_cache(maxsize=4096)  # candidates that accept equally many cases, and simulations, need the same stakes
 def betting_stakes(n: int, target: float, delta: float) -> Any:
-    """Give the gamblers' stakes: three, from the most careful to the boldest.
+    """Return the stakes of the three gamblers, from the most careful to the boldest.
 
-    The best stake for n losses of standard deviation σ is about √(2 log(1/δ) / n) / σ. Losses with the
-    target as their mean spread most where they are 0 or 1, which gives the most careful stake; the boldest
-    loses everything at a loss of 1; between them stands their geometric mean.
+    The best stake for n losses of standard deviation σ is about √(2 log(1/δ) / n) / σ. Losses whose mean is
+    the target spread most if they are 0 or 1, which gives the most careful stake; the boldest stake loses
+    everything at a loss of 1; the third is the geometric mean of the two.
 
     Examples
     --------
@@ -82,16 +83,15 @@ def betting_stakes(n: int, target: float, delta: float) -> Any:
     return stakes
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=65_536)  # SciPy spends more time on checks than on the computation
 def _binomial_cdf(hits: int, n: int, share: float) -> float:
-    """Chance of at most so many hits in ``n``; SciPy checks for longer than it computes, so it is kept."""
     from scipy.stats import binom
 
     return float(binom.cdf(hits, n, share))
 
 
 def hoeffding_bentkus_p_value(losses: Any, target: float, delta: float) -> float:
-    """Smaller of the p-values that the bounds of Hoeffding and of Bentkus give; ``delta`` is not used.
+    """Return the smaller of the p-values from the Hoeffding and Bentkus bounds; ``delta`` is not used.
 
     Examples
     --------
@@ -102,12 +102,14 @@ def hoeffding_bentkus_p_value(losses: Any, target: float, delta: float) -> float
         return 1.0
     mean = float(losses.mean())
     hoeffding = math.exp(-losses.size * coin_divergence(min(mean, target), target))
-    whole = math.ceil(round(losses.size * mean, 9))  # rounding of a mean must not cost a case
+    whole = math.ceil(round(losses.size * mean, 9))  # a rounding error in the mean must not cost a case
     return min(1.0, hoeffding, math.e * _binomial_cdf(whole, losses.size, target))
 
 
 def binomial_p_value(losses: Any, target: float, delta: float) -> float:
-    """Exact p-value of losses that are 0 or 1, the smallest there is; ``delta`` is not used.
+    """Return the exact binomial p-value of losses that are all 0 or 1; ``delta`` is not used.
+
+    No other valid p-value is smaller for such losses.
 
     Examples
     --------
@@ -116,8 +118,8 @@ def binomial_p_value(losses: Any, target: float, delta: float) -> float:
     """
     if not np.isin(losses, (0.0, 1.0)).all():
         raise CaseValueError(
-            "p_value: 'binomial' is for losses of 0 and 1, as of a failure rate, and for single cases; for "
-            "other losses, and for patients with several cases, choose 'betting'."
+            "p_value: 'binomial' needs losses of 0 and 1 (a failure rate) and independent cases; for other "
+            "losses, and for patients with several cases, choose 'betting'."
         )
     return _binomial_cdf(int(losses.sum()), losses.size, target) if losses.size else 1.0
 
@@ -131,7 +133,7 @@ P_VALUES: dict[str, PValue] = {
 
 
 def get_p_value(name: str) -> PValue:
-    """Find a p-value; an unknown name lists the known ones."""
+    """Return a p-value by its name; the error for an unknown name lists the known ones."""
     if not isinstance(name, str) or name not in P_VALUES:
         raise ParameterError(f"p_value: expected one of {', '.join(P_VALUES)}, got {name!r}.")
     return P_VALUES[name]

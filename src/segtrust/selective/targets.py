@@ -1,8 +1,8 @@
-"""What is promised of the accepted cases."""
+"""What is fixed before any loss is seen: the guarantee requested (`Target`) and the method (`Procedure`)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,26 +11,29 @@ import numpy as np
 from segtrust.errors import ParameterError
 from segtrust.selective.intervals import chernoff_interval, clopper_pearson
 from segtrust.selective.pvalues import get_p_value
-from segtrust.selective.vectors import check_fraction
+from segtrust.selective.vectors import check_fraction, check_seed
 
-__all__ = ["Observed", "Target", "targets_of"]
+__all__ = ["FEWEST_REFERENCES", "Observed", "Procedure", "Target", "check_procedure", "check_targets"]
 
-_SLACK = 1e-12
-"""A Dice of exactly the cut-off is no failure, whichever way its loss was rounded."""
+FEWEST_REFERENCES = 10
+"""Fewest confidences from which thresholds for a coverage can be read."""
+
+_ROUNDING = 1e-12
+"""A case whose Dice is exactly at the cut-off is not a failure, however its loss was rounded."""
 
 
 @dataclass(frozen=True)
 class Observed:
-    """What cases have of a quantity that is limited.
+    """Observed risk of some cases, compared with the limit of a target.
 
     Attributes
     ----------
     target
-        The limit.
+        The target that sets the limit.
     risk
-        Their mean loss, or share of failures.
+        Mean loss of the cases, or their share of failures.
     low, high
-        Interval of its expectation, which holds for any number of independent cases.
+        Confidence interval of the expected risk, valid for any number of independent cases.
     """
 
     target: Target
@@ -40,7 +43,7 @@ class Observed:
 
     @property
     def is_kept(self) -> bool:
-        """Whether these cases are within the limit."""
+        """Whether the observed risk is within the limit."""
         return self.risk <= self.target.risk
 
 
@@ -53,8 +56,8 @@ class Target:
     risk
         The limit, in [0, 1].
     below_dice
-        Where given, a case counts as a failure, with loss 1, if its Dice (one minus the loss) is below this,
-        and as a success, with loss 0, otherwise.
+        If given, the target is about failures: a case whose Dice (one minus its loss) is below this value
+        counts as a failure with loss 1, any other case as a success with loss 0.
 
     Examples
     --------
@@ -72,43 +75,60 @@ class Target:
             object.__setattr__(self, "below_dice", check_fraction(self.below_dice, "below_dice"))
 
     def losses(self, loss: Any) -> Any:
-        """Losses that the target is about."""
-        return loss if self.below_dice is None else (loss > 1.0 - self.below_dice + _SLACK) * 1.0
+        """Return the losses that the target limits: those given, or 1 for a failure and 0 for a success."""
+        return loss if self.below_dice is None else (loss > 1.0 - self.below_dice + _ROUNDING) * 1.0
 
     def observed(self, loss: Any, level: float = 0.95) -> Observed:
-        """See what cases, at least one, have of it.
+        """Return the observed risk of one or more cases with its confidence interval.
+
+        Parameters
+        ----------
+        loss
+            Loss of each case, in [0, 1].
+        level
+            Confidence level of the interval.
 
         Examples
         --------
-        >>> found = Target(0.2, below_dice=0.8).observed([0.1, 0.05, 0.3, 0.1])
-        >>> found.risk, round(found.low, 3), round(found.high, 3), found.is_kept
+        >>> seen = Target(0.2, below_dice=0.8).observed([0.1, 0.05, 0.3, 0.1])
+        >>> seen.risk, round(seen.low, 3), round(seen.high, 3), seen.is_kept
         (0.25, 0.006, 0.806, False)
         """
         losses = self.losses(np.asarray(loss, np.float64))
-        risk, n = float(losses.mean()), losses.size
-        is_share = self.below_dice is not None
-        ends = clopper_pearson(int(losses.sum()), n, level) if is_share else chernoff_interval(risk, n, level)
-        return Observed(self, risk, *ends)
+        risk = float(losses.mean())
+        if self.below_dice is None:
+            return Observed(self, risk, *chernoff_interval(risk, losses.size, level))
+        return Observed(self, risk, *clopper_pearson(int(losses.sum()), losses.size, level))
 
     def p_value(self, losses: Any, name: str, level: float) -> float:
-        """P-value, by its name, of "the risk is above the limit"; ``losses`` are those of `losses`."""
-        if self.risk in (0.0, 1.0):  # no finite number of cases shows 0, and losses are never above 1
+        """Return the p-value of "the risk is above the limit".
+
+        Parameters
+        ----------
+        losses
+            Losses that the target limits, as `losses` returns them.
+        name
+            Name of the p-value.
+        level
+            Level of the test.
+        """
+        if self.risk in (0.0, 1.0):  # no finite number of cases proves a risk of 0; no loss is above 1
             return 1.0 - self.risk
         return get_p_value(name)(losses, self.risk, level)
 
     def __str__(self) -> str:
-        """Say it in words."""
+        """Return the limit in words."""
         if self.below_dice is None:
             return f"mean loss at most {self.risk:g}"
         return f"a Dice below {self.below_dice:g} in at most {self.risk:g} of the cases"
 
 
-def targets_of(targets: Any, name: str = "targets") -> tuple[Target, ...]:
-    """Refuse what is no sequence of targets, at least one.
+def check_targets(targets: Any, name: str = "targets") -> tuple[Target, ...]:
+    """Check that there is a list of one or more targets, and return it as a tuple.
 
     Examples
     --------
-    >>> targets_of([Target(0.1)])
+    >>> check_targets([Target(0.1)])
     (Target(risk=0.1, below_dice=None),)
     """
     if not isinstance(targets, Sequence) or isinstance(targets, str):
@@ -117,10 +137,99 @@ def targets_of(targets: Any, name: str = "targets") -> tuple[Target, ...]:
             f"({targets})."
         )
     if not targets:
-        raise ParameterError(f"{name}: expected at least one, got none.")
-    for each in targets:
-        if not isinstance(each, Target):
+        raise ParameterError(f"{name}: expected at least one, got an empty list.")
+    for target in targets:
+        if not isinstance(target, Target):
             raise ParameterError(
-                f"{name}: expected Target(risk), or Target(risk, below_dice=...), got {each!r}."
+                f"{name}: expected Target(risk), or Target(risk, below_dice=...), got {target!r}."
             )
     return tuple(targets)
+
+
+@dataclass(frozen=True)
+class Procedure:
+    """How a threshold is searched for; chosen before any loss is seen.
+
+    Attributes
+    ----------
+    p_value
+        ``"betting"``, ``"hoeffding-bentkus"``, ``"binomial"`` (for failure rates of single cases), or
+        ``"suited"``: binomial if it applies, else betting.
+    start_coverages
+        Coverages at which a sequence of candidate thresholds starts; with m sequences, each is tested at
+        level δ/m.
+    step
+        Difference in coverage between two candidates.
+    set_aside
+        Share of the cases (or patients) that only provide candidate thresholds if there are no reference
+        cases.
+    seed
+        Random seed for choosing the cases that are set aside. Without a seed, the same cases are set aside
+        each time if nearly all confidences differ, and different ones each time if many are equal; the
+        certificate keeps the seed, so that it can be repeated. Trying several seeds means choosing by the
+        losses, and invalidates the guarantee.
+
+    Examples
+    --------
+    >>> Procedure(start_coverages=(0.9,), step=0.05).candidates(np.arange(100.0), 0.9)
+    [10.0, 5.0, 0.0]
+    """
+
+    p_value: str = "suited"
+    start_coverages: tuple[float, ...] = (0.5,)
+    step: float = 0.01
+    set_aside: float = 0.2
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        if self.p_value != "suited":
+            get_p_value(self.p_value)
+        check_fraction(self.step, "step", open_ends=True)
+        check_fraction(self.set_aside, "set_aside", open_ends=True)
+        if self.seed is not None:
+            check_seed(self.seed)
+        if isinstance(self.start_coverages, str) or not isinstance(self.start_coverages, Iterable):
+            raise ParameterError(
+                f"start_coverages: expected a tuple of numbers, such as (0.5,), got {self.start_coverages!r}."
+            )
+        starts = tuple(check_fraction(start, "start_coverages") for start in self.start_coverages)
+        if not starts or 0.0 in starts:
+            raise ParameterError(f"start_coverages: expected numbers in (0, 1], got {self.start_coverages}.")
+        object.__setattr__(self, "start_coverages", starts)
+
+    def p_value_for(self, target: Target, *, patients: bool) -> str:
+        """Return the name of the p-value that tests a target; it never depends on the losses.
+
+        Parameters
+        ----------
+        target
+            The target to be tested.
+        patients
+            Whether some patients have several cases: a patient's share of failures is not 0 or 1.
+
+        Examples
+        --------
+        >>> Procedure().p_value_for(Target(0.1), patients=False)
+        'betting'
+        """
+        if self.p_value != "suited":
+            return self.p_value
+        return "binomial" if target.below_dice is not None and not patients else "betting"
+
+    def candidates(self, reference: Any, start: float) -> list[float]:
+        """Return candidate thresholds, highest first.
+
+        They accept a share of ``start`` of the reference cases, then ``step`` more each, up to all of them.
+        """
+        descending = np.sort(reference)[::-1]
+        coverages = np.append(np.arange(start, 1.0 - self.step / 2.0, self.step), 1.0)
+        last_accepted = np.ceil(np.round(coverages * descending.size, 9)).astype(int) - 1
+        return [float(threshold) for threshold in np.unique(descending[last_accepted])[::-1]]
+
+
+def check_procedure(procedure: Procedure | None) -> Procedure:
+    """Check that this is a procedure, and return it; the default one for ``None``."""
+    if not isinstance(procedure, Procedure | None):
+        raise ParameterError(f"procedure: expected Procedure(...), got {procedure!r}.")
+    return procedure or Procedure()

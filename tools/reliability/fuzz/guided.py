@@ -25,8 +25,8 @@ __all__ = ["COUNTED"]
 COUNTED = (
     *("segtrust.io", "segtrust._files", "segtrust.engine.journal", "segtrust.engine.outcomes"),
     *("segtrust.engine.decisions", "segtrust.engine.unfinished", "segtrust.engine.calibration"),
-    *("segtrust.selective.policy", "segtrust.selective.policy_file", "segtrust.selective.structures"),
-    *("segtrust.selective.martingale", "segtrust.selective.conformal", "segtrust.calibration.scaling"),
+    *("segtrust.policy", "segtrust.selective.seen", "segtrust.selective.certify"),
+    *("segtrust.selective.drift", "segtrust.selective.conformal", "segtrust.calibration.scaling"),
     *("nibabel", "pydicom", "tifffile", "zarr", "PIL", "pickle", "zipfile", "csv"),
 )
 _LONGEST = 1 << 20

@@ -1,4 +1,4 @@
-"""Several structures: levels, decisions and files."""
+"""Policies for several structures: levels, decisions and files."""
 
 import json
 from dataclasses import FrozenInstanceError
@@ -7,12 +7,9 @@ import numpy as np
 import pytest
 
 from segtrust.errors import ParameterError, PolicyError, UnknownNameError
-from segtrust.selective.cases import CalibrationCases
-from segtrust.selective.policy import Policy
-from segtrust.selective.scoring import Scoring
-from segtrust.selective.structures import StructurePolicies, certify_structures
-from segtrust.selective.targets import Target
-from tests.selective.certified import GRID, REFERENCE
+from segtrust.policy import Policy, Scoring, StructurePolicies, certify_structures
+from segtrust.selective import CalibrationCases, Target
+from tests.policy.certified import GRID, REFERENCE
 
 CASES = CalibrationCases(GRID, (1 - GRID) / 2, reference=REFERENCE)
 
@@ -90,11 +87,11 @@ class TestDecide:
         [
             ("agree", 0.97, "accept", "no finding"),
             ("agree", 0.01, "defer", "defer"),  # the mask is empty, the map is not sure of it
-            ("paper", 0.97, "accept", "accept"),
+            ("paper", 0.97, "defer", "defer"),
             ("paper", 0.0, "defer", "defer"),
         ],
     )
-    def test_an_empty_mask_passes_the_threshold_like_any_other(self, empty, tumour, case, structure):
+    def test_an_empty_mask(self, empty, tumour, case, structure):
         found, each = policies(empty).decide({"liver": 0.9, "tumour": tumour}, empty={"tumour"})
         assert (found, each["tumour"]) == (case, structure)
 
@@ -120,7 +117,7 @@ class TestDecide:
                 "confidences: no structure 'spleen'",
             ),
             ({"liver": 0.9}, (), ParameterError, "'tumour' is required"),
-            ({"liver": 0.9, "tumour": None}, ["tumour"], ParameterError, "give the confidence of that mask"),
+            ({"liver": 0.9, "tumour": None}, ["tumour"], ParameterError, "pass the confidence of that mask"),
             ({"liver": 0.9, "tumour": 0.9}, ["spleen"], UnknownNameError, "empty: no structure 'spleen'"),
             ({"liver": 0.9, "tumour": 0.9}, "tumour", ParameterError, "empty: expected names"),
             (
@@ -132,7 +129,7 @@ class TestDecide:
             ([0.9, 0.9], (), ParameterError, "confidences: expected numbers by structure"),
         ],
     )
-    def test_refusals(self, confidences, empty, error, words):
+    def test_invalid_confidences(self, confidences, empty, error, words):
         with pytest.raises(error, match=words):
             policies().decide(confidences, empty=empty)
 
@@ -144,11 +141,11 @@ class TestStanding:
         other = made.policies["tumour"].for_predictor("ensemble")
         mixed = StructurePolicies({**made.policies, "tumour": other})
         assert mixed.standing == "estimated"
-        assert "Not all of it is certified" in str(mixed)
+        assert "Not all of them are certified" in str(mixed)
 
     def test_what_it_says(self):
         said = str(policies())
-        assert said.startswith("Certified; a case is deferred if liver or tumour is. Each promise")
+        assert said.startswith("Certified; a case is deferred if liver or tumour is. Each guarantee")
         assert "all of them hold with probability 0.95." in said
         assert "\nliver: Policy for liver, certified: accept" in said
 
@@ -166,7 +163,7 @@ class TestStanding:
             StructurePolicies({})
         with pytest.raises(ParameterError, match="required: expected names"):
             StructurePolicies(made, "liver")
-        with pytest.raises(ParameterError, match="given for 'spleen' is one for 'liver'"):
+        with pytest.raises(ParameterError, match="the policy for 'spleen' was made for 'liver'"):
             StructurePolicies({"spleen": made["liver"]})
         with pytest.raises(ParameterError, match="expected a Policy for 'liver'"):
             StructurePolicies({"liver": 0.5})
@@ -202,7 +199,7 @@ class TestFile:
             (lambda v: v["policies"]["liver"]["operation"].update(threshold=0.1), "liver: was changed after"),
         ],
     )
-    def test_damaged(self, tmp_path, change, words):
+    def test_corrupt(self, tmp_path, change, words):
         with pytest.raises(PolicyError, match=rf"both\.json: .*({words})"):
             StructurePolicies.load(self.change(tmp_path, change))
 

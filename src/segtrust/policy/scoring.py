@@ -1,0 +1,152 @@
+"""How confidences are computed, as a policy records it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from segtrust.errors import ParameterError, PluginError, UnknownNameError
+from segtrust.saved import plain
+from segtrust.selective import used_ids_as_text
+
+__all__ = ["Scoring"]
+
+_DECODINGS = ("threshold", "dice-optimal")
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How confidences are computed: for the calibration cases of a policy, and for every case it decides on.
+
+    Attributes
+    ----------
+    estimator, parameters
+        Name of the estimator, and the parameters it was fitted or set to, as plain values.
+    empty
+        The empty-mask policy, ``"paper"`` or ``"agree"``; that of the estimator if its parameters contain
+        one.
+    recalibration
+        The recalibration of the maps as plain values; ``None`` if maps are scored as they are. The ids that
+        it has learned from (``used_ids``) are compared with the calibration cases when a policy is made,
+        and then left out: they do not change a confidence, and a policy contains no readable id.
+    predictor
+        Name of the model that made the maps: a fold and an ensemble of folds are different models.
+    decode
+        How masks were made if none was delivered: ``"threshold"`` or ``"dice-optimal"``.
+    seen_ids
+        Ids of the cases that the estimator and the recalibration have learned from, collected from the
+        ``used_ids`` of both; a policy does not keep them.
+
+    Examples
+    --------
+    >>> Scoring("tla", {"tau": 0.3}).estimator
+    'tla'
+    """
+
+    estimator: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    empty: str = "paper"
+    recalibration: Mapping[str, Any] | None = None
+    predictor: str = ""
+    decode: str = "threshold"
+    seen_ids: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+
+    @classmethod
+    def of(cls, estimator: Any, **about: Any) -> Scoring:
+        """Describe scoring by an estimator.
+
+        Parameters
+        ----------
+        estimator
+            The estimator, such as ``get_estimator("sdc")``.
+        **about
+            Values of the other attributes.
+
+        Examples
+        --------
+        >>> from segtrust.confidence import PatchLevel
+        >>> Scoring.of(PatchLevel(size=20), predictor="fold 0").parameters
+        {'size': 20}
+        """
+        if isinstance(estimator, str) or not hasattr(estimator, "parameters"):
+            raise ParameterError(
+                f"estimator: expected an estimator, such as get_estimator('sdc'), got {estimator!r}."
+            )
+        used_ids = getattr(estimator, "used_ids", ())
+        return cls(estimator.name, {**estimator.parameters, "used_ids": used_ids}, **about)
+
+    def __post_init__(self) -> None:
+        """Check the values and keep copies of them."""
+        if not isinstance(self.estimator, str) or not self.estimator:
+            raise ParameterError(f"estimator: expected a name, got {self.estimator!r}.")
+        if not isinstance(self.predictor, str):
+            raise ParameterError(f"predictor: expected a name, or nothing, got {self.predictor!r}.")
+        if self.decode not in _DECODINGS:
+            raise ParameterError(f"decode: expected {' or '.join(_DECODINGS)}, got {self.decode!r}.")
+        parameters, fitted_on = _without_ids(self.parameters, "parameters")
+        recalibration, recalibrated_on = _without_ids(self.recalibration or {}, "recalibration")
+        seen_ids = used_ids_as_text(self.seen_ids) | fitted_on | recalibrated_on
+        object.__setattr__(self, "seen_ids", seen_ids)
+        object.__setattr__(self, "empty", _empty_policy(self.empty, parameters.pop("empty", None)))
+        object.__setattr__(self, "parameters", parameters)
+        if self.recalibration is not None:
+            object.__setattr__(self, "recalibration", recalibration)
+
+    def difference(self, other: Scoring) -> tuple[str, Any, Any] | None:
+        """Return the first attribute in which the confidences would differ, with both values; else ``None``.
+
+        The model's name is not compared. Parameters of an estimator that are not given have their default
+        values, and the number of cases that a recalibration was learned from makes no difference.
+
+        Examples
+        --------
+        >>> Scoring("pla").difference(Scoring("pla", {"size": 10})) is None
+        True
+        >>> Scoring("pla").difference(Scoring("pla", {"size": 20}))
+        ('parameters', {'size': 10}, {'size': 20})
+        """
+        ours, theirs = _effective(self), _effective(other)
+        differing = (name for name in ours if ours[name] != theirs[name])
+        return next(((name, ours[name], theirs[name]) for name in differing), None)
+
+
+def _effective(scoring: Scoring) -> dict[str, Any]:
+    """Return everything that a confidence depends on."""
+    from segtrust.confidence.registry import get_estimator
+
+    try:
+        defaults = dict(get_estimator(scoring.estimator).parameters)
+    except (UnknownNameError, PluginError):  # an estimator that is not installed here
+        defaults = {}
+    for name in ("empty", "used_ids"):
+        defaults.pop(name, None)
+    recalibration = scoring.recalibration
+    return {
+        "estimator": scoring.estimator,
+        "parameters": {**defaults, **scoring.parameters},
+        "empty": scoring.empty,
+        "decode": scoring.decode,
+        "recalibration": recalibration and {k: v for k, v in recalibration.items() if k != "n_cases"},
+    }
+
+
+def _empty_policy(stated: Any, of_estimator: Any) -> str:
+    """Return the empty-mask policy; if the estimator has one of its own, that one."""
+    empty = stated if of_estimator is None else of_estimator
+    if empty not in ("paper", "agree"):
+        raise ParameterError(f"empty: expected 'paper' or 'agree', got {empty!r}.")
+    if stated not in ("paper", empty):
+        raise ParameterError(
+            f"empty: the estimator has {str(empty)!r}, got {str(stated)!r}. Set it on the estimator only."
+        )
+    return str(empty)
+
+
+def _without_ids(values: Any, name: str) -> tuple[dict[str, Any], frozenset[str]]:
+    """Return a copy as plain values without the ids that were learned from, and these ids."""
+    if not isinstance(values, Mapping):
+        raise ParameterError(f"{name}: expected a mapping of plain values, got {values!r}.")
+    used_ids = used_ids_as_text(values.get("used_ids", ()))
+    copy: dict[str, Any] = plain({key: value for key, value in values.items() if key != "used_ids"}, name)
+    return copy, used_ids

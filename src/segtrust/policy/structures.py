@@ -1,0 +1,253 @@
+"""Several structures in one image: one policy per structure, and one decision for the case."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from segtrust.errors import ParameterError, PolicyError, UnknownNameError
+from segtrust.policy.policy import Decision, Policy, Standing, check_file
+from segtrust.saved import checksum, read_json, reading, write_json
+from segtrust.selective import CalibrationCases, Certificate, Procedure, Target, certify, check_targets
+from segtrust.selective.vectors import check_delta, check_number
+
+__all__ = ["StructurePolicies", "certify_structures"]
+
+_FORMAT = "segtrust-structures-1"
+
+
+def certify_structures(
+    cases: Mapping[str, CalibrationCases],
+    targets: Sequence[Target] | Mapping[str, Sequence[Target]],
+    *,
+    delta: float = 0.05,
+    procedure: Procedure | None = None,
+    used_ids: Collection[str] = (),
+) -> dict[str, Certificate]:
+    """Certify a threshold for each structure; all guarantees hold with probability at least 1 - δ.
+
+    Parameters
+    ----------
+    cases
+        Calibration cases by structure.
+    targets
+        One or more limits, the same for all structures; or a list of them by structure.
+    delta
+        Probability that any of the guarantees does not hold; each of m structures is certified at δ/m.
+    procedure
+        What is fixed beforehand: p-value, start coverages, step; `Procedure` states the defaults.
+    used_ids
+        Ids of cases that the estimator, or a recalibration of the maps, has learned from; these are rejected.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> c = np.linspace(0, 1, 400)
+    >>> liver = CalibrationCases(c, (1 - c) / 2, reference=np.linspace(0, 0.99, 50))
+    >>> certificates = certify_structures({"liver": liver, "tumour": liver}, [Target(0.2)])
+    >>> certificates["tumour"].delta, certificates["tumour"].certified
+    (0.025, True)
+    >>> own = {"liver": [Target(0.15)], "tumour": [Target(0.2), Target(0.1, below_dice=0.5)]}
+    >>> certificates = certify_structures({"liver": liver, "tumour": liver}, own)
+    >>> [str(certificate.targets[0]) for certificate in certificates.values()]
+    ['mean loss at most 0.15', 'mean loss at most 0.2']
+    """
+    if not isinstance(cases, Mapping) or not cases:
+        raise ParameterError(f"cases: expected cases by structure, at least one, got {_kind(cases)}.")
+    for name in cases:
+        _check_name(name, "cases")
+    level = check_delta(delta) / len(cases)
+    if isinstance(targets, Mapping):
+        _check_known(targets, cases, "targets")
+        missing = [name for name in cases if name not in targets]
+        if missing:
+            raise ParameterError(f"targets: expected some for each structure, got none for {missing[0]!r}.")
+        by_name = {name: check_targets(targets[name], f"targets of {name!r}") for name in cases}
+    else:
+        by_name = dict.fromkeys(cases, check_targets(targets))
+    return {
+        name: certify(calibration, by_name[name], delta=level, procedure=procedure, used_ids=used_ids)
+        for name, calibration in cases.items()
+    }
+
+
+@dataclass(frozen=True)
+class StructurePolicies:
+    """Policies by structure, and the structures that must be accepted for a case to be accepted.
+
+    The guarantee of each structure is about all cases in which *this* structure reaches its threshold. It
+    does not cover the cases in which the other structures reach theirs too: among those its risk may be
+    higher.
+
+    Attributes
+    ----------
+    policies
+        Policies by name of the structure.
+    required
+        Names of the structures that decide on the case; all of them by default.
+    """
+
+    policies: Mapping[str, Policy]
+    required: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check names and policies."""
+        if not isinstance(self.policies, Mapping) or not self.policies:
+            raise ParameterError(
+                f"policies: expected policies by structure, at least one, got {_kind(self.policies)}."
+            )
+        for name, policy in self.policies.items():
+            _check_name(name, "policies")
+            if not isinstance(policy, Policy):
+                raise ParameterError(f"policies: expected a Policy for {name!r}, got {policy!r}.")
+            if policy.structure not in ("", name):
+                raise ParameterError(f"policies: the policy for {name!r} was made for {policy.structure!r}.")
+        if isinstance(self.required, str):
+            raise ParameterError(f"required: expected names, such as ({self.required!r},), got a text.")
+        required = tuple(self.required or ()) or tuple(self.policies)
+        _check_known(required, self.policies, "required")
+        object.__setattr__(self, "policies", dict(self.policies))
+        object.__setattr__(self, "required", required)
+
+    @property
+    def delta(self) -> float:
+        """Probability that the guarantee of any structure does not hold."""
+        return min(1.0, sum(policy.delta for policy in self.policies.values()))
+
+    @property
+    def standing(self) -> Standing:
+        """Certified only if all policies are."""
+        certified = all(policy.standing is Standing.CERTIFIED for policy in self.policies.values())
+        return Standing.CERTIFIED if certified else Standing.ESTIMATED
+
+    def __str__(self) -> str:
+        """Return in words what is guaranteed for each structure, and for all together."""
+        if self.standing is Standing.CERTIFIED:
+            scope = (
+                "Each guarantee is about the cases in which that structure reaches its threshold; all of "
+                f"them hold with probability {1.0 - self.delta:g}."
+            )
+        else:
+            scope = "Not all of them are certified, so there is no guarantee for all together."
+        head = f"{self.standing.capitalize()}; a case is deferred if {' or '.join(self.required)} is. {scope}"
+        return "\n".join([head, *(f"{name}: {policy}" for name, policy in self.policies.items())])
+
+    def decide(
+        self, confidences: Mapping[str, float | None], *, empty: Collection[str] = ()
+    ) -> tuple[Decision, dict[str, Decision]]:
+        """Decide on a case: it is deferred if any required structure is.
+
+        Parameters
+        ----------
+        confidences
+            Confidences by structure, computed as each policy states. An empty mask has a confidence like any
+            other, Π(1 - p) under ``"agree"``. A structure whose confidence is ``None`` is deferred.
+        empty
+            Structures whose delivered mask is empty. Under the empty-mask policy ``"paper"``, they are always
+            deferred. If empty masks may be correct (``"agree"``), those that reach their threshold are no
+            finding.
+
+        Returns
+        -------
+        tuple
+            The decision on the case, and the decision on each structure that was given. The case is no
+            finding if every required structure is.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from segtrust.policy.scoring import Scoring
+        >>> c = np.linspace(0, 1, 400)
+        >>> cases = CalibrationCases(c, (1 - c) / 2, reference=np.linspace(0, 0.99, 50))
+        >>> certificates = certify_structures({"liver": cases, "tumour": cases}, [Target(0.2)])
+        >>> scoring = Scoring("sdc", empty="agree")
+        >>> policies = {
+        ...     name: Policy.from_certificate(certificate, scoring)
+        ...     for name, certificate in certificates.items()
+        ... }
+        >>> both = StructurePolicies(policies)
+        >>> case, structures = both.decide({"liver": 0.9, "tumour": 0.97}, empty=["tumour"])
+        >>> str(case), str(structures["tumour"])
+        ('accept', 'no finding')
+        >>> str(both.decide({"liver": 0.9, "tumour": 0.01}, empty=["tumour"])[0])  # perhaps not empty
+        'defer'
+        """
+        self._check_confidences(confidences, empty)
+        decisions = {}
+        for name, policy in self.policies.items():
+            if name in confidences:
+                confidence = confidences[name]
+                decisions[name] = Decision.DEFER
+                if confidence is not None:
+                    check_number(confidence, f"confidence of {name!r}")
+                    decisions[name] = policy.decide(confidence, empty_mask=name in empty)
+        required = [decisions[name] for name in self.required]
+        if Decision.DEFER in required:
+            return Decision.DEFER, decisions
+        return (Decision.ACCEPT if Decision.ACCEPT in required else Decision.NO_FINDING), decisions
+
+    def _check_confidences(self, confidences: Any, empty: Any) -> None:
+        if not isinstance(confidences, Mapping):
+            raise ParameterError(f"confidences: expected numbers by structure, got {confidences!r}.")
+        _check_known(confidences, self.policies, "confidences")
+        missing = [name for name in self.required if name not in confidences]
+        if missing:
+            raise ParameterError(
+                f"confidences: {missing[0]!r} is required; pass its confidence, or None to defer the case."
+            )
+        if isinstance(empty, str) or not isinstance(empty, Collection):
+            raise ParameterError(f"empty: expected names of structures, such as ['tumour'], got {empty!r}.")
+        _check_known(empty, confidences, "empty")
+        for name in empty:
+            if confidences[name] is None:
+                raise ParameterError(
+                    f"confidences: {name!r} has an empty mask; pass the confidence of that mask, not None."
+                )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, as they are saved; no id is readable."""
+        values = {
+            "policies": {name: policy.to_dict() for name, policy in self.policies.items()},
+            "required": list(self.required),
+        }
+        return {"format": _FORMAT, **values, "checksum": checksum(values)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], *, source: str = "policies") -> StructurePolicies:
+        """Rebuild policies from plain values; reject what is corrupt, incomplete or of another kind."""
+        rest = check_file(values, _FORMAT, ["policies", "required"], source)
+        with reading(source, error=PolicyError):
+            policies = {
+                name: Policy.from_dict(policy, source=f"{source}: {name}")
+                for name, policy in rest["policies"].items()
+            }
+            return cls(policies, rest["required"])
+
+    def save(self, path: str | Path) -> None:
+        """Write a JSON file; an existing file is replaced in one step, or left unchanged."""
+        write_json(path, self.to_dict())
+
+    @classmethod
+    def load(cls, path: str | Path) -> StructurePolicies:
+        """Read what `save` wrote."""
+        return cls.from_dict(read_json(path, error=PolicyError), source=str(path))
+
+
+def _kind(value: Any) -> str:
+    return "none" if isinstance(value, Mapping) else type(value).__name__
+
+
+def _check_name(name: Any, what: str) -> None:
+    if not isinstance(name, str) or not name:
+        raise ParameterError(f"{what}: expected the name of a structure as text, got {name!r}.")
+
+
+def _check_known(names: Iterable[str], structures: Iterable[str], what: str) -> None:
+    known = list(structures)
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise UnknownNameError(
+            f"{what}: no structure {unknown[0]!r}; there are {', '.join(map(str, known))}."
+        )
