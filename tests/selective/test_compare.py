@@ -6,11 +6,9 @@ from scipy import stats
 
 import segtrust as st
 from segtrust.errors import CaseLengthError, CaseValueError
-from segtrust.selective.compare import compare_estimators, shifted, sign_flip
-from segtrust.selective.curve import risk_coverage_curve
-from segtrust.selective.resample import Bootstrap
-from segtrust.selective.sample import Sample
-from segtrust.selective.statistic import coverage_at_risk, get_statistic
+from segtrust.selective import Bootstrap, compare_estimators, coverage_at_risk, risk_coverage_curve
+from segtrust.selective.bootstrap import Sample, get_statistic
+from segtrust.selective.compare import shifted, sign_flip
 
 
 def cases(seed=0, n=80, noise=(0.1, 0.1)):
@@ -22,59 +20,58 @@ def cases(seed=0, n=80, noise=(0.1, 0.1)):
 @pytest.mark.parametrize("statistic", ["aurc", "augrc", "e_aurc"])
 def test_values_and_difference(statistic):
     a, b, loss = cases()
-    found = compare_estimators(a, b, loss, statistic=statistic)
-    expected = [getattr(risk_coverage_curve(each, loss), statistic) for each in (a, b)]
-    assert (found.a, found.b) == pytest.approx(expected, abs=1e-15)
-    assert found.difference == found.a - found.b
-    assert found.low <= found.difference <= found.high
-    assert found.bootstrap.method == "percentile"
+    result = compare_estimators(a, b, loss, statistic=statistic)
+    expected = [getattr(risk_coverage_curve(confidence, loss), statistic) for confidence in (a, b)]
+    assert (result.a, result.b) == pytest.approx(expected, abs=1e-15)
+    assert result.difference == result.a - result.b
+    assert result.low <= result.difference <= result.high
+    assert result.bootstrap.method == "percentile"
 
 
 @pytest.mark.parametrize("statistic", ["aurc", "augrc", "e_aurc", coverage_at_risk(0.2)], ids=str)
 def test_few_cases_and_resamples(statistic):
-    """Small enough to be followed by hand, and where loops are not compiled."""
     few = Bootstrap(resamples=100)
     a, b, loss = cases(n=8, noise=(0.01, 0.5))
-    found, other = (
+    result, other = (
         compare_estimators(*pair, loss, statistic=statistic, bootstrap=few) for pair in ((a, b), (b, a))
     )
-    assert found.difference == found.a - found.b == -other.difference
-    assert found.low <= found.difference <= found.high
-    assert (other.low, other.high) == pytest.approx((-found.high, -found.low), abs=1e-12)
+    assert result.difference == result.a - result.b == -other.difference
+    assert result.low <= result.difference <= result.high
+    assert (other.low, other.high) == pytest.approx((-result.high, -result.low), abs=1e-12)
     if statistic == "e_aurc":
-        assert found.a == pytest.approx(risk_coverage_curve(a, loss).e_aurc, abs=1e-15)
+        assert result.a == pytest.approx(risk_coverage_curve(a, loss).e_aurc, abs=1e-15)
 
 
 def test_corrected_ends_are_those_around_the_difference():
     few = Bootstrap(resamples=100, method="bca")
     a, b, loss = cases(n=8, noise=(0.01, 0.5))
-    found, other = (compare_estimators(*pair, loss, bootstrap=few) for pair in ((a, b), (b, a)))
-    assert found.low < found.difference < found.high
-    assert (other.low, other.high) == pytest.approx((-found.high, -found.low), abs=1e-12)
+    result, other = (compare_estimators(*pair, loss, bootstrap=few) for pair in ((a, b), (b, a)))
+    assert result.low < result.difference < result.high
+    assert (other.low, other.high) == pytest.approx((-result.high, -result.low), abs=1e-12)
 
 
-def test_the_better_one_is_found():
-    found = compare_estimators(*cases(noise=(0.01, 0.3)))
-    assert found.high < 0
-    assert found.p_value < 0.01
+def test_the_better_one_is_detected():
+    result = compare_estimators(*cases(noise=(0.01, 0.3)))
+    assert result.high < 0
+    assert result.p_value < 0.01
     other = compare_estimators(*cases(noise=(0.01, 0.3))[1::-1], cases(noise=(0.01, 0.3))[2])
-    assert (other.low, other.high) == pytest.approx((-found.high, -found.low), abs=1e-12)
-    assert other.p_value == pytest.approx(found.p_value, abs=1e-3)
+    assert (other.low, other.high) == pytest.approx((-result.high, -result.low), abs=1e-12)
+    assert other.p_value == pytest.approx(result.p_value, abs=1e-3)
 
 
 def test_scales_do_not_matter():
     a, b, loss = cases()
-    found = compare_estimators(a, b, loss)
+    result = compare_estimators(a, b, loss)
     stretched = compare_estimators(a, 1e6 * np.exp(b), loss)
-    assert stretched.p_value == found.p_value
-    assert stretched.difference == pytest.approx(found.difference, abs=1e-15)
+    assert stretched.p_value == result.p_value
+    assert stretched.difference == pytest.approx(result.difference, abs=1e-15)
 
 
 def test_an_estimator_does_not_differ_from_itself():
     a, _, loss = cases()
     for statistic in ("aurc", coverage_at_risk(0.2)):
-        found = compare_estimators(a, 2 * a, loss, statistic=statistic)
-        assert (found.difference, found.low, found.high, found.p_value) == (0, 0, 0, 1)
+        result = compare_estimators(a, 2 * a, loss, statistic=statistic)
+        assert (result.difference, result.low, result.high, result.p_value) == (0, 0, 0, 1)
 
 
 def test_as_many_signs_are_drawn_as_asked_for():
@@ -84,9 +81,9 @@ def test_as_many_signs_are_drawn_as_asked_for():
 
 def test_coverages():
     a, b, loss = cases(noise=(0.01, 0.5))
-    found = compare_estimators(a, b, loss, statistic=coverage_at_risk(0.1))
-    assert found.difference > 0
-    assert found.p_value < 0.05
+    result = compare_estimators(a, b, loss, statistic=coverage_at_risk(0.1))
+    assert result.difference > 0
+    assert result.p_value < 0.05
 
 
 def test_sign_flips_of_a_linear_statistic_are_the_paired_test():
@@ -101,8 +98,8 @@ def test_sign_flips_of_a_linear_statistic_are_the_paired_test():
 
     options = {"permutation_type": "samples", "n_resamples": np.inf}
     exact = stats.permutation_test((Mean.x, np.zeros(12)), lambda u, v: np.mean(u - v), **options)
-    found = sign_flip(Mean(), Mean.x.mean(), Bootstrap(resamples=40_000))
-    assert found == pytest.approx(exact.pvalue, abs=0.01)
+    result = sign_flip(Mean(), Mean.x.mean(), Bootstrap(resamples=40_000))
+    assert result == pytest.approx(exact.pvalue, abs=0.01)
 
 
 def test_the_signs_as_they_are_count_as_one_of_those_drawn():
@@ -126,30 +123,30 @@ def test_the_larger_p_value_counts():
     a, b, loss = cases()
     sample = Sample.of(loss, loss.size)
     resamples = sample.resamples(get_statistic("aurc"), [(1.0, a), (-1.0, b)])
-    found = compare_estimators(a, b, loss)
-    values = resamples.drawn(found.bootstrap.states())
-    both = shifted(values, found.difference), sign_flip(resamples, found.difference, found.bootstrap)
-    assert found.p_value == max(both)
+    result = compare_estimators(a, b, loss)
+    values = resamples.drawn(result.bootstrap.states())
+    both = shifted(values, result.difference), sign_flip(resamples, result.difference, result.bootstrap)
+    assert result.p_value == max(both)
     assert both[0] == pytest.approx(both[1], abs=0.03)
 
 
 def test_whole_patients():
     a, b, loss = cases(n=40)
-    found = compare_estimators(a, b, loss)
-    repeated = [np.repeat(each, 4) for each in (a, b, loss)]
+    result = compare_estimators(a, b, loss)
+    repeated = [np.repeat(values, 4) for values in (a, b, loss)]
     together = compare_estimators(*repeated, patients=np.repeat(np.arange(40), 4))
-    assert (together.low, together.high) == pytest.approx((found.low, found.high), abs=1e-12)
-    assert together.p_value == pytest.approx(found.p_value, abs=1e-3)
-    assert compare_estimators(*repeated).p_value < found.p_value
+    assert (together.low, together.high) == pytest.approx((result.low, result.high), abs=1e-12)
+    assert together.p_value == pytest.approx(result.p_value, abs=1e-3)
+    assert compare_estimators(*repeated).p_value < result.p_value
 
 
 def test_threads_change_nothing():
-    found = compare_estimators(*cases())
+    result = compare_estimators(*cases())
     with st.use_threads(2):
-        assert compare_estimators(*cases()) == found
+        assert compare_estimators(*cases()) == result
 
 
-def test_refusals():
+def test_rejected_cases():
     with pytest.raises(CaseLengthError, match="confidence_b: expected 2 values"):
         compare_estimators([0.1, 0.2], [0.1], [0.1, 0.2])
     with pytest.raises(CaseValueError, match="nan for case 1"):
@@ -158,8 +155,8 @@ def test_refusals():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [30, 100])
-def test_equal_estimators_are_told_apart_as_rarely_as_promised(n):
+def test_equal_estimators_are_told_apart_as_rarely_as_stated(n):
     plan = Bootstrap(resamples=999, method="percentile")
-    found = [compare_estimators(*cases(seed, n), bootstrap=plan) for seed in range(1000)]
-    assert 0.025 < np.mean([each.p_value <= 0.05 for each in found]) < 0.075
-    assert 0.03 < np.mean([not each.low <= 0 <= each.high for each in found]) < 0.1
+    results = [compare_estimators(*cases(seed, n), bootstrap=plan) for seed in range(1000)]
+    assert 0.025 < np.mean([result.p_value <= 0.05 for result in results]) < 0.075
+    assert 0.03 < np.mean([not result.low <= 0 <= result.high for result in results]) < 0.1

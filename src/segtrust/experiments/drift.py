@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._arguments import check_count
 from segtrust.errors import ParameterError, TooFewCasesError
 from segtrust.experiments.parts import Part, PartStore, compute_parts, store_of
 from segtrust.experiments.streams import Stream, StreamSource, TrueRisk, Watched, watch_stream
@@ -23,7 +24,6 @@ from segtrust.experiments.validity import Population, dice_population
 from segtrust.io.tables import Table
 from segtrust.selective.cases import CalibrationCases
 from segtrust.selective.targets import Target
-from segtrust.selective.vectors import check_count
 
 __all__ = [
     "DRIFTS",

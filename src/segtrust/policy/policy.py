@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._arguments import check_fraction, check_number
 from segtrust.errors import ParameterError, PolicyError
 from segtrust.policy.scoring import Scoring
 from segtrust.saved import check_format, check_keys, checksum, plain, read_json, reading, rebuild, write_json
@@ -33,7 +34,6 @@ from segtrust.selective import (
     ids_as_text,
     refuse_seen,
 )
-from segtrust.selective.vectors import check_fraction, check_number
 
 __all__ = ["OWN_VERSIONS", "Decision", "Policy", "Standing", "check_file"]
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from segtrust._arguments import check_delta, check_number
 from segtrust.errors import ParameterError, PolicyError, UnknownNameError
 from segtrust.policy.policy import Decision, Policy, Standing, check_file
 from segtrust.saved import checksum, read_json, reading, write_json
 from segtrust.selective import CalibrationCases, Certificate, Procedure, Target, certify, check_targets
-from segtrust.selective.vectors import check_delta, check_number
 
 __all__ = ["StructurePolicies", "certify_structures"]
 

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from segtrust.selective.bootstrap import (
+    Bootstrap,
+    BootstrapInterval,
+    RiskBand,
+    Statistic,
+    bootstrap_interval,
+    coverage_at_risk,
+    risk_band,
+)
 from segtrust.selective.certify import (
     CalibrationCases,
     Certificate,
@@ -16,17 +25,23 @@ from segtrust.selective.certify import (
 from segtrust.selective.compare import Comparison, compare_estimators
 from segtrust.selective.conformal import ConformalCell, ConformalDice, DiceIntervals
 from segtrust.selective.coverage import CoverageThreshold, threshold_for_coverage
-from segtrust.selective.curve import OperatingPoint, RiskCoverageCurve, risk_coverage_curve
+from segtrust.selective.curve import (
+    CONVENTIONS,
+    OperatingPoint,
+    RiskCoverageCurve,
+    check_target,
+    risk_coverage_curve,
+)
 from segtrust.selective.drift import DriftTest, ExchangeabilityMartingale, MartingaleState, drift_test
 from segtrust.selective.estimate import MeanDice, MeanDiceEstimator, Recalibration
 from segtrust.selective.failure import FailureDetection, failure_detection
+from segtrust.selective.intervals import chernoff_interval, clopper_pearson
 from segtrust.selective.plan import Need, plan_calibration
-from segtrust.selective.resample import Bootstrap, BootstrapInterval, bootstrap_interval
 from segtrust.selective.seen import HashedIds, ids_as_text, refuse_seen, used_ids_as_text
-from segtrust.selective.statistic import coverage_at_risk
 from segtrust.selective.targets import Observed, Procedure, Target, check_targets
 
 __all__ = [
+    "CONVENTIONS",
     "Bootstrap",
     "BootstrapInterval",
     "CalibrationCases",
@@ -50,14 +65,19 @@ __all__ = [
     "Operation",
     "Procedure",
     "Recalibration",
+    "RiskBand",
     "RiskCoverageCurve",
+    "Statistic",
     "Step",
     "Target",
     "bootstrap_interval",
     "certify",
     "certify_each",
     "certify_threshold",
+    "check_target",
     "check_targets",
+    "chernoff_interval",
+    "clopper_pearson",
     "compare_estimators",
     "coverage_at_risk",
     "drift_test",
@@ -65,6 +85,7 @@ __all__ = [
     "ids_as_text",
     "plan_calibration",
     "refuse_seen",
+    "risk_band",
     "risk_coverage_curve",
     "threshold_for_coverage",
     "used_ids_as_text",

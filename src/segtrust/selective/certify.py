@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._arguments import check_count, check_delta, check_fraction, check_number
 from segtrust.errors import ParameterError, TooFewCasesError
 from segtrust.selective.intervals import chernoff_interval, clopper_pearson
 from segtrust.selective.labels import labels_of, texts_of
@@ -40,20 +41,16 @@ from segtrust.selective.references import references_of
 from segtrust.selective.seen import HashedIds, check_ids, ids_as_text, refuse_seen
 from segtrust.selective.shuffling import first_come, least_lost_of_ties, seed_for, shuffled_places
 from segtrust.selective.targets import (
-    FEWEST_REFERENCES,
     Procedure,
     Target,
     check_procedure,
     check_targets,
 )
 from segtrust.selective.vectors import (
-    check_count,
-    check_delta,
-    check_fraction,
-    check_number,
-    confidences_of,
-    kept,
-    losses_of,
+    FEWEST_REFERENCES,
+    check_confidences,
+    check_losses,
+    frozen_copy,
 )
 
 __all__ = [
@@ -103,18 +100,18 @@ class CalibrationCases:
     def __post_init__(self) -> None:
         """Check everything once, and keep read-only copies."""
         ids = ids_as_text(self.ids)
-        confidence = confidences_of(self.confidence, ids=ids, fewest=2)
+        confidence = check_confidences(self.confidence, ids=ids, fewest=2)
         check_ids(ids, confidence.size)
         columns = {
             "confidence": confidence,
-            "loss": losses_of(self.loss, confidence.size, ids=ids, unit=True),
+            "loss": check_losses(self.loss, confidence.size, ids=ids, unit=True),
         }
         if self.patients is not None:
             columns["patients"] = texts_of(self.patients, confidence.size, "patients", ids=ids)
         if self.reference is not None:
             columns["reference"] = references_of(self.reference, confidence)
         for name, column in columns.items():
-            object.__setattr__(self, name, kept(column))
+            object.__setattr__(self, name, frozen_copy(column))
         object.__setattr__(self, "ids", ids)
 
     @property

@@ -17,6 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from segtrust._arguments import check_count, check_fraction, check_number, check_seed
 from segtrust.errors import NotFittedError, ParameterError, TooFewCasesError
 from segtrust.params import HasParams
 from segtrust.saved import check_keys, reading, rebuild
@@ -26,12 +27,8 @@ from segtrust.selective.labels import texts_of
 from segtrust.selective.seen import HashedIds, ids_as_text, refuse_seen
 from segtrust.selective.shuffling import seed_for, shuffled_places
 from segtrust.selective.vectors import (
-    check_count,
-    check_fraction,
-    check_number,
-    check_seed,
-    confidences_of,
-    dices_of,
+    check_confidences,
+    check_dices,
 )
 
 __all__ = ["ConformalCell", "ConformalDice", "DiceIntervals"]
@@ -203,8 +200,8 @@ class ConformalDice(HasParams):
             with (such as `Policy.used_ids`); `SeenCasesError` if one of these cases is among them.
         """
         ids = ids_as_text(ids)
-        confidence = confidences_of(confidence, ids=ids, fewest=2)
-        dice = dices_of(dice, confidence.size, ids=ids)
+        confidence = check_confidences(confidence, ids=ids, fewest=2)
+        dice = check_dices(dice, confidence.size, ids=ids)
         names = refuse_seen(ids, used_ids, confidence.size)
         keys = self._cell_keys(confidence, groups, ids)
         seed = seed_for(confidence, self.seed)
@@ -230,7 +227,7 @@ class ConformalDice(HasParams):
         [0.2]
         """
         self._check_fitted()
-        return _expected_dice(self.recalibration, confidences_of(confidence))
+        return _expected_dice(self.recalibration, check_confidences(confidence))
 
     def interval(
         self, confidence: Any, group: Any = None, *, ids: Sequence[Any] | None = None
@@ -352,7 +349,7 @@ class ConformalDice(HasParams):
         """Return intervals with the named margins of each case's cell; without one, the upper end is 1."""
         self._check_fitted()
         ids = ids_as_text(ids)
-        confidence = confidences_of(confidence, ids=ids)
+        confidence = check_confidences(confidence, ids=ids)
         refuse_seen(ids, self.used_ids if ids is not None else None, confidence.size)
         if group is None and any(cell.group != _NO_GROUP for cell in self.cells):
             raise ParameterError("group: expected the group of each case, because fit() was given groups.")

@@ -15,7 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.selective.vectors import check_delta, check_fraction, confidences_of
+from segtrust._arguments import check_delta, check_fraction
+from segtrust.selective.vectors import (
+    check_confidences,
+)
 
 __all__ = ["CoverageThreshold", "exact", "reach_probability", "threshold_for_coverage"]
 
@@ -137,7 +140,7 @@ def threshold_for_coverage(
     >>> threshold_for_coverage(confidence, target_coverage=0.8, delta=None).threshold
     0.19
     """
-    confidence = confidences_of(confidence)
+    confidence = check_confidences(confidence)
     target, n = check_fraction(target_coverage, "target_coverage"), confidence.size
     if delta is None:
         rank = min(n, math.floor((n + 1) * (1 - exact(target))))

@@ -26,10 +26,14 @@ from typing import Any, Self
 
 import numpy as np
 
+from segtrust._arguments import check_count, check_fraction, check_seed
 from segtrust.errors import ParameterError
 from segtrust.saved import check_format, check_keys, read_json, reading, write_json
 from segtrust.selective.seen import HashedIds, ids_as_text, refuse_seen
-from segtrust.selective.vectors import check_count, check_fraction, check_seed, confidences_of, vector
+from segtrust.selective.vectors import (
+    check_confidences,
+    check_vector,
+)
 
 __all__ = ["STATISTICS", "DriftTest", "ExchangeabilityMartingale", "MartingaleState", "drift_test"]
 
@@ -150,7 +154,7 @@ def drift_test(
     >>> drift_test(rng.beta(9, 1, 150), rng.beta(5, 1, 150)).alarm
     True
     """
-    reference, new = confidences_of(reference, fewest=2), vector(new, "new confidence", fewest=1)
+    reference, new = check_confidences(reference, fewest=2), check_vector(new, "new confidence", fewest=1)
     check_fraction(alpha, "alpha", open_ends=True)
     if not isinstance(statistic, str) or statistic not in STATISTICS:
         raise ParameterError(f"statistic: expected one of {', '.join(STATISTICS)}, got {statistic!r}.")
@@ -304,7 +308,7 @@ class ExchangeabilityMartingale:
         used_ids: Iterable[Any] | HashedIds | None = None,
     ) -> None:
         ids = ids_as_text(ids)
-        reference = confidences_of(reference, ids=ids)
+        reference = check_confidences(reference, ids=ids)
         refuse_seen(ids, used_ids, reference.size)
         check_seed(seed)
         self.alpha = check_fraction(alpha, "alpha", open_ends=True)
@@ -341,7 +345,7 @@ class ExchangeabilityMartingale:
 
     def update(self, confidence: float) -> MartingaleState:
         """Add the next case and return the new state; NaN and infinity raise and change nothing."""
-        (value,) = vector([confidence], "confidence").tolist()
+        (value,) = check_vector([confidence], "confidence").tolist()
         # Rank among all cases before it and itself, at random among its ties: uniform on (0, 1).
         below = bisect_left(self._sorted, value)
         ties = bisect_right(self._sorted, value) - below
@@ -353,7 +357,7 @@ class ExchangeabilityMartingale:
 
     def extend(self, confidences: Any) -> MartingaleState:
         """Add several cases in the order of their arrival; if one is rejected, none is added."""
-        for value in vector(confidences, "confidence", fewest=0).tolist():
+        for value in check_vector(confidences, "confidence", fewest=0).tolist():
             self.update(value)
         return self.state
 
@@ -378,8 +382,8 @@ class ExchangeabilityMartingale:
         values = check_keys(saved, _KEYS, source)
         with reading(source):
             watch = cls(values["reference"], alpha=values["alpha"], seed=values["seed"])
-            arrived = vector(values["arrived"], "arrived", fewest=0).tolist()
-            p_values = vector(values["p_values"], "p_values", fewest=0).tolist()
+            arrived = check_vector(values["arrived"], "arrived", fewest=0).tolist()
+            p_values = check_vector(values["p_values"], "p_values", fewest=0).tolist()
             if len(arrived) != len(p_values):
                 raise ParameterError(
                     f"p_values: expected {len(arrived)}, one for each case that has arrived, got "

@@ -14,18 +14,16 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from segtrust._arguments import check_count, check_fraction, check_seed
 from segtrust.errors import NotFittedError, ParameterError, TooFewCasesError
 from segtrust.params import HasParams
 from segtrust.saved import rebuild
 from segtrust.selective.drift import DriftTest, drift_test
 from segtrust.selective.seen import HashedIds, ids_as_text, refuse_seen
 from segtrust.selective.vectors import (
-    check_count,
-    check_fraction,
-    check_seed,
-    confidences_of,
-    dices_of,
-    vector,
+    check_confidences,
+    check_dices,
+    check_vector,
 )
 
 __all__ = ["MeanDice", "MeanDiceEstimator", "Recalibration"]
@@ -58,7 +56,7 @@ class Recalibration:
     def __post_init__(self) -> None:
         """Check that the knots are those of an increasing curve."""
         for name, knots in (("confidence", self.confidence), ("dice", self.dice)):
-            object.__setattr__(self, name, tuple(vector(knots, name, fewest=0).tolist()))
+            object.__setattr__(self, name, tuple(check_vector(knots, name, fewest=0).tolist()))
         increasing = all(np.all(np.diff(knots) >= 0.0) for knots in (self.confidence, self.dice))
         if not self.confidence or len(self.confidence) != len(self.dice) or not increasing:
             raise ParameterError("recalibration: expected knots in increasing order, as many in both lists.")
@@ -76,8 +74,8 @@ class Recalibration:
         confidence, dice
             One number per labelled case.
         """
-        confidence = confidences_of(confidence)
-        dice = dices_of(dice, confidence.size)
+        confidence = check_confidences(confidence)
+        dice = check_dices(dice, confidence.size)
         knots, knot = np.unique(confidence, return_inverse=True)
         values = _increasing_values(np.bincount(knot), np.bincount(knot, dice))
         values = np.clip(values, 0.0, 1.0)  # a mean of ones may be rounded to above 1
@@ -87,7 +85,7 @@ class Recalibration:
 
     def predict(self, confidence: Any) -> Any:
         """Return the expected Dice of each case."""
-        return np.interp(confidences_of(confidence), self.confidence, self.dice)
+        return np.interp(check_confidences(confidence), self.confidence, self.dice)
 
     def to_dict(self) -> dict[str, list[float]]:
         """Return plain values for JSON, from which `from_dict` rebuilds the curve."""
@@ -224,8 +222,8 @@ class MeanDiceEstimator(HasParams):
             if one of these cases is among them.
         """
         ids = ids_as_text(ids)
-        confidence = confidences_of(confidence, ids=ids, fewest=_FEWEST_CASES)
-        dice = dices_of(dice, confidence.size, ids=ids)
+        confidence = check_confidences(confidence, ids=ids, fewest=_FEWEST_CASES)
+        dice = check_dices(dice, confidence.size, ids=ids)
         names = refuse_seen(ids, used_ids, confidence.size)
         return replace(self, confidence=confidence, dice=dice, used_ids=frozenset(names))
 
@@ -246,7 +244,7 @@ class MeanDiceEstimator(HasParams):
         if self.confidence is None:
             raise NotFittedError("MeanDiceEstimator: call fit(confidence, dice) with labelled cases first.")
         ids = ids_as_text(ids)
-        new = confidences_of(confidence, ids=ids, fewest=2)
+        new = check_confidences(confidence, ids=ids, fewest=2)
         refuse_seen(ids, self.used_ids if ids is not None else None, new.size)
         n_reference = self.confidence.size
         smallest_p_value = 2 / math.comb(n_reference + new.size, new.size)

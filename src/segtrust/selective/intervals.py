@@ -1,14 +1,14 @@
-"""Intervals of a mean that hold for any number of cases."""
+"""Confidence intervals of a proportion or a mean in [0, 1] that are valid for any number of cases."""
 
 from __future__ import annotations
 
 import math
 
-__all__ = ["chernoff_interval", "clopper_pearson", "coin_divergence"]
+__all__ = ["bernoulli_divergence", "chernoff_interval", "clopper_pearson"]
 
 
 def clopper_pearson(hits: int, n: int, level: float) -> tuple[float, float]:
-    """Exact interval of a share of yes and no.
+    """Return the exact (Clopper-Pearson) interval of a proportion, from ``hits`` of ``n`` cases.
 
     Examples
     --------
@@ -24,36 +24,41 @@ def clopper_pearson(hits: int, n: int, level: float) -> tuple[float, float]:
 
 
 def chernoff_interval(mean: float, n: int, level: float) -> tuple[float, float]:
-    """Interval of the expectation of ``n`` independent numbers in [0, 1], of whatever distribution.
+    """Return an interval of the expectation of ``n`` independent numbers in [0, 1] of any distribution.
 
-    Its ends are the coins whose relative entropy to the mean is log(2 / (1 - level)) / n (Hoeffding 1963).
+    Its ends are the expectations at which the relative entropy of the mean is log(2 / (1 - level)) / n
+    (Hoeffding 1963).
 
     Examples
     --------
     >>> [round(end, 3) for end in chernoff_interval(0.6, 100, 0.95)]
     [0.464, 0.726]
     """
-    allowed = math.log(2.0 / (1.0 - level)) / n
-    return _lower_end(mean, allowed), 1.0 - _lower_end(1.0 - mean, allowed)
+    divergence = math.log(2.0 / (1.0 - level)) / n
+    return _lower_end(mean, divergence), 1.0 - _lower_end(1.0 - mean, divergence)
 
 
-def _lower_end(mean: float, allowed: float) -> float:
+def _lower_end(mean: float, divergence: float) -> float:
     from scipy.optimize import brentq
 
     tiny = 1e-300
-    if mean <= tiny or coin_divergence(mean, tiny) <= allowed:
+    if mean <= tiny or bernoulli_divergence(mean, tiny) <= divergence:
         return 0.0
-    return float(brentq(lambda end: coin_divergence(mean, end) - allowed, tiny, mean))
+    return float(brentq(lambda end: bernoulli_divergence(mean, end) - divergence, tiny, mean))
 
 
-def coin_divergence(mean: float, other: float) -> float:
-    """Relative entropy of two coins, in nats.
+def bernoulli_divergence(mean: float, other: float) -> float:
+    """Return the relative entropy (Kullback-Leibler divergence) of two Bernoulli distributions, in nats.
 
     Examples
     --------
-    >>> coin_divergence(0.5, 0.5)
+    >>> bernoulli_divergence(0.5, 0.5)
     0.0
     """
     hits = mean * math.log(mean / other) if mean > 0.0 else 0.0
     misses = (1.0 - mean) * math.log((1.0 - mean) / (1.0 - other)) if mean < 1.0 else 0.0
     return hits + misses
+
+
+# Old name, until its callers are switched.
+coin_divergence = bernoulli_divergence

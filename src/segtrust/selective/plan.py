@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._arguments import check_delta, check_fraction
 from segtrust.errors import ParameterError
-from segtrust.selective.targets import FEWEST_REFERENCES, Procedure, Target, check_procedure
-from segtrust.selective.vectors import check_delta, check_fraction
+from segtrust.selective.targets import Procedure, Target, check_procedure
+from segtrust.selective.vectors import FEWEST_REFERENCES
 
 __all__ = ["Accepted", "Need", "compute_need", "no_case_accepted", "plan_calibration"]
 

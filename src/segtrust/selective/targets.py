@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._arguments import check_fraction, check_seed
 from segtrust.errors import ParameterError
 from segtrust.selective.intervals import chernoff_interval, clopper_pearson
 from segtrust.selective.pvalues import get_p_value
-from segtrust.selective.vectors import check_fraction, check_seed
 
-__all__ = ["FEWEST_REFERENCES", "Observed", "Procedure", "Target", "check_procedure", "check_targets"]
-
-FEWEST_REFERENCES = 10
-"""Fewest confidences from which thresholds for a coverage can be read."""
+__all__ = ["Observed", "Procedure", "Target", "check_procedure", "check_targets"]
 
 _ROUNDING = 1e-12
 """A case whose Dice is exactly at the cut-off is not a failure, however its loss was rounded."""

@@ -1,0 +1,482 @@
+"""Bootstrap intervals: how much an area, a coverage or a whole curve would vary with other cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from segtrust._arguments import check_fraction, check_seed
+from segtrust.errors import ParameterError, TooFewCasesError, UnknownNameError
+from segtrust.selective.curve import ROUNDING, check_target, risk_coverage_curve
+from segtrust.selective.vectors import (
+    check_confidences,
+    check_losses,
+    check_weights,
+    number_labels,
+)
+from segtrust.settings import current_threads
+from segtrust.threads import in_order
+
+__all__ = [
+    "Bootstrap",
+    "BootstrapInterval",
+    "Resamples",
+    "RiskBand",
+    "Sample",
+    "Statistic",
+    "bootstrap_interval",
+    "check_bootstrap",
+    "compute_interval",
+    "coverage_at_risk",
+    "get_statistic",
+    "risk_band",
+]
+
+MOST_GROUPS = 1000
+"""Largest number of groups of units left out in turn; the error of the acceleration is below 0.001."""
+
+SUITED = "suited"
+METHODS = (SUITED, "bca", "percentile")
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """Options of a bootstrap: how resamples are drawn and turned into an interval.
+
+    Attributes
+    ----------
+    resamples
+        Number of resamples, at least 100. Results repeat exactly for the same number and seed, regardless of
+        the number of threads.
+    level
+        Nominal probability that the interval contains the true value.
+    method
+        ``"bca"``, corrected for bias and skewness (Efron 1987), ``"percentile"``, or ``"suited"``: whichever
+        of the two contains the true value more often for the statistic in question.
+    seed
+        Random seed, a whole number.
+
+    Examples
+    --------
+    >>> Bootstrap(level=0.9).method
+    'suited'
+    """
+
+    resamples: int = 10_000
+    level: float = 0.95
+    method: str = SUITED
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        check_fraction(self.level, "level", open_ends=True)
+        check_seed(self.seed)
+        if not isinstance(self.method, str) or self.method not in METHODS:
+            raise ParameterError(f"method: expected one of {', '.join(METHODS)}, got {self.method!r}.")
+        if not isinstance(self.resamples, int | np.integer) or self.resamples < 100:
+            raise ParameterError(
+                f"resamples: expected a whole number of at least 100, got {self.resamples!r}."
+            )
+
+    def states(self) -> Any:
+        """Return the state in which the random generator of each resample starts."""
+        return check_seed(self.seed).integers(0, 2**64, self.resamples, dtype=np.uint64)
+
+    def groups(self, units: int) -> Any:
+        """Return the group in which each unit is left out: its own, or one of a thousand random groups."""
+        if units <= MOST_GROUPS:
+            return np.arange(units)
+        return np.random.default_rng((self.seed, 1)).permutation(units) % MOST_GROUPS
+
+
+def check_bootstrap(bootstrap: Bootstrap | None, suited: str) -> Bootstrap:
+    """Return the options, by default the usual ones, with the method "suited" replaced by this one."""
+    if not isinstance(bootstrap, Bootstrap | None):
+        raise ParameterError(f"bootstrap: expected Bootstrap(...), got {bootstrap!r}.")
+    options = bootstrap or Bootstrap()
+    return replace(options, method=suited) if options.method == SUITED else options
+
+
+@dataclass(frozen=True)
+class BootstrapInterval:
+    """An estimate with its bootstrap interval.
+
+    Attributes
+    ----------
+    statistic
+        Name of the statistic.
+    estimate
+        Value of the statistic for the cases themselves.
+    low, high
+        Ends of the interval; equal to each other if all resamples have the same value.
+    units
+        Number of cases, or patients, that were resampled.
+    bootstrap
+        Options of the bootstrap.
+    """
+
+    statistic: str
+    estimate: float
+    low: float
+    high: float
+    units: int
+    bootstrap: Bootstrap
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A number derived from a risk-coverage curve that can be resampled.
+
+    Attributes
+    ----------
+    name
+        Name in results and tables.
+    kind
+        What the compiled loop computes: ``"aurc"``, ``"augrc"`` or ``"coverage_at_risk"``.
+    target
+        Target risk of a coverage.
+    beyond_oracle
+        Whether the value of the oracle is subtracted.
+    smooth
+        Whether a small change of the cases results in a small change of the number, as the jackknife needs.
+    """
+
+    name: str
+    kind: str
+    target: float = 0.0
+    beyond_oracle: bool = False
+    smooth: bool = True
+
+
+STATISTICS = {
+    "aurc": Statistic("aurc", "aurc"),
+    "augrc": Statistic("augrc", "augrc"),
+    "e_aurc": Statistic("e_aurc", "aurc", beyond_oracle=True),
+}
+"""Statistics by name; `coverage_at_risk` makes another one for each target."""
+
+
+def coverage_at_risk(target: float) -> Statistic:
+    """Return the statistic "largest coverage whose risk is at most the target".
+
+    A resample in which no threshold reaches the target counts as coverage 0.
+
+    Parameters
+    ----------
+    target
+        Largest acceptable mean loss of the accepted cases, at least 0.
+
+    Examples
+    --------
+    >>> coverage_at_risk(0.1).name
+    'coverage_at_risk(0.1)'
+    """
+    target = check_target(target)
+    return Statistic(f"coverage_at_risk({target:g})", "coverage_at_risk", target, smooth=False)
+
+
+def get_statistic(statistic: str | Statistic) -> Statistic:
+    """Return the statistic of this name; an unknown name raises an error that lists the known ones."""
+    if isinstance(statistic, Statistic):
+        return statistic
+    if not isinstance(statistic, str) or statistic not in STATISTICS:
+        known = ", ".join([*STATISTICS, "or coverage_at_risk(target)"])
+        raise UnknownNameError(f"Unknown statistic {statistic!r}; available: {known}.")
+    return STATISTICS[statistic]
+
+
+def bootstrap_interval(
+    confidence: Any,
+    loss: Any,
+    statistic: str | Statistic = "aurc",
+    *,
+    patients: Any = None,
+    weights: Any = None,
+    bootstrap: Bootstrap | None = None,
+) -> BootstrapInterval:
+    """Compute a statistic of the risk-coverage curve with its bootstrap interval.
+
+    Parameters
+    ----------
+    confidence
+        Confidence of each case, on any scale; higher means a lower expected loss. At least 2 cases.
+    loss
+        Loss of each case, at least 0: for example, one minus its Dice.
+    statistic
+        ``"aurc"``, ``"augrc"``, ``"e_aurc"`` or ``coverage_at_risk(target)``. If no coverage reaches the
+        target, it counts as 0, in the estimate and in each resample. A coverage moves in steps, for which the
+        corrections of BCa are not designed.
+    patients
+        Patient of each case. Whole patients are then drawn, with all their cases: slices or lesions of one
+        patient resemble each other, and an interval that treats them as independent is too short. With few
+        patients it is still too short: see Notes.
+    weights
+        Weight of each case, at least 0; equal weights if omitted. Cases of weight 0 are ignored.
+    bootstrap
+        Number of resamples, level, method and seed. Default: 10,000 resamples, 95 %, seed 0, and as suited
+        method BCa, but percentiles for a coverage at a risk.
+
+    Returns
+    -------
+    BootstrapInterval
+        Cases drawn twice are tied with themselves; the statistic is exact for ties in each resample.
+
+    Notes
+    -----
+    With few units intervals are too short. In 1000 simulations, a 95 % interval of the AURC contained the
+    true value in 93 % with 30 cases and in 94 % with 300; with 20 patients in 87 to 92 %, with 60 in 92 to
+    94 %, and another simulation found 89 % with 60. For a coverage at a risk percentiles contained it in 95 %
+    with 30 cases, BCa in 92 % (``tools/interval_coverage.py``).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> confidence = rng.random(50)
+    >>> loss = (1 - confidence) * rng.random(50)
+    >>> interval = bootstrap_interval(confidence, loss)
+    >>> interval.low < interval.estimate < interval.high
+    True
+    """
+    statistic = get_statistic(statistic)
+    bootstrap = check_bootstrap(bootstrap, "bca" if statistic.smooth else "percentile")
+    confidence = check_confidences(confidence, fewest=2)
+    sample = Sample.of(loss, confidence.size, patients, weights)
+    signed = [(1.0, confidence[sample.counted])]
+    if statistic.beyond_oracle:
+        signed.append((-1.0, -sample.loss))
+    estimate = sum(sign * sample.value(statistic, ranked_by) for sign, ranked_by in signed)
+    resamples = sample.resamples(statistic, signed)
+    low, high = compute_interval(resamples.drawn(bootstrap.states()), estimate, resamples, bootstrap)
+    return BootstrapInterval(statistic.name, estimate, low, high, sample.units, bootstrap)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Losses, weights and units of cases, checked, without the cases of weight 0.
+
+    Attributes
+    ----------
+    loss, weights
+        Loss and weight of each case that counts.
+    unit
+        Number of the unit, the case itself or its patient, that each case is drawn with.
+    counted
+        For each case of the input, whether its weight is above 0.
+    units
+        Number of units.
+    """
+
+    loss: Any
+    weights: Any
+    unit: Any
+    counted: Any
+    units: int
+
+    @classmethod
+    def of(cls, loss: Any, n: int, patients: Any = None, weights: Any = None) -> Sample:
+        """Check the losses, patients and weights of ``n`` cases."""
+        loss, weights = check_losses(loss, n), check_weights(weights, n)
+        labels = np.arange(n) if patients is None else number_labels(patients, n, "patients")
+        counted = weights > 0.0
+        unit = np.unique(labels[counted], return_inverse=True)[1]
+        units = int(unit.max()) + 1
+        if units < 2:
+            name = "cases" if patients is None else "patients"
+            raise TooFewCasesError(f"{name}: expected at least 2 to resample, got {units}.")
+        return cls(loss[counted], weights[counted], unit, counted, units)
+
+    def value(self, statistic: Statistic, confidence: Any) -> float:
+        """Return the statistic of the cases themselves; the oracle's value is not subtracted."""
+        curve = risk_coverage_curve(confidence, self.loss, weights=self.weights)
+        if statistic.kind == "coverage_at_risk":
+            return curve.coverage_at_risk(statistic.target) or 0.0
+        return curve.augrc if statistic.kind == "augrc" else curve.aurc
+
+    def resamples(self, statistic: Statistic, signed: Sequence[tuple[float, Any]]) -> Resamples:
+        """Prepare resamples of a signed sum: of the statistic of each confidence, times its sign."""
+        from segtrust.selective.bootstrap_loops import KINDS, Ranking
+        from segtrust.selective.curve_loops import descending_order
+
+        rankings = []
+        for sign, confidence in signed:
+            order = descending_order(np.ascontiguousarray(confidence))
+            ordered, mass = confidence[order], self.weights[order] / self.weights.mean()
+            last = np.append(ordered[1:] != ordered[:-1], True)
+            rankings.append((sign, Ranking(self.unit[order], mass, mass * self.loss[order], last)))
+        return Resamples(rankings, KINDS[statistic.kind], statistic.target * (1.0 + ROUNDING), self.units)
+
+
+@dataclass(frozen=True)
+class Resamples:
+    """Ranked cases, ready to be resampled; the value of a resample is a signed sum over the rankings.
+
+    Attributes
+    ----------
+    rankings
+        Pairs of a sign and a ranking.
+    kind
+        Number of the statistic in the compiled loops.
+    limit
+        Largest acceptable risk of a coverage at a risk.
+    units
+        Number of cases or patients.
+    """
+
+    rankings: Sequence[tuple[float, Any]]
+    kind: int
+    limit: float
+    units: int
+
+    def drawn(self, states: Any) -> Any:
+        """Return the value of the resample that starts at each random state.
+
+        Each thread computes whole sets of groups that share counts, so the values do not depend on the number
+        of threads.
+        """
+        from segtrust.selective.bootstrap_loops import LANES, TURNS, resample
+
+        sets = -(-states.size // (LANES * TURNS))
+        size = -(-sets // min(current_threads(), sets)) * LANES * TURNS
+        parts = [states[first : first + size] for first in range(0, states.size, size)]
+        return np.concatenate(in_order(lambda part: self._compute(resample, part, part.size), parts))
+
+    def left_out(self, groups: Any) -> Any:
+        """Return the value without each group of units."""
+        from segtrust.selective.bootstrap_loops import leave_out
+
+        return self._compute(leave_out, groups, int(groups.max()) + 1)
+
+    def _compute(self, loop: Callable[..., None], states_or_groups: Any, size: int) -> Any:
+        from segtrust.selective.bootstrap_loops import new_workspace
+
+        total, values = np.zeros(size), np.empty(size)
+        for sign, ranking in self.rankings:
+            loop(states_or_groups, ranking, self.kind, self.limit, new_workspace(self.units), values)
+            total += sign * values
+        return total
+
+
+def compute_interval(
+    values: Any, estimate: float, resamples: Resamples, bootstrap: Bootstrap
+) -> tuple[float, float]:
+    """Return the ends of the interval around an estimate, from the values of its resamples."""
+    if np.ptp(values) <= ROUNDING * abs(estimate):
+        return estimate, estimate
+    levels = np.array([1.0 - bootstrap.level, 1.0 + bootstrap.level]) / 2.0
+    if bootstrap.method == "bca":
+        levels = bca_levels(values, estimate, resamples.left_out(bootstrap.groups(resamples.units)), levels)
+    low, high = np.quantile(values, levels)
+    return float(low), float(high)
+
+
+def bca_levels(values: Any, estimate: float, without: Any, levels: Any) -> Any:
+    """Correct the levels of an interval for bias and acceleration (Efron 1987).
+
+    Parameters
+    ----------
+    values
+        Values of the resamples.
+    estimate
+        Value of the cases themselves.
+    without
+        Values without each unit.
+    levels
+        Levels of a percentile interval, such as 0.025 and 0.975.
+    """
+    from scipy.special import ndtr, ndtri
+
+    bias, growth = median_bias(values, estimate), acceleration(without)
+    moved = bias + ndtri(levels)
+    shrink = 1.0 - growth * moved
+    ends = np.where(moved > 0.0, np.inf, -np.inf)  # where the correction has left the range of its validity
+    return ndtr(np.where(shrink > 0.0, bias + moved / np.where(shrink > 0.0, shrink, 1.0), ends))
+
+
+def median_bias(values: Any, estimate: float) -> float:
+    """Return the median bias of the resamples as a normal quantile; values equal to the estimate count half.
+
+    Examples
+    --------
+    >>> median_bias(np.array([1.0, 2.0, 3.0]), 2.0)
+    0.0
+    """
+    from scipy.special import ndtri
+
+    rounding = ROUNDING * max(abs(estimate), float(np.abs(values).max()))
+    below = np.count_nonzero(values < estimate - rounding)
+    level = below + 0.5 * np.count_nonzero(np.abs(values - estimate) <= rounding)
+    return float(ndtri(np.clip(level, 0.5, values.size - 0.5) / values.size))
+
+
+def acceleration(without: Any) -> float:
+    """Return how the standard error changes with the value, from the values without each unit.
+
+    Examples
+    --------
+    >>> acceleration(np.array([1.0, 2.0, 3.0]))
+    0.0
+    """
+    influence = without.mean() - without
+    influence = influence / (np.abs(influence).max() or 1.0)  # the cube of a large one would overflow
+    spread = float(np.sum(influence**2)) ** 1.5
+    return float(np.sum(influence**3)) / (6.0 * spread) if spread > 0.0 else 0.0
+
+
+class RiskBand(NamedTuple):
+    """Ends of the interval of the selective risk at each coverage."""
+
+    low: Any
+    high: Any
+
+
+def risk_band(
+    confidence: Any,
+    loss: Any,
+    coverages: Any,
+    *,
+    patients: Any = None,
+    bootstrap: Bootstrap | None = None,
+) -> RiskBand:
+    """Compute percentile bootstrap intervals of the selective risk, separately for each coverage.
+
+    Parameters
+    ----------
+    confidence
+        Confidence of each case, on any scale; higher means a lower expected loss. At least 2 cases.
+    loss
+        Loss of each case, at least 0: for example, one minus its Dice.
+    coverages
+        Coverages in [0, 1]; the risk of a resample is that at its smallest coverage that is at least this.
+    patients
+        Patient of each case; whole patients are then drawn.
+    bootstrap
+        Number of resamples (default: 500), level and seed; the method is always that of percentiles.
+
+    Examples
+    --------
+    >>> band = risk_band([0.9, 0.8, 0.3, 0.1], [0.0, 0.1, 0.5, 0.9], [0.5, 1.0])
+    >>> bool((band.low <= [0.05, 0.375]).all() and (band.high >= [0.05, 0.375]).all())
+    True
+    """
+    options = bootstrap or Bootstrap(resamples=500)
+    confidence = check_confidences(confidence, fewest=2)
+    sample = Sample.of(loss, confidence.size, patients)
+    # No case is accepted at coverage 0, so there is no risk; the first point of a resample stands for it.
+    coverages = np.maximum(np.asarray(coverages, np.float64), 1e-12) * (1.0 - ROUNDING)
+    order = np.argsort(-confidence, kind="stable")
+    block_ends = np.flatnonzero(np.append(np.diff(confidence[order]) != 0.0, True))
+    unit, losses = sample.unit[order], sample.loss[order]
+    rng = check_seed(options.seed)
+    risks = np.empty((options.resamples, coverages.size))
+    for row in risks:
+        drawn = np.bincount(rng.integers(0, sample.units, sample.units), minlength=sample.units)
+        times = drawn[unit]
+        accepted = np.cumsum(times)[block_ends]
+        at = np.searchsorted(accepted / accepted[-1], coverages)
+        row[:] = np.cumsum(times * losses)[block_ends][at] / accepted[at]
+    tail = (1.0 - options.level) / 2.0
+    low, high = np.quantile(risks, [tail, 1.0 - tail], axis=0)
+    return RiskBand(low, high)
