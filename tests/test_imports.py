@@ -131,6 +131,17 @@ def test_kernels_know_only_arrays(path):
     assert own_layers(path) <= {"errors", "optional", "settings", "threads", "compiled", "kernels"}
 
 
+def test_only_the_command_line_prints():
+    prints = [
+        f"{module_of(path)}:{node.lineno}"
+        for path in FILES
+        if path.parent != SOURCE / "segtrust/cli"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+    ]
+    assert not prints
+
+
 def test_import_loads_nothing_heavy():
     loaded = python("-c", "import sys, segtrust; print(*sys.modules)").stdout.split()
     assert not set(HEAVY) & set(loaded)
