@@ -38,6 +38,7 @@ LAYERS = (
     "engine",
     "models",
     "tasks",
+    "evaluation",
     "experiments",
     "report",
     "review",

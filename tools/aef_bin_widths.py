@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 import segtrust as st
+from segtrust.evaluation import TuningOptions, summarise_tuning, tuning_curve, tuning_sizes
 from segtrust.experiments.pairs import labelled_pairs
-from segtrust.experiments.tuning import TuningOptions, summarise_tuning, tuning_curve, tuning_sizes
 from segtrust.report.tuning import tuning_table
 
 

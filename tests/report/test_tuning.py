@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from segtrust.experiments.tuning import summarise_tuning
+from segtrust.evaluation import summarise_tuning
 from segtrust.report.tuning import draw_tuning, tables_of, tuning_table
 
 NAMES = ("sdc", "aef-sdc", "oracle", "random")

@@ -14,8 +14,8 @@ from segtrust.bench.process import Reading
 from segtrust.bench.timing import Ratio, shortest_times
 from segtrust.confidence.tuned_patch_level import SIDES, largest_sums
 from segtrust.demo.lesions import LESIONS, lesion_map
+from segtrust.evaluation import TuningOptions, tuning_curve
 from segtrust.experiments.pairs import labelled_pairs
-from segtrust.experiments.tuning import TuningOptions, tuning_curve
 from segtrust.kernels.opening import open_map
 from segtrust.report.tuning import TUNED
 from segtrust.threads import cores

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from segtrust.errors import ParameterError, TooFewCasesError
-from segtrust.experiments.parts import Part, PartStore, compute_parts, store_of
+from segtrust.evaluation import Part, PartStore, compute_parts, store_of
 from segtrust.experiments.streams import Stream, StreamSource, TrueRisk, Watched, watch_stream
 from segtrust.experiments.validity import Population, dice_population
 from segtrust.io.tables import Table
@@ -414,7 +414,7 @@ def run_drift(
         Where finished parts are kept, and looked for; ``None`` keeps nothing. More runs go on with those that
         are there.
     workers, advance
-        As for `segtrust.experiments.parts.compute_parts`; weights are streams.
+        As for `segtrust.evaluation.compute_parts`; weights are streams.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.experiments.parts import Part, compute_parts, store_of
+from segtrust.evaluation import Part, compute_parts, store_of
 from segtrust.selective.cases import CalibrationCases
 from segtrust.selective.certify import walk_candidates
 from segtrust.selective.intervals import clopper_pearson
@@ -205,7 +205,7 @@ def simulate_validity(
     folder
         Where finished parts are kept, and looked for; ``None`` keeps nothing.
     workers, advance
-        As for `segtrust.experiments.parts.compute_parts`; weights are draws.
+        As for `segtrust.evaluation.compute_parts`; weights are draws.
 
     Examples
     --------

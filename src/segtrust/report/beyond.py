@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.experiments.parts import store_of
+from segtrust.evaluation import store_of
 from segtrust.experiments.synthetic.beyond import BeyondResults, parts_of, run_beyond
 from segtrust.experiments.synthetic.settings import Beyond
 from segtrust.experiments.synthetic.studies import HALVES, STUDIES, studies_of

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from segtrust.experiments.evaluation import ALL_STRUCTURES, EvaluatedSet
+from segtrust.evaluation import ALL_STRUCTURES, EvaluatedSet
 from segtrust.experiments.medical.sources import ID, OOD
 from segtrust.experiments.medical.study import TaskResult
 from segtrust.report.evaluation import draw_panel

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.experiments.parts import store_of
+from segtrust.evaluation import store_of
 from segtrust.experiments.synthetic import (
     EXPERIMENTS,
     Experiment,

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from segtrust.experiments.evaluation import REFERENCES
-from segtrust.experiments.tuned_sets import summarise_sets
+from segtrust.evaluation import REFERENCES, summarise_sets
 from segtrust.report.figures import new_axes, save_figure
 from segtrust.report.runs import RESULTS
 from segtrust.report.styles import style_of

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.experiments.pairs import ImagePair
-from segtrust.experiments.tuning import (
+from segtrust.evaluation import (
     ELSEWHERE,
     HERE,
     REFERENCES,
@@ -21,6 +20,7 @@ from segtrust.experiments.tuning import (
     summarise_tuning,
     tuning_curve,
 )
+from segtrust.experiments.pairs import ImagePair
 from segtrust.report.figures import new_axes, save_figure
 from segtrust.report.runs import mark_running, open_run, write_run
 from segtrust.report.styles import style_of
@@ -96,7 +96,7 @@ def reproduce_tuning(
     run
         What to run.
     workers, advance
-        As for `segtrust.experiments.tuning.TuningOptions`.
+        As for `segtrust.evaluation.TuningOptions`.
     """
     from segtrust import __version__
 
@@ -154,7 +154,7 @@ def tuning_table(summary: Sequence[Row], tested: str, value: str) -> str:
     Parameters
     ----------
     summary
-        Of `segtrust.experiments.tuning.summarise_tuning`.
+        Of `segtrust.evaluation.summarise_tuning`.
     tested
         The set of test cases.
     value
@@ -212,7 +212,7 @@ def draw_tuning_panel(
     ax
         Where to draw.
     rows
-        Of `segtrust.experiments.tuning.summarise_tuning`, of one set.
+        Of `segtrust.evaluation.summarise_tuning`, of one set.
     value
         ``"aurc"``, or ``"coverage"`` in percent.
     most_ticks

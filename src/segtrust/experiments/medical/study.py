@@ -17,8 +17,17 @@ from segtrust.engine.score_table import ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
 from segtrust.engine.unlabelled import SetReader, fit_to_sets
 from segtrust.errors import OtherSettingsError, TooFewCasesError
-from segtrust.experiments.evaluation import EvaluatedSet, Evaluation, evaluate_sets, evaluated_sets
-from segtrust.experiments.file_cases import FileCase
+from segtrust.evaluation import (
+    EvaluatedSet,
+    Evaluation,
+    FileCase,
+    TunedSets,
+    TuningPlan,
+    cases_of_set,
+    evaluate_sets,
+    evaluated_sets,
+    tune_sets,
+)
 from segtrust.experiments.medical.published import (
     PublishedFeatureAggregation,
     PublishedMedianMinMax,
@@ -28,7 +37,6 @@ from segtrust.experiments.medical.published import (
     published_sizes,
 )
 from segtrust.experiments.medical.sources import ID, TaskMaps
-from segtrust.experiments.tuned_sets import TunedSets, TuningPlan, cases_of_set, tune_sets
 from segtrust.io.loading import ReadOptions
 from segtrust.selective.resample import Bootstrap
 
@@ -140,7 +148,7 @@ class TaskResult:
     sets
         With confidences and losses of each case.
     tables
-        Of `segtrust.experiments.evaluation.evaluate_sets`.
+        Of `segtrust.evaluation.evaluate_sets`.
     tuning
         A row for each estimator, set, size and split.
     failures

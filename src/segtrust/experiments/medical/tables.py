@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from segtrust.experiments.evaluation import REFERENCES
+from segtrust.evaluation import REFERENCES, SHARES, summarise_sets
 from segtrust.experiments.medical.paper import paper_value
 from segtrust.experiments.medical.published import interpolated
 from segtrust.experiments.medical.sources import OOD
 from segtrust.experiments.medical.study import TaskResult
-from segtrust.experiments.tuned_sets import SHARES, summarise_sets
 
 __all__ = ["medical_tables"]
 

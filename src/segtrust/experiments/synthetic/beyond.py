@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.experiments.parts import Part, compute_parts, store_of
+from segtrust.evaluation import Part, compute_parts, store_of
 from segtrust.experiments.synthetic.settings import Beyond
 from segtrust.experiments.synthetic.studies import STUDIES, run_part
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.experiments.parts import Part, compute_parts, store_of
+from segtrust.evaluation import Part, compute_parts, store_of
 from segtrust.experiments.synthetic.images import Images, Models, draw_images, draw_noise, perturb
 from segtrust.experiments.synthetic.ranking import (
     ESTIMATORS,
@@ -205,7 +205,7 @@ def run_synthetic(
     folder
         Where finished parts are kept, and looked for; ``None`` keeps nothing.
     workers, advance
-        As for `segtrust.experiments.parts.compute_parts`. Results do not depend on the number of processes.
+        As for `segtrust.evaluation.compute_parts`. Results do not depend on the number of processes.
 
     Examples
     --------

@@ -8,7 +8,7 @@ import pytest
 
 import segtrust as st
 from segtrust.errors import ParameterError, TooFewCasesError
-from segtrust.experiments.tuning import (
+from segtrust.evaluation.tuning import (
     TuningOptions,
     _fingerprint,
     split_cases,

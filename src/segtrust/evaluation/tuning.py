@@ -22,7 +22,8 @@ from segtrust.confidence.base import ConfidenceEstimator, Observation
 from segtrust.confidence.learning import loss_of
 from segtrust.confidence.registry import Estimators, get_estimators
 from segtrust.errors import ParameterError, TooFewCasesError
-from segtrust.experiments.parts import Arrays, Part, PartStore, compute_parts
+from segtrust.evaluation.parts import Arrays, Part, PartStore, compute_parts
+from segtrust.evaluation.tables import REFERENCES
 from segtrust.kernels.device import on_host
 from segtrust.kernels.inputs import check_whole, described
 from segtrust.maps import Case, EmptyPolicy
@@ -45,7 +46,6 @@ Lazy = Case | Callable[[], Case]
 
 HERE, ELSEWHERE = "test", "elsewhere"
 """Names of the two kinds of test cases in the rows."""
-REFERENCES = ("oracle", "random")
 _MOST_SIZES = 16
 _FEWEST_TESTED = 2
 _SEEDS = 2**32

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from segtrust.confidence.registry import Estimators
-from segtrust.experiments.evaluation import ALL_STRUCTURES, EvaluatedSet
-from segtrust.experiments.file_cases import FileCase
-from segtrust.experiments.tuning import TuningOptions, summarise_tuning, tuning_curve, tuning_sizes
+from segtrust.evaluation.file_cases import FileCase
+from segtrust.evaluation.tables import ALL_STRUCTURES, EvaluatedSet
+from segtrust.evaluation.tuning import TuningOptions, summarise_tuning, tuning_curve, tuning_sizes
 from segtrust.io.cases import CaseFiles
 from segtrust.io.loading import ReadOptions
 
@@ -32,7 +32,7 @@ class TuningPlan:
     estimators
         Names, or estimators with settings of their own.
     shares
-        Of the cases to tune on, beside the sizes of `segtrust.experiments.tuning.tuning_sizes`.
+        Of the cases to tune on, beside the sizes of `segtrust.evaluation.tuning_sizes`.
     repeats, seed
         Splits for each size, and the seed of the first.
     """
@@ -68,7 +68,7 @@ class TunedSets:
     folder
         For finished parts.
     workers, advance
-        As in `segtrust.experiments.tuning.TuningOptions`.
+        As in `segtrust.evaluation.TuningOptions`.
     """
 
     folder: Path | None = None
@@ -105,7 +105,7 @@ def tune_sets(
     Returns
     -------
     list of dict
-        Rows of `segtrust.experiments.tuning.tuning_curve` with ``set``, ``structure`` and ``cases``, and with
+        Rows of `segtrust.evaluation.tuning_curve` with ``set``, ``structure`` and ``cases``, and with
         ``share``, which is that of the plan where a size is one of its shares.
     """
     return [
@@ -141,7 +141,7 @@ def _tuned(
 
 
 def summarise_sets(rows: Sequence[Row]) -> list[Row]:
-    """Bring the splits together, see `segtrust.experiments.tuning.summarise_tuning`."""
+    """Bring the splits together, see `segtrust.evaluation.summarise_tuning`."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row["set"], row["structure"]), []).append(row)

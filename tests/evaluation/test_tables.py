@@ -5,7 +5,7 @@ import pytest
 
 import segtrust as st
 from segtrust.errors import CaseValueError, TooFewCasesError, WrongContentError
-from segtrust.experiments.evaluation import (
+from segtrust.evaluation import (
     ALL_STRUCTURES,
     Evaluation,
     evaluate_rows,

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from segtrust.errors import ParameterError
-from segtrust.experiments.parts import Part, PartStore, compute_parts
+from segtrust.evaluation import Part, PartStore, compute_parts
 from tests.processes import children, interruptible, is_running, wait_until
 
 PARAMETERS = {"images": 5, "grid": (0.0, 0.5)}
@@ -108,7 +108,7 @@ SLOW = """
     from functools import partial
     from pathlib import Path
     import numpy as np
-    from segtrust.experiments.parts import Part, PartStore, compute_parts
+    from segtrust.evaluation import Part, PartStore, compute_parts
 
     def slow(number):
         time.sleep(0.2)
