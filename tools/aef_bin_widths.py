@@ -12,8 +12,8 @@ from pathlib import Path
 
 import segtrust as st
 from segtrust.evaluation import TuningOptions, summarise_tuning, tuning_curve, tuning_sizes
-from segtrust.experiments.pairs import labelled_pairs
-from segtrust.report.tuning import tuning_table
+from segtrust.paper.pairs import labelled_pairs
+from segtrust.paper.tuning import tuning_table
 
 
 def main():

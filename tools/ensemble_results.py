@@ -80,10 +80,10 @@ def say(line):
 
 def flips(task_name, run, weights, out):
     """Write the maps of each way to look at a test image, by set, and the truths."""
-    from segtrust.models.registry import create_ensemble
-    from segtrust.tasks import get_task
-    from segtrust.tasks.mapping import map_cases
-    from segtrust.tasks.preparing import read_prepared
+    from segtrust.paper.networks.registry import create_ensemble
+    from segtrust.paper.tasks import get_task
+    from segtrust.paper.tasks.mapping import map_cases
+    from segtrust.paper.tasks.preparing import read_prepared
 
     task, cases = get_task(task_name), read_prepared(run).of("test")
     model = create_ensemble(task.network, [weights], **task.options)

@@ -15,7 +15,7 @@ import numpy as np
 
 from segtrust.confidence.ranking import rank_correlations, ranking_areas
 from segtrust.evaluation import split_cases, tuning_sizes
-from segtrust.experiments.pairs import labelled_pairs
+from segtrust.paper.pairs import labelled_pairs
 
 SPLITS = 500
 WEIGHTS = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0)

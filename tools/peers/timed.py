@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from segtrust.bench.timing import shortest_times
+from benchmarks.timing import shortest_times
 from tools.peers.tables import Table
 
 HEADER = ("what", "segtrust", "neighbour", "neighbour / segtrust")
