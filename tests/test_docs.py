@@ -31,7 +31,7 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 LISTS = sorted((ROOT / "docs").glob("*/index.md"))
 # What the public names rest on, and what has no names to be called: the command line has a page of its own.
-WITHOUT_REFERENCE = {"__init__", "__main__", "cli", "compiled", "optional", "saved", "threads"}
+WITHOUT_REFERENCE = {"__init__", "__main__", "cli", "compiled", "optional", "saved", "tasks", "threads"}
 
 # Pages and first lines of the blocks that must not run, each with its reason.
 NO_RUN: dict[tuple[str, str], str] = {

@@ -63,8 +63,8 @@ DOORS = {
 IMPORTS_PAPER = {
     "segtrust.cli.loader",
     "segtrust.cli.plugins",  # lists the tasks that other packages add
-    "segtrust.tasks",  # its path in release 0.1, and that of a task's contract suite
-    "segtrust.testing",
+    "segtrust.tasks",  # the path of the tasks in release 0.1
+    "segtrust.testing",  # and of their contract suite
 }
 NEVER = {"selective": {"maps", "kernels", "io"}}
 KERNEL_PACKAGES = {

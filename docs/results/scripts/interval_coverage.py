@@ -1,8 +1,8 @@
 """How often bootstrap intervals hold the truth with few cases, for docs/how-to/compare-estimators.md.
 
-Run ``python tools/interval_coverage.py``; five minutes. Losses of which a fifth are bad, a confidence that
-errs a little everywhere, and a population of a million that gives the truth. Cases of a patient resemble each
-other: four a patient, or one to twenty that are nearly alike.
+Run ``python -m docs.results.scripts.interval_coverage``; five minutes. Losses of which a fifth are bad, a
+confidence that errs a little everywhere, and a population of a million that gives the truth. Cases of a
+patient resemble each other: four a patient, or one to twenty that are nearly alike.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ import fiftyone as fo
 import numpy as np
 
 import segtrust as st
-from tools.peers import inputs
-from tools.peers.tables import Table
+from docs.results.scripts.peers import inputs
+from docs.results.scripts.peers.tables import Table
 
 
 def sample(case: str, p: Any, truth: Any) -> Any:

@@ -1,8 +1,9 @@
 """How often equal estimators are told apart: the figures of docs/design/selective.md.
 
-Run ``python tools/paired_tests.py``; a few minutes. Two kinds of equal estimators are drawn: interchangeable
-ones (the negative loss with noise of the same size), and ones of equal AURC that err differently (noise
-everywhere against a confidence that is perfect but for a share of cases, where it knows nothing).
+Run ``python -m docs.results.scripts.paired_tests``; a few minutes. Two kinds of equal estimators are drawn:
+interchangeable ones (the negative loss with noise of the same size), and ones of equal AURC that err
+differently (noise everywhere against a confidence that is perfect but for a share of cases, where it knows
+nothing).
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torchmetrics.functional.segmentation import dice_score
 
-from tools.peers import empties
-from tools.peers.tables import Table
+from docs.results.scripts.peers import empties
+from docs.results.scripts.peers.tables import Table
 
 
 def dice(truth: Any, mask: Any) -> float:

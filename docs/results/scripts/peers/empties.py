@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tools.peers.tables import Table
+from docs.results.scripts.peers.tables import Table
 
 HEADER = ("Dice of", "both empty", "empty truth, some mask", "some truth, empty mask")
 

@@ -1,7 +1,8 @@
 """What grey levels do for AEF and AEF+SDC, for docs/results/tunable.md.
 
-Run ``python tools/aef_bin_widths.py WIDTH PREDICTIONS FOLDER...``; it needs scikit-learn, Pillow, and for
-widths below 1 PyRadiomics. PREDICTIONS is the name of the folder of maps in each FOLDER, beside ``masks``.
+Run ``python -m docs.results.scripts.aef_bin_widths WIDTH PREDICTIONS FOLDER...``; it needs scikit-learn,
+Pillow, and for widths below 1 PyRadiomics. PREDICTIONS is the name of the folder of maps in each FOLDER,
+beside ``masks``.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """The figures of docs/results/neighbours.md: segtrust beside its neighbours, on the same numbers.
 
-``python -m tools.neighbours own`` prints segtrust's side; nothing else has to be installed; a minute or two.
-``python -m tools.neighbours all FOLDER`` makes an environment for each neighbour below the folder, runs both
-sides in it and prints every table; several GB and an hour. An environment that is there is used as it is.
-``... weights FOLDER`` then prints what each pulls in, and ``... one NAME`` runs one in this environment.
-Where a neighbour fails, the end of its error stands in place of its tables.
+``python -m docs.results.scripts.neighbours own`` prints segtrust's side; nothing else has to be installed; a
+minute or two. ``python -m docs.results.scripts.neighbours all FOLDER`` makes an environment for each
+neighbour below the folder, runs both sides in it and prints every table; several GB and an hour. An
+environment that is there is used as it is. ``... weights FOLDER`` then prints what each pulls in, and ``...
+one NAME`` runs one in this environment. Where a neighbour fails, the end of its error stands in place of its
+tables.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from tools.peers.tables import Table
+from docs.results.scripts.peers.tables import Table
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 TORCH = "torch==2.13.0"  # first and pinned, so that no other build of it comes along
 
 
@@ -54,7 +55,7 @@ NEIGHBOURS = {
     "cleanlab": Neighbour("cleanlab==2.9.0", "cleanlab.segmentation.rank"),
     "torch_uncertainty": Neighbour(
         "torch-uncertainty[cpu]==0.13.0",
-        "tools.peers.vision, torch_uncertainty.metrics.classification",
+        "docs.results.scripts.peers.vision, torch_uncertainty.metrics.classification",
         torch=True,
     ),
     "aggrigator": Neighbour("aggrigator==0.1.0rc1", "aggrigator", torch=True),
@@ -68,7 +69,8 @@ FIRST_AREA = {
     "segtrust": "import segtrust; segtrust.risk_coverage_curve([0.9, 0.1], [0, 1]).aurc",
     "mapie": "from mapie.metrics.uncertainty import auarc; auarc([1, 0], [0.9, 0.1])",
     "torch_uncertainty": (
-        "import tools.peers.vision, torch; from torch_uncertainty.metrics.classification import AURC; "
+        "import docs.results.scripts.peers.vision, torch; "
+        "from torch_uncertainty.metrics.classification import AURC; "
         "AURC()(torch.tensor([[0.9, 0.1], [0.6, 0.4]]), torch.tensor([0, 1]))"
     ),
 }
@@ -150,14 +152,14 @@ def compared(folder: Path, name: str) -> str:
     if name == "segtrust":
         return ""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
-    command = [str(python), "-m", "tools.neighbours", "one", name]
+    command = [str(python), "-m", "docs.results.scripts.neighbours", "one", name]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     return f"## {name}\n\n{done.stderr[-2000:] if done.returncode else done.stdout}\n"
 
 
 def tables_of(name: str) -> str:
     """Give the tables of one neighbour, which has to be installed here, as Markdown."""
-    module = "tools.peers.own" if name == "own" else f"tools.peers.with_{name}"
+    module = "docs.results.scripts.peers.own" if name == "own" else f"docs.results.scripts.peers.with_{name}"
     return "\n".join(table.markdown() for table in import_module(module).tables())
 
 

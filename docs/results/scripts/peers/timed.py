@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from benchmarks.timing import shortest_times
-from tools.peers.tables import Table
+from docs.results.scripts.peers.tables import Table
 
 HEADER = ("what", "segtrust", "neighbour", "neighbour / segtrust")
 Pair = tuple[Callable[[], object], Callable[[], object]]

@@ -1,9 +1,9 @@
 """SDC of a fused map against pairwise Dice between its members: the figures of docs/results/ensembles.md.
 
-``python tools/ensemble_results.py compare FIRST MEMBER … --truth TRUTHS`` prints the table of one ensemble,
-whose members are folders of maps. ``python tools/ensemble_results.py flips TASK RUN WEIGHTS OUT`` makes an
-ensemble of one network: it sees each test image of a prepared run as it is and mirrored along each axis and
-along both.
+``python -m docs.results.scripts.ensemble_results compare FIRST MEMBER … --truth TRUTHS`` prints the table of
+one ensemble, whose members are folders of maps. ``python -m docs.results.scripts.ensemble_results flips TASK
+RUN WEIGHTS OUT`` makes an ensemble of one network: it sees each test image of a prepared run as it is and
+mirrored along each axis and along both.
 """
 
 from __future__ import annotations

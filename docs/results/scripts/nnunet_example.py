@@ -1,8 +1,9 @@
 """Make the small run that ``docs/how-to/nnunet.md`` shows: drawn images, two folds, one epoch each.
 
-Run it with ``python -m tools.nnunet_example FOLDER PYTHON``, the interpreter of ``make .venv-nnunet/.ready``.
-Images are nests of ellipsoids with more noise in some than in others, so that some are harder; nobody was
-imaged, and the numbers of a network that was trained for seconds mean nothing beyond this example.
+Run it with ``python -m docs.results.scripts.nnunet_example FOLDER PYTHON``, the interpreter of ``make
+.venv-nnunet/.ready``. Images are nests of ellipsoids with more noise in some than in others, so that some are
+harder; nobody was imaged, and the numbers of a network that was trained for seconds mean nothing beyond this
+example.
 """
 
 import json

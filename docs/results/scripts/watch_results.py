@@ -1,7 +1,7 @@
 """Print what the pages about intervals, drift and calibration report of real maps.
 
-Run it with ``python tools/watch_results.py DATA``, where DATA holds ``polyp/<set>/{masks,predictions}`` and
-``busi-predictions/{masks,BCE_plain,dice_plain}``, 8-bit PNG files.
+Run it with ``python -m docs.results.scripts.watch_results DATA``, where DATA holds
+``polyp/<set>/{masks,predictions}`` and ``busi-predictions/{masks,BCE_plain,dice_plain}``, 8-bit PNG files.
 """
 
 # ruff: noqa: T201

@@ -1,6 +1,6 @@
 """How the weight of the tuned SDC is best chosen from few cases, for docs/results/tunable.md.
 
-Run ``python tools/tuned_sdc.py DATA``; about ten minutes. DATA holds the folders ``polyp`` and
+Run ``python -m docs.results.scripts.tuned_sdc DATA``; about ten minutes. DATA holds the folders ``polyp`` and
 ``busi-predictions``. Each set is split at random into tuning and test cases, SPLITS times at each tuning
 size; a rule chooses a weight on the ones and is judged on the others. A gain is the part of the gap between
 SDC and oracle, in mean AURC of the test cases, that the rule closes; losses are negative.

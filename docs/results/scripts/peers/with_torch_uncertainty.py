@@ -8,10 +8,10 @@ from typing import Any
 import torch
 
 import segtrust as st
-from tools.peers import inputs, own, vision  # noqa: F401  vision before torch_uncertainty
-from tools.peers.inputs import Scores
-from tools.peers.tables import Table
-from tools.peers.timed import times
+from docs.results.scripts.peers import inputs, own, vision  # noqa: F401  vision before torch_uncertainty
+from docs.results.scripts.peers.inputs import Scores
+from docs.results.scripts.peers.tables import Table
+from docs.results.scripts.peers.timed import times
 
 from torch_uncertainty.metrics.classification import AUGRC, AURC, CovAtxRisk, RiskAtxCov  # isort: skip
 

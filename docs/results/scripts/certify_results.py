@@ -1,6 +1,7 @@
 """Print how often a threshold can be certified on real maps, and the coverage that comes with it.
 
-Run it with ``python tools/certify_results.py DATA``, where DATA holds ``polyp/<set>/{masks,predictions}``.
+Run it with ``python -m docs.results.scripts.certify_results DATA``, where DATA holds
+``polyp/<set>/{masks,predictions}``.
 """
 
 # ruff: noqa: T201
@@ -9,9 +10,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from watch_results import OUTSIDE, polyps
 
 import segtrust as st
+from docs.results.scripts.watch_results import OUTSIDE, polyps
 from segtrust.selective.certify import walk_candidates
 
 TARGET, DELTA, CASES, DRAWS = 0.10, 0.05, 300, 1000

@@ -9,8 +9,8 @@ import numpy as np
 from crepes import ConformalRegressor
 
 import segtrust as st
-from tools.peers import inputs
-from tools.peers.tables import Table
+from docs.results.scripts.peers import inputs
+from docs.results.scripts.peers.tables import Table
 
 SPLITS, LEVEL = 200, 0.9
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import segtrust as st
-from tools.peers import empties, inputs, rules
-from tools.peers.inputs import Scores
-from tools.peers.tables import Table
+from docs.results.scripts.peers import empties, inputs, rules
+from docs.results.scripts.peers.inputs import Scores
+from docs.results.scripts.peers.tables import Table
 
 ORDERS = 200
 """Orders in which the tied table is handed over."""

@@ -12,10 +12,10 @@ from mapie.risk_control import BinaryClassificationController
 from mapie.risk_control._base_controller import ltt_procedure
 
 import segtrust as st
-from tools.peers import inputs, own
-from tools.peers.inputs import Scores
-from tools.peers.tables import Table
-from tools.peers.timed import times
+from docs.results.scripts.peers import inputs, own
+from docs.results.scripts.peers.inputs import Scores
+from docs.results.scripts.peers.tables import Table
+from docs.results.scripts.peers.timed import times
 
 FAILURES, MEAN = "Dice below 0.85 in at most 0.25", "mean loss at most 0.12"
 

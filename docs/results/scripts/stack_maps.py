@@ -1,6 +1,6 @@
 """Stack the middle 240×240 pixels of 155 saved 8-bit maps into one float32 volume for ``kernels --map``.
 
-Run it with ``python benchmarks/stack_maps.py OUT.npy FOLDER [FOLDER ...]``.
+Run it with ``python -m docs.results.scripts.stack_maps OUT.npy FOLDER [FOLDER ...]``.
 """
 
 import sys

@@ -11,9 +11,9 @@ from aggrigator.methods import AggregationMethods as Methods
 from aggrigator.uncertainty_maps import UncertaintyMap
 
 import segtrust as st
-from tools.peers import inputs
-from tools.peers.tables import Table
-from tools.peers.timed import times
+from docs.results.scripts.peers import inputs
+from docs.results.scripts.peers.tables import Table
+from docs.results.scripts.peers.timed import times
 
 SIZE, TAU = 10, 0.3
 

@@ -1,6 +1,6 @@
 """Largest difference between the compiled features and PyRadiomics, by class: the table of the documentation.
 
-    SEGTRUST_TEST_DATA=DATA python tools/feature_differences.py
+    SEGTRUST_TEST_DATA=DATA python -m docs.results.scripts.feature_differences
 
 Compares on random masks and on the polyp maps and hippocampus labels below DATA. Differences are relative to
 the value, or to 1e-6 where the value is smaller; a 0 that PyRadiomics computes as less than 1e-6 is listed by

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from monai.metrics import compute_dice
 
-from tools.peers import empties
-from tools.peers.tables import Table
+from docs.results.scripts.peers import empties
+from docs.results.scripts.peers.tables import Table
 
 
 def dice(truth: Any, mask: Any, ignore_empty: bool) -> float:

@@ -9,8 +9,8 @@ import torch
 from rankseg import RankSEG
 
 import segtrust as st
-from tools.peers import inputs
-from tools.peers.tables import Table
+from docs.results.scripts.peers import inputs
+from docs.results.scripts.peers.tables import Table
 
 
 def decoded(p: Any, solver: str) -> Any:

@@ -8,9 +8,9 @@ import numpy as np
 from cleanlab.segmentation.rank import get_label_quality_scores
 
 import segtrust as st
-from tools.peers import inputs
-from tools.peers.tables import Table
-from tools.peers.timed import times
+from docs.results.scripts.peers import inputs
+from docs.results.scripts.peers.tables import Table
+from docs.results.scripts.peers.timed import times
 
 SPOILT = slice(None, None, 5)
 """Labels that are spoilt: every fifth."""
