@@ -58,7 +58,7 @@ test-pythons:  ## the tests on the other supported interpreters that are at hand
 lint: $(TEST_READY)  ## ruff, bandit and mypy
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --quiet --check
-	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive src tools
+	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive src tools benchmarks
 	@$(BIN)/mypy --no-error-summary
 
 format: $(TEST_READY)  ## put the code into its standard form
@@ -66,7 +66,7 @@ format: $(TEST_READY)  ## put the code into its standard form
 	@$(BIN)/ruff format --quiet
 
 bench: $(DEMO_READY)  ## time the kernels
-	@$(BIN)/segtrust bench kernels
+	@$(BIN)/python -m benchmarks kernels
 
 docs: $(TEST_READY)  ## build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
@@ -80,7 +80,7 @@ dist:  ## build sdist and wheel, check, try and audit them (UNAUDITED=1 goes on 
 clean:  ## remove everything that can be made again
 	@rm -rf web/node_modules src/segtrust/review/static segtrust-demo segtrust-review-demo
 	@rm -rf $(VENV) $(VENV)-* $(NNUNET_VENV) build dist site .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	@find src tests tools -name __pycache__ -prune -exec rm -rf {} +
+	@find src tests tools benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit("segtrust needs Python 3.11 or later." if sys.version_info < (3, 11) else 0)'

@@ -87,7 +87,7 @@ READER = Reader("RAW7", recognises, open_raw7)
 """
 
 TASK = """
-from segtrust.tasks import Recipe, Source, Task, files_in, paired
+from segtrust.tasks import Recipe, Source, Task, files_in, paired  # as plug-ins of release 0.1 do
 
 TASK = Task(
     name="lesions",

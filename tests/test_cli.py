@@ -21,17 +21,13 @@ def test_version_is_the_package_s():
 def test_without_arguments_help_lists_the_commands():
     done = segtrust_process()
     assert "demo" in done.stdout
-    assert "bench" in done.stdout
+    assert "tasks" in done.stdout
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
         ("demo",),
-        ("bench", "kernels"),
-        ("bench", "selective"),
-        ("bench", "synthetic"),
-        ("bench", "tunable"),
         ("reproduce", "validity"),
         ("reproduce", "drift"),
         ("reproduce", "synthetic"),
@@ -51,35 +47,6 @@ def test_unknown_command_fails():
 
 
 @pytest.mark.slow
-def test_bench_kernels_gives_all_sections_as_json(tmp_path):
-    import numpy as np
-
-    np.save(tmp_path / "own.npy", np.full((20, 30, 40), 0.3, np.float32))
-    done = segtrust_process(
-        "bench",
-        "kernels",
-        "--rounds",
-        "1",
-        "--largest",
-        "10000",
-        "--json",
-        "--map",
-        str(tmp_path / "own.npy"),
-    )
-    assert done.returncode == 0, done.stderr
-    sections = json.loads(done.stdout)
-    assert len(sections) == 6
-    assert {line["map"] for line in next(iter(sections.values()))} == {
-        "logit-normal",
-        "mostly empty",
-        "own map",
-    }
-    for lines in sections.values():
-        assert lines
-        assert all(line.get("ratio", 1.0) > 0.0 for line in lines)
-
-
-@pytest.mark.slow
 @pytest.mark.needs("matplotlib")
 def test_reproduce_validity_writes_tables_figures_and_how_it_was_run(tmp_path):
     done = segtrust_process("reproduce", "validity", "--out", str(tmp_path / "run"), "--draws", "3")
@@ -90,15 +57,6 @@ def test_reproduce_validity_writes_tables_figures_and_how_it_was_run(tmp_path):
     assert results == {"tables/validity.csv", "tables/validity.md", "run.json"} | figures
     assert "No promise is broken demonstrably more often than allowed." in done.stdout
     assert json.loads((tmp_path / "run/run.json").read_text())["parameters"]["draws"] == 3
-
-
-@pytest.mark.slow
-def test_bench_selective_gives_both_sections_as_json():
-    done = segtrust_process("bench", "selective", "--rounds", "1", "--json")
-    assert done.returncode == 0, done.stderr
-    curve, bootstrap = json.loads(done.stdout).values()
-    assert {line["target"] for line in curve} == {"<= 1.5"}
-    assert [line["what"] for line in bootstrap] == ["BCa interval, 1 thread", "BCa interval, 2 threads"]
 
 
 SYNTHETIC = ("reproduce", "synthetic", "--images", "60", "--repeats", "2")
@@ -149,14 +107,6 @@ def test_reproduce_synthetic_beyond_writes_tables_and_figures(tmp_path):
     }
     for name in ("size", "copula", "smooth"):
         assert {f"{name}.csv", f"{name}_images.csv", f"{name}.md", f"{name}.svg"} <= written
-
-
-@pytest.mark.slow
-def test_bench_synthetic_gives_its_lines_as_json():
-    done = segtrust_process("bench", "synthetic", "--rounds", "1", "--json")
-    assert done.returncode == 0, done.stderr
-    (lines,) = json.loads(done.stdout).values()
-    assert [line["target"] for line in lines] == [">= 100", ">= 100"]
 
 
 def write_image(path, array):
@@ -216,14 +166,3 @@ def test_reproduce_tuning_names_a_folder_without_maps(tmp_path):
     assert done.returncode == 2
     assert "expected PNG files, got none" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.needs("radiomics")
-def test_bench_tunable_gives_its_sections_as_json():
-    done = segtrust_process("bench", "tunable", "--rounds", "1", "--json")
-    assert done.returncode == 0, done.stderr
-    sides, features, ragged = json.loads(done.stdout).values()
-    assert [line["target"] for line in sides] == [">= 30", "", ">= 30", ""]
-    assert [line["what"] for line in features] == ["102 features", "97 features"]
-    assert len(ragged) == 3

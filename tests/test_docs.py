@@ -34,7 +34,6 @@ LISTS = sorted((ROOT / "docs").glob("*/index.md"))
 WITHOUT_REFERENCE = {
     "__init__",
     "__main__",
-    "bench",
     "cli",
     "compiled",
     "limits",
@@ -42,6 +41,7 @@ WITHOUT_REFERENCE = {
     "params",
     "saved",
     "settings",
+    "tasks",
     "threads",
 }
 

@@ -10,7 +10,7 @@ import shlex
 import pytest
 from typer.main import get_command
 
-from segtrust.cli import _with_address, app
+from segtrust.cli.loader import _with_address, app
 from tests.test_docs import PAGES, ROOT
 
 FENCED = re.compile(r"(?ms)^ *```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^ *```")

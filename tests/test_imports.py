@@ -5,6 +5,7 @@ import inspect
 import re
 import subprocess
 import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -25,12 +26,15 @@ LAYERS = (
     "_compile",
     "limits",
     "saved",
+    "_files",
     "optional",
     "params",
+    "_arguments",
     "plugins",
     "settings",
     "threads",
     "compiled",
+    "_compile",
     "kernels",
     "maps",
     "risks",
@@ -42,19 +46,31 @@ LAYERS = (
     "policy",
     "io",
     "engine",
-    "models",
-    "tasks",
-    "experiments",
+    "evaluation",
     "report",
     "review",
     "segtrust",
     "integrations",
     "testing",
     "demo",
-    "bench",
     "cli",
+    "paper",
+    "tasks",
     "__main__",
 )
+# Packages with one door: other packages import their names from these modules only.
+DOORS = {
+    "segtrust.evaluation",
+    "segtrust.paper.commands",
+    "segtrust.paper.tasks",
+}
+# Who may import the paper's wing, which is built on everything else, the command line included.
+IMPORTS_PAPER = {
+    "segtrust.cli.loader",
+    "segtrust.cli.plugins",  # lists the tasks that other packages add
+    "segtrust.tasks",  # the path of the tasks in release 0.1
+    "segtrust.testing",  # and of their contract suite
+}
 NEVER = {"selective": {"maps", "kernels", "io"}}
 KERNEL_PACKAGES = {
     "numpy",
@@ -97,6 +113,19 @@ def imports(path: Path) -> list[str]:
     return found
 
 
+def modules_named(nodes: Iterable[ast.AST], path: Path) -> list[str]:
+    """The modules that import statements name, a submodule by its own name."""
+    found = []
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            module = origin(node, path)
+            full = [f"{module}.{alias.name}" for alias in node.names]
+            found += [name if names_a_module(name) else module for name in full]
+    return found
+
+
 def resolve(module: str, name: str) -> str:
     is_module = module == "segtrust" and name in {*LAYERS, "__version__"}
     return f"segtrust.{name}" if is_module else module
@@ -123,12 +152,80 @@ def public(kind) -> list[str]:
     return [name for name in segtrust.__all__ if kind(getattr(segtrust, name, None))]
 
 
+def names_a_module(module: str) -> bool:
+    path = SOURCE.joinpath(*module.split("."))
+    return path.with_suffix(".py").exists() or (path / "__init__.py").exists()
+
+
+def needed_to_import(path: Path) -> set[str]:
+    """The modules of segtrust that importing a file imports, with the packages that they are in."""
+    found = set(modules_named(module_level(ast.parse(path.read_text()).body), path))
+    for name in list(found):
+        found |= {name[:end] for end in range(len(name)) if name[end] == "."}
+    # While a module is imported, the packages that it is in are being imported already.
+    own = f"{module_of(path)}."
+    return {name for name in found if names_a_module(name) and not own.startswith(f"{name}.")}
+
+
+def module_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements that run when a module is imported; not those that only type checkers read."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.dump(node.test):
+            yield from module_level([*node.body, *node.orelse])
+        elif isinstance(node, ast.Try):
+            inner = [*node.body, *node.orelse, *node.finalbody]
+            yield from module_level(inner + [each for handler in node.handlers for each in handler.body])
+        elif isinstance(node, ast.With | ast.ClassDef):
+            yield from module_level(node.body)
+
+
+def find_cycle(graph: Mapping[str, Collection[str]]) -> list[str]:
+    """Modules each of which imports the next, the last one the first; none if there is no cycle."""
+    done: set[str] = set()
+
+    def follow(module: str, trail: list[str]) -> list[str]:
+        if module in trail:
+            return [*trail[trail.index(module) :], module]
+        if module in done:
+            return []
+        cycles = (follow(each, [*trail, module]) for each in sorted(graph.get(module, ())))
+        found = next(filter(None, cycles), [])
+        done.add(module)
+        return found
+
+    return next(filter(None, (follow(module, []) for module in sorted(graph))), [])
+
+
 @pytest.mark.parametrize("path", FILES, ids=module_of)
 def test_nothing_imports_what_stands_after_it(path):
     layer = layer_of(module_of(path))
     assert layer in LAYERS, f"{layer} has no place in LAYERS yet"
     allowed = set(LAYERS[: LAYERS.index(layer) + 1]) - NEVER.get(layer, set())
+    if module_of(path) in IMPORTS_PAPER:
+        allowed.add("paper")
     assert own_layers(path) <= allowed
+
+
+def test_nothing_imports_itself_through_others():
+    cycle = find_cycle({module_of(path): needed_to_import(path) for path in FILES})
+    assert not cycle, " -> ".join(cycle)
+
+
+def test_a_cycle_is_found():
+    assert find_cycle({"a": ["b"], "b": ["c", "d"], "c": [], "d": ["b"]}) == ["b", "d", "b"]
+    assert find_cycle({"a": ["b", "c"], "b": ["c"], "c": []}) == []
+
+
+def test_packages_are_entered_by_their_doors():
+    behind = [
+        f"{module_of(path)} imports {module}"
+        for path in FILES
+        for module in modules_named(ast.walk(ast.parse(path.read_text())), path)
+        if layer_of(module) in {layer_of(door) for door in DOORS}
+        if layer_of(module) != layer_of(module_of(path)) and module not in DOORS
+    ]
+    assert not behind
 
 
 @pytest.mark.parametrize("path", sorted((SOURCE / "segtrust/kernels").rglob("*.py")), ids=module_of)
@@ -144,6 +241,17 @@ def test_kernels_know_only_arrays(path):
         "compiled",
         "kernels",
     }
+
+
+def test_only_the_command_line_prints():
+    prints = [
+        f"{module_of(path)}:{node.lineno}"
+        for path in FILES
+        if path.parent not in {SOURCE / "segtrust/cli", SOURCE / "segtrust/paper/commands"}
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+    ]
+    assert not prints
 
 
 def test_import_loads_nothing_heavy():

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, strategies
 
 import segtrust as st
+from docs.results.scripts import neighbours
+from docs.results.scripts.peers import own, rules
+from docs.results.scripts.peers.tables import Table, find_table
 from segtrust.cli import app
-from tools import neighbours
-from tools.peers import own, rules
-from tools.peers.tables import Table, find_table
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs/results/neighbours.md").read_text()
@@ -61,7 +61,7 @@ def test_each_neighbour_has_its_version_and_its_part():
     for name, each in neighbours.NEIGHBOURS.items():
         if name != "segtrust":
             assert each.requirement.partition("==")[2] in PAGE
-            assert (ROOT / f"tools/peers/with_{name}.py").exists()
+            assert (ROOT / f"docs/results/scripts/peers/with_{name}.py").exists()
 
 
 def named_in_the_page() -> dict[str, list[str]]:
@@ -148,7 +148,7 @@ def test_rule_of_values_with_ties_is_the_slow_one(loss, levels, random):
 
 
 def test_shared_parts_import_without_neighbours():
-    assert all(import_module(f"tools.peers.{name}") for name in ("inputs", "timed", "empties"))
+    assert all(import_module(f"docs.results.scripts.peers.{name}") for name in ("inputs", "timed", "empties"))
 
 
 def test_a_neighbour_that_cannot_be_installed_says_why(tmp_path, monkeypatch):

@@ -16,8 +16,8 @@ from segtrust.errors import DamagedFileError, PluginError, PolicyError, UnknownF
 from segtrust.io.places import Place
 from segtrust.io.readers import open_volume
 from segtrust.io.tables import read_table
+from segtrust.paper.tasks import get_task, task_names
 from segtrust.report.styles import style_of
-from segtrust.tasks import get_task, task_names
 from tests.commands import segtrust
 from tests.engine.files import files_of, write_maps
 from tests.plugged import ESTIMATOR, READER, TASK, installed, package

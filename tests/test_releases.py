@@ -113,7 +113,7 @@ def test_trainings_go_on(release, numbers, tmp_path):
 
 @TORCH
 def test_weights(release):
-    from segtrust.models.registry import create
+    from segtrust.paper.networks.registry import create
     from tools.release_fixtures import WEIGHT
 
     tensors = create("unext", weights=unpacked(release, "best.pt")).state_dict()
@@ -218,7 +218,7 @@ def test_verdicts_of_another_version_are_not_touched(tmp_path, version):
 def test_checkpoints_of_another_version(tmp_path, version):
     import torch
 
-    from segtrust.models.registry import create
+    from segtrust.paper.networks.registry import create
     from tools.release_fixtures import opened_training
 
     for name in ("last.pt", "best.pt"):

@@ -16,13 +16,9 @@ ALLOWED = {
     # Looks whether an error of a worker can be sent to its parent: loads what it has just written itself.
     ("engine/team.py", "_sendable"): {"pickle.loads"},
     # Begins nnU-Net's own commands, as a list of words.
-    ("tasks/nnunet.py", "_run"): {"subprocess.run"},
+    ("paper/tasks/nnunet.py", "_run"): {"subprocess.run"},
     # Runs the file of a task that a person has named on the command line.
-    ("tasks/registry.py", "_run"): {"exec_module"},
-    # Times segtrust in a process of its own, as a list of words.
-    ("bench/io.py", "_peak_mib"): {"subprocess.run"},
-    ("bench/process.py", "_seconds"): {"subprocess.run"},
-    ("bench/process.py", "peak_memory"): {"subprocess.run"},
+    ("paper/tasks/registry.py", "_run"): {"exec_module"},
 }
 """By file and function."""
 BUILTINS = {"eval", "exec", "compile", "__import__"}
@@ -152,7 +148,7 @@ def test_only_who_was_allowed_to_reaches_the_loader_of_pickles():
         ("io/stacks.py", "cases_of_pickle"),
         ("io/datasets.py", "_cases_of"),  # where the search allows pickles
         ("io/datasets.py", "_pickled"),
-        ("experiments/medical/sources.py", "_paired_lists"),
+        ("paper/medical/sources.py", "_paired_lists"),
     }
 
 

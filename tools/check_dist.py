@@ -27,6 +27,7 @@ IN_SDIST = (
     "mkdocs.yml",
     "pyproject.toml",
     "web/package.json",
+    "benchmarks/__main__.py",
 )
 NEVER = ("node_modules/", "__pycache__/", ".venv", ".pyc", "segtrust-demo/")
 LARGEST = 12_000_000

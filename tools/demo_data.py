@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from PIL import Image
 
-from segtrust.tasks.predicting import write_manifests
+from segtrust.paper.tasks.predicting import write_manifests
 
 SHIPPED = {"ID": 60, "bright": 40}
 ESTIMATORS = "sdc,idc,amsp,ane,mmmc,pla"

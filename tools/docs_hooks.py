@@ -20,7 +20,7 @@ _TITLE = re.compile(r"\A# .*\n")
 
 def command_reference() -> str:
     """Give all commands with their arguments, options, examples and exit codes, as Markdown."""
-    command = [sys.executable, "-m", "typer", "segtrust.cli", "utils", "docs", "--name", "segtrust"]
+    command = [sys.executable, "-m", "typer", "segtrust.cli.loader", "utils", "docs", "--name", "segtrust"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, encoding="utf-8")
     return _EXAMPLE.sub("    ", _TITLE.sub("", done.stdout))
 

@@ -101,7 +101,7 @@ def _write_verdicts() -> None:
 
 def tiny_task() -> Any:
     """Give the task of the checkpoints: that of breast ultrasound, very small."""
-    from segtrust.tasks import Recipe, get_task
+    from segtrust.paper.tasks import Recipe, get_task
 
     recipe = Recipe(learning_rate=1e-3, weight_decay=1e-4, epochs=2, batch=3)
     split = {"train": 3, "val": 2, "test": 1}
@@ -110,9 +110,9 @@ def tiny_task() -> Any:
 
 def opened_training(folder: Path, data: Path, until: int) -> Any:
     """Give the training of the checkpoints in a folder, up to an epoch."""
-    from segtrust.tasks.checking import find_samples
-    from segtrust.tasks.preparing import prepare
-    from segtrust.tasks.training import Trainer, TrainingOptions
+    from segtrust.paper.tasks.checking import find_samples
+    from segtrust.paper.tasks.preparing import prepare
+    from segtrust.paper.tasks.training import Trainer, TrainingOptions
 
     task = tiny_task()
     write_breast_images(data, benign=4, malignant=2, side=32)

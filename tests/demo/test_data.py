@@ -71,10 +71,10 @@ def test_scores_of_all_test_cases_agree_with_the_maps_that_are_shipped():
 def test_weights_that_are_kept_give_the_maps_that_are_shipped(nuclei_images):
     import torch
 
-    from segtrust.models import create
-    from segtrust.tasks import get_task
-    from segtrust.tasks.reading import read_picture
-    from segtrust.tasks.resizing import resized
+    from segtrust.paper.networks import create
+    from segtrust.paper.tasks import get_task
+    from segtrust.paper.tasks.reading import read_picture
+    from segtrust.paper.tasks.resizing import resized
 
     task, model = get_task("nuclei"), create("unext", weights=WEIGHTS)
     for case in find_cases([DATA / "manifest.csv"]).cases[::25]:

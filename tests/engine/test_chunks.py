@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import segtrust.engine.chunks as chunks
-from segtrust.bench.files import make_zarr
+from benchmarks.files import make_zarr
 from segtrust.confidence.registry import get_estimators
 from segtrust.engine.chunks import is_huge, spread_over_dask, spread_over_processes
 from segtrust.engine.run import Engine

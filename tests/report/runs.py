@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.commands import segtrust
-from tests.experiments.medical.folders import maps_and_truths, write_manifest
+from tests.paper.medical.folders import maps_and_truths, write_manifest
 
 HOSTILE = "<script>alert(1)</script>"
 QUICK = ("--resamples", 100)

@@ -4,10 +4,10 @@ import csv
 
 import pytest
 
-from segtrust.experiments.evaluation import Evaluation, evaluated_sets
+from segtrust.evaluation import Evaluation, evaluated_sets
 from segtrust.report.evaluation import draw_curves, write_evaluation
 from segtrust.selective.resample import Bootstrap
-from tests.experiments.test_evaluation import how, rows
+from tests.evaluation.test_tables import how, rows
 
 pytestmark = pytest.mark.needs("matplotlib")
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from segtrust.experiments.file_cases import FileCase
+from segtrust.evaluation import FileCase
 from segtrust.io.cases import CaseFiles
 from segtrust.io.loading import ReadOptions
 from segtrust.io.places import Place

@@ -9,7 +9,7 @@ import pytest
 import zarr
 from PIL import Image
 
-from segtrust.experiments.file_cases import FileCase
+from segtrust.evaluation import FileCase
 from segtrust.io.cases import CaseFiles
 from segtrust.io.loading import ReadOptions
 from segtrust.io.places import Place

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from segtrust.bench.files import make_folder
+from benchmarks.files import make_folder
 from tools.reliability.clusters import Cluster, free_port
 from tools.reliability.without_times import Content, contents, differences
 

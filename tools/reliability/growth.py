@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from segtrust.bench.files import make_folder
+from benchmarks.files import make_folder
 from segtrust.io.tables import Table, read_table, write_table
 from tools.reliability.powers import LABELS, SHARED, Study, Values, draw, said_of, table_of
 

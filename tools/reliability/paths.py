@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import segtrust as st
-from segtrust.bench.files import make_folder
+from benchmarks.files import make_folder
 from segtrust.confidence.score import Assessment, assess_map
 from segtrust.io.tables import read_table
 from segtrust.kernels.device import DeviceMap

@@ -39,7 +39,7 @@ from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
     from segtrust.engine.outcomes import Row
-    from segtrust.experiments.evaluation import Evaluation
+    from segtrust.evaluation import Evaluation
 
 __all__ = ["EVALUATE_EPILOG", "EvaluateFlags", "evaluate"]
 
@@ -78,7 +78,7 @@ def evaluate(
     that learn make of parts of each set.
     """
     from segtrust.engine.score_table import failures_beside, read_scores, write_failures
-    from segtrust.experiments.evaluation import rankable_sets
+    from segtrust.evaluation import rankable_sets
     from segtrust.io.cases import DataSet
     from segtrust.io.tables import write_table
     from segtrust.report.evaluation import tables_for_people, write_evaluation
@@ -138,7 +138,7 @@ def _by_set(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def _evaluation(how: JudgeFlags, rows: Sequence[Row]) -> Evaluation:
-    from segtrust.experiments.evaluation import Evaluation
+    from segtrust.evaluation import Evaluation
     from segtrust.selective.resample import Bootstrap
 
     unknown = [row["case"] for row in rows if row.get("truth_ratio") is None]

@@ -19,8 +19,7 @@ from segtrust.errors import ParameterError
 if TYPE_CHECKING:
     from segtrust.engine.judging import Judge
     from segtrust.engine.score_table import Scored
-    from segtrust.experiments.evaluation import EvaluatedSet
-    from segtrust.experiments.file_cases import FileCase
+    from segtrust.evaluation import EvaluatedSet, FileCase
     from segtrust.io.cases import DataSet
     from segtrust.io.structures import LabelScheme
     from segtrust.io.tables import Table
@@ -133,7 +132,7 @@ class Judged:
 
     def files_of(self, found: DataSet | None) -> Callable[[EvaluatedSet], list[FileCase]] | None:
         """Tell of which files the cases of a set are; ``None`` where a table was judged."""
-        from segtrust.experiments.tuned_sets import cases_of_set
+        from segtrust.evaluation import cases_of_set
 
         if self.plan is None or found is None:
             return None

@@ -68,7 +68,7 @@ def _registries() -> Mapping[str, tuple[list[str], Callable[[str], Any]]]:
     from segtrust.confidence.registry import ESTIMATORS, get_estimator
     from segtrust.io.names import ENDINGS
     from segtrust.io.readers import reader_of_ending
-    from segtrust.tasks import NAMES, get_task
+    from segtrust.paper.tasks import NAMES, get_task
 
     return {
         "estimators": ([*ESTIMATORS], get_estimator),

@@ -15,8 +15,7 @@ from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
     from segtrust.cli.options import RunFlags
-    from segtrust.experiments.evaluation import EvaluatedSet
-    from segtrust.experiments.file_cases import FileCase
+    from segtrust.evaluation import EvaluatedSet, FileCase
     from segtrust.io.cases import DataSet
 
 __all__ = ["TuneFlags", "told_tuning"]
@@ -60,7 +59,7 @@ class TuneFlags:
         run: RunFlags,
     ) -> list[dict[str, Any]]:
         """Draw the tuning curves, if any are asked for; give the means over the splits."""
-        from segtrust.experiments.tuned_sets import TunedSets, TuningPlan, tune_sets
+        from segtrust.evaluation import TunedSets, TuningPlan, tune_sets
         from segtrust.report.tuned_sets import write_tuning
 
         if not self.tune or not sets:

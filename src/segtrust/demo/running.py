@@ -19,7 +19,7 @@ from segtrust.demo.nuclei import (
     triage_new,
 )
 from segtrust.errors import ParameterError
-from segtrust.experiments.evaluation import Evaluation
+from segtrust.evaluation import Evaluation
 from segtrust.io.tables import read_table
 from segtrust.report.evaluation import write_evaluation
 from segtrust.report.html.page import write_report

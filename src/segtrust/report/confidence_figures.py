@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.experiments.evaluation import EvaluatedSet
+from segtrust.evaluation import EvaluatedSet
 from segtrust.report.evaluation import suffix_of
 from segtrust.report.figures import new_axes, plain_name, save_figure
 from segtrust.report.styles import style_of

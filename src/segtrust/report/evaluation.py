@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from segtrust.experiments.evaluation import (
+from segtrust.evaluation import (
     REFERENCES,
     EvaluatedSet,
     Evaluation,

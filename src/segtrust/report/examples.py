@@ -12,8 +12,7 @@ import numpy as np
 
 from segtrust.confidence.learning import mask_and_truth
 from segtrust.errors import SegtrustError
-from segtrust.experiments.evaluation import ALL_STRUCTURES, EvaluatedSet
-from segtrust.experiments.file_cases import FileCase
+from segtrust.evaluation import ALL_STRUCTURES, EvaluatedSet, FileCase
 from segtrust.io.case_images import read_case_image
 from segtrust.io.orientation import orientation_of
 from segtrust.maps import Case

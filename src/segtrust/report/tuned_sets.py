@@ -6,18 +6,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from segtrust.experiments.evaluation import REFERENCES
-from segtrust.experiments.tuned_sets import summarise_sets
+import numpy as np
+
+from segtrust.evaluation import REFERENCES, summarise_sets
 from segtrust.report.figures import new_axes, save_figure
 from segtrust.report.runs import RESULTS
 from segtrust.report.styles import style_of
 from segtrust.report.tables import markdown_table, rows_as_latex, write_csv, write_markdown, write_text
-from segtrust.report.tuning import draw_tuning_panel
 
-__all__ = ["tuning_for_people", "tuning_table", "write_tuning"]
+__all__ = ["draw_tuning_panel", "tuning_for_people", "tuning_table", "write_tuning"]
 
 Row = dict[str, Any]
 _LABELS = {"aurc": "AURC", "coverage": "coverage at the risk in distribution (%)"}
+_SCALES = {"aurc": 1.0, "coverage": 100.0}
 
 
 def write_tuning(out: Path, rows: Sequence[Row]) -> list[Row]:
@@ -86,6 +87,48 @@ def _draw(summary: Sequence[Mapping[str, Any]], value: str) -> Any:
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=8, handlelength=2.6)
     return figure
+
+
+def draw_tuning_panel(
+    ax: Any, rows: Sequence[Mapping[str, Any]], value: str, *, most_ticks: int = 16
+) -> None:
+    """Draw means against the size of the tuning set, shaded by one standard deviation.
+
+    Oracle and random are lines without a shade.
+
+    Parameters
+    ----------
+    ax
+        Where to draw.
+    rows
+        Of `segtrust.evaluation.summarise_tuning`, of one set.
+    value
+        ``"aurc"``, or ``"coverage"`` in percent.
+    most_ticks
+        Sizes that are written below the axis.
+    """
+    for name in dict.fromkeys(row["estimator"] for row in rows):
+        points = sorted((row for row in rows if row["estimator"] == name), key=lambda row: int(row["size"]))
+        _draw_line(ax, name, points, value)
+    sizes = sorted({row["size"] for row in rows})
+    shown = [sizes[i] for i in np.unique(np.linspace(0, len(sizes) - 1, most_ticks).round().astype(int))]
+    ax.set_xscale("log")
+    ax.set_xticks(shown, [str(size) for size in shown], minor=False, fontsize=7)
+    ax.set_xticks([], minor=True)
+    ax.set_xlabel("tuning cases")
+    ax.set_ylim(bottom=0.0, top=100.0 if value == "coverage" else None)
+
+
+def _draw_line(ax: Any, name: str, points: Sequence[Mapping[str, Any]], value: str) -> None:
+    style = style_of(name)
+    x = [row["size"] for row in points]
+    pair = (np.array([row[key] for row in points], np.float64) for key in (value, f"{value}_std"))
+    mean, deviation = (_SCALES[value] * each for each in pair)
+    if name not in REFERENCES and not np.isnan(deviation).any():
+        low, high = mean - deviation, mean + deviation
+        ax.fill_between(x, low, high, color=style.colour, alpha=0.15, linewidth=0.0)
+    alone = {"marker": "o", "markersize": 3} if len(x) == 1 else {}
+    ax.plot(x, mean, **style.line(), **alone)
 
 
 def tuning_table(summary: Sequence[Mapping[str, Any]]) -> str:

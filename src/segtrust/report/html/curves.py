@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.experiments.evaluation import REFERENCES, EvaluatedSet
+from segtrust.evaluation import REFERENCES, EvaluatedSet
 from segtrust.report.html.axes import Frame, axes_of, inside
 from segtrust.report.html.charts import Chart, indexed, numbers, places, short_name
 from segtrust.report.html.colours import class_of, dashes_of

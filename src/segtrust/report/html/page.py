@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 
 from segtrust.errors import ParameterError
-from segtrust.experiments.evaluation import EvaluatedSet
+from segtrust.evaluation import EvaluatedSet
 from segtrust.report.html.cautions import cautions_of
 from segtrust.report.html.charts import Chart, chart_figure
 from segtrust.report.html.colours import colour_rules

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from segtrust.experiments.evaluation import EvaluatedSet
+from segtrust.evaluation import EvaluatedSet
 from segtrust.report.html.words import counted, percent
 from segtrust.selective.curve import RiskCoverageCurve
 

@@ -11,7 +11,7 @@ from segtrust.engine.decisions import Policies
 from segtrust.engine.score_table import failures_beside
 from segtrust.engine.unfinished import find_table
 from segtrust.errors import ParameterError, SegtrustError
-from segtrust.experiments.evaluation import (
+from segtrust.evaluation import (
     EvaluatedSet,
     Evaluation,
     evaluate_sets,

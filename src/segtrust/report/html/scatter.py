@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.experiments.evaluation import EvaluatedSet
+from segtrust.evaluation import EvaluatedSet
 from segtrust.report.html.axes import Frame, axes_of, span_of
 from segtrust.report.html.charts import Chart, numbers, short_name
 from segtrust.report.html.markup import Html, joined, tag

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.experiments.evaluation import ALL_STRUCTURES, EvaluatedSet
+from segtrust.evaluation import ALL_STRUCTURES, EvaluatedSet
 from segtrust.report.html.choosing import kept_and_deferred
 from segtrust.report.html.markup import Html, joined, tag
 from segtrust.report.html.promises import promises_of

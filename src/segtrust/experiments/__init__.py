@@ -1,1 +1,0 @@
-"""Experiments: parameters in, one tidy table out."""

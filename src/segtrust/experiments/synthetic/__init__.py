@@ -1,6 +1,0 @@
-"""The paper's simulated experiments (section 6), and the same beyond ten pixels and independence."""
-
-from segtrust.experiments.synthetic.paper import EXPERIMENTS, Experiment, SyntheticResults, run_synthetic
-from segtrust.experiments.synthetic.settings import Synthetic
-
-__all__ = ["EXPERIMENTS", "Experiment", "Synthetic", "SyntheticResults", "run_synthetic"]

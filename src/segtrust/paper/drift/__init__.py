@@ -1,0 +1,1 @@
+"""Whether guarantees hold, and alarms are raised, while the cases drift."""

@@ -1,5 +1,0 @@
-"""One thread for torch, as in the tests of networks."""
-
-from tests.models.conftest import one_thread
-
-__all__ = ["one_thread"]
