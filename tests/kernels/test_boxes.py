@@ -7,7 +7,7 @@ from hypothesis.extra import numpy as arrays
 from numpy.lib.stride_tricks import sliding_window_view
 
 from segtrust.confidence import PatchLevel
-from segtrust.confidence.tuned_patch_level import SIDES, _largest_sum
+from segtrust.confidence.tuned_patch_level import SIDES
 from segtrust.kernels.boxes import largest_box_sums
 from segtrust.maps import Prediction
 from tests.references import close, entropies, logit_normal
@@ -84,9 +84,3 @@ def test_axes_in_any_order_and_with_gaps():
     np.testing.assert_allclose(largest_box_sums(u[::-1], [1, 5, 50]), expected, rtol=1e-14)
     wide = np.repeat(u, 2, axis=1)
     np.testing.assert_allclose(largest_box_sums(wide[:, ::2], [1, 5, 50]), expected, rtol=1e-14)
-
-
-@pytest.mark.parametrize("side", [1, 4, 9, 100])
-def test_the_plain_way_for_machines_without_numba_gives_the_same(side):
-    u = np.random.default_rng(0).random((20, 31))
-    assert close(_largest_sum(u, side), by_adding_up(u, side), 1e-13)
