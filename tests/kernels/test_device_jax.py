@@ -22,9 +22,10 @@ def jax():
 
 def test_jax_gives_the_same_numbers(jax):
     p, mask = logit_normal((300, 301)), np.random.default_rng(3).random((300, 301)) < 0.3
-    for stored, chosen in ((p.astype(np.float32), None), ((p * 255).astype(np.uint8), mask)):
-        found = segtrust.score(jax.numpy.asarray(stored), chosen, ESTIMATORS, threshold=0.3)
-        for name, value in segtrust.score(stored, chosen, ESTIMATORS, threshold=0.3).items():
+    codes = (p * 255).astype(np.uint8)
+    for stored, chosen, names in ((p.astype(np.float32), None, ESTIMATORS), (codes, mask, ["sdc", "mmmc"])):
+        found = segtrust.score(jax.numpy.asarray(stored), chosen, names, threshold=0.3)
+        for name, value in segtrust.score(stored, chosen, names, threshold=0.3).items():
             assert isinstance(found[name], jax.Array)
             np.testing.assert_allclose(float(found[name]), value, rtol=TOLERANCE, err_msg=name)
     assert isinstance(segtrust.dice(jax.numpy.asarray(mask), jax.numpy.asarray(mask)), jax.Array)
