@@ -1,4 +1,4 @@
-"""Surfaces against hulls and sums over triangles, diameters against all pairs of vertices, moments against NumPy."""
+"""Surfaces against hulls and sums over triangles, diameters against all pairs of vertices."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Runs, zones and dependences against loops over pixels, and the texture features against their definitions."""
+"""Counts against loops over pixels, and the texture features against their definitions."""
 
 from collections import Counter
 from itertools import product
