@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from segtrust.confidence import dice_bounds, expected_tversky, ideal_dice_confidence
-from segtrust.kernels.integrals import generating_sums, probability_of_empty, probability_of_foreground
+from segtrust.kernels.generating import generating_sums
+from segtrust.kernels.integrals import probability_of_empty, probability_of_foreground
 from segtrust.kernels.opening import open_map
 from segtrust.kernels.statistics import APART_ABOVE, MASS_LIMIT
 from segtrust.kernels.sums import QUARTIC_MASS, QUARTIC_TOP

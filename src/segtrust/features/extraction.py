@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from segtrust.errors import GreyLevelsError, ParameterError, UnknownNameError
 from segtrust.features.first_order import first_order_features
 from segtrust.features.pyradiomics import pyradiomics_features, pyradiomics_shape
-from segtrust.features.region import Region, crop_region
-from segtrust.features.shape import shape_features
-from segtrust.features.texture import texture_features
 from segtrust.kernels.device import on_host
 from segtrust.kernels.inputs import as_array, check_number
 from segtrust.kernels.refusals import check_shapes
 from segtrust.kernels.view import as_binary
+
+if TYPE_CHECKING:
+    from segtrust.features.region import Region
 
 __all__ = ["BACKENDS", "Backend", "extract_features", "feature_names", "has_one_level"]
 
@@ -149,6 +149,9 @@ def extract_features(
     >>> features["firstorder_Maximum"], features["shape2D_PixelSurface"], features["glszm_ZonePercentage"]
     (1.0, 3.0, 0.3333333333333333)
     """
+    from segtrust.features.region import crop_region  # here, because the compiled loops load Numba
+    from segtrust.features.shape import shape_features
+
     image, mask = _check_arguments(image, mask, bin_width, backend)
     names = feature_names(image.ndim)
     region = crop_region(image, mask)
@@ -185,6 +188,8 @@ def _check_arguments(image: Any, mask: Any, bin_width: Any, backend: Any) -> tup
 
 def _compiled_features(region: Region, bin_width: float) -> dict[str, dict[str, float]]:
     """Compute all feature classes except the shape for an image with one grey level."""
+    from segtrust.features.texture import texture_features
+
     if not has_one_level(region.values, bin_width):
         low, high = float(region.values.min()), float(region.values.max())
         raise GreyLevelsError(

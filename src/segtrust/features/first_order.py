@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from segtrust.features.region import Region
+
+if TYPE_CHECKING:
+    from segtrust.features.region import Region
 
 __all__ = ["ZERO_IF_CONSTANT", "first_order_features"]
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 import warnings
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from segtrust.errors import GreyLevelsError
 from segtrust.features.first_order import ZERO_IF_CONSTANT
-from segtrust.features.region import Region
 from segtrust.optional import require
+
+if TYPE_CHECKING:
+    from segtrust.features.region import Region
 
 __all__ = ["CALCULATORS", "pyradiomics_features", "pyradiomics_shape"]
 

@@ -8,7 +8,7 @@ F-beta is α = 1/(1 + beta²), β = 1 - α. Because 1/c = ∫ exp(-cy) dy over y
 
 where G1 and G0 are the generating functions of W1 and W0. They are products over pixels, so their logarithms
 are sums over pixels, which follow from `segtrust.kernels.statistics.DiceStatistics`: power sums for most
-pixels, and the large probabilities of a side with little mass one by one (`generating_sums`).
+pixels, and the large probabilities of a side with little mass one by one (`segtrust.kernels.generating`).
 
 The integrand is a mixture of exponentials exp(-cy) with positive weights. For each of them the trapezoidal
 rule in log y with step h has a relative error of about exp(-π²/h), whatever c is: with h = 1/4 this is 1e-16,
@@ -23,15 +23,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from segtrust.compiled import entry, plain, reduction
-from segtrust.kernels.intrinsics import prefer_wide_vectors
 from segtrust.kernels.statistics import DiceStatistics, host_number
 
 __all__ = [
     "expected_dice",
     "expected_dice_of_growing",
     "expected_tversky",
-    "generating_sums",
     "probability_of_empty",
     "probability_of_foreground",
 ]
@@ -190,54 +187,3 @@ def _sums_by_series(powers: Any, u: Any) -> tuple[Any, Any]:
         u_power = u_power * u
         logarithm = logarithm - power_sum * u_power / order
     return logarithm, slope
-
-
-_FACTORS = 16
-"""Number of factors that are multiplied before a logarithm is taken. Each is at least exp(-300)·p or 1 - p,
-so the product underflows only if pixels are certain; the sum is then minus infinity, as it should be."""
-
-_NEAR_ONE = 0.5
-
-
-def generating_sums(values: Any, t: Any, u: Any) -> tuple[Any, Any]:
-    """Return Σ log(1 - p + pt) and Σ p/(1 - p + pt) over ``values`` for each ``t``; ``u`` is 1 - t."""
-    logarithms, slopes = np.zeros(t.size), np.zeros(t.size)
-    _add_generating_sums(values, t, u, logarithms, slopes)
-    return logarithms, slopes
-
-
-@entry
-def _add_generating_sums(values: Any, t: Any, u: Any, logarithms: Any, slopes: Any) -> None:
-    # A factor close to 1 is rounded by 1e-16, and equal pixels are rounded alike, which would show over
-    # thousands of them. So where a product is close to 1 its distance from 1 is computed instead.
-    for node in range(t.size):
-        for first in range(0, values.size, _FACTORS):
-            some = values[first : first + _FACTORS]
-            product, slope = _product_and_slope(some, t[node])
-            if product < _NEAR_ONE:
-                logarithms[node] += np.log(product)
-            else:
-                logarithms[node] += np.log1p(-_distance_from_one(some, u[node]))
-            slopes[node] += slope
-
-
-@reduction
-def _product_and_slope(values: Any, t: float) -> Any:
-    prefer_wide_vectors()
-    product = 1.0
-    slope = 0.0
-    for i in range(values.size):
-        factor = (1.0 - values[i]) + values[i] * t
-        product *= factor
-        slope += values[i] / factor
-    return product, slope
-
-
-@plain
-def _distance_from_one(values: Any, u: float) -> float:
-    """Return one minus the product of all 1 - pu, accurate to the last digit where it is small."""
-    distance = 0.0
-    for i in range(values.size):
-        part = values[i] * u
-        distance += part - distance * part
-    return distance

@@ -1,4 +1,5 @@
-# ruff: noqa: D100, F401, I001, RUF100
+# ruff: noqa
+# mypy: implicit-reexport
 from segtrust.kernels.patches import Layout as Layout
 from segtrust.kernels.patches import Tile as Tile
 from segtrust.kernels.patches import choose_layout as layout_of

@@ -1,4 +1,5 @@
-# ruff: noqa: D100, F401, I001, RUF100
+# ruff: noqa
+# mypy: implicit-reexport
 from segtrust.kernels.intrinsics import FETCHED as FETCHED
 from segtrust.kernels.intrinsics import as_floats as as_floats
 from segtrust.kernels.intrinsics import fetch_ahead as fetch_ahead

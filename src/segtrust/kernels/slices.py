@@ -1,2 +1,3 @@
-# ruff: noqa: D100, F401, I001, RUF100
+# ruff: noqa
+# mypy: implicit-reexport
 from segtrust.kernels.patches import largest_box_by_slices as largest_by_slices
