@@ -10,10 +10,8 @@ import numpy as np
 from segtrust.errors import GreyLevelsError, ParameterError, UnknownNameError
 from segtrust.features.first_order import first_order_features
 from segtrust.features.pyradiomics import pyradiomics_features, pyradiomics_shape
-from segtrust.kernels.device import on_host
-from segtrust.kernels.inputs import as_array, check_number
-from segtrust.kernels.refusals import check_shapes
-from segtrust.kernels.view import as_binary
+from segtrust.kernels import as_array, as_binary, check_shapes, on_host
+from segtrust.kernels.inputs import check_number
 
 if TYPE_CHECKING:
     from segtrust.features.region import Region

@@ -10,7 +10,7 @@ import numpy as np
 
 from segtrust.compiled import entry, reduction
 from segtrust.errors import ParameterError
-from segtrust.kernels.view import packed
+from segtrust.kernels.map_view import contiguous
 
 __all__ = ["Region", "bounding_box", "crop_region"]
 
@@ -59,7 +59,7 @@ def crop_region(image: Any, mask: Any) -> Region | None:
 
     Returns ``None`` if the mask is empty. Raises if a value inside the mask is not finite.
     """
-    low, high = bounding_box(packed(mask.reshape((1,) * (3 - mask.ndim) + mask.shape)))
+    low, high = bounding_box(contiguous(mask.reshape((1,) * (3 - mask.ndim) + mask.shape)))
     if not high.any():
         return None
     corner = tuple(low[-mask.ndim :].tolist())

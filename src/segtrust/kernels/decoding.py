@@ -29,10 +29,10 @@ from typing import Any
 import numpy as np
 
 from segtrust.kernels.integrals import expected_dice_of_growing
-from segtrust.kernels.opening import open_map
+from segtrust.kernels.map_source import open_map
+from segtrust.kernels.map_view import is_readable_in_place, view_map
 from segtrust.kernels.quantiles import group_equal
 from segtrust.kernels.tiles import is_chunked, over_tiles, read_tile
-from segtrust.kernels.view import is_packed, view_map
 
 __all__ = ["EMPTY_CUT", "BestCut", "Levels", "best_cut", "count_in_bins", "count_levels", "is_at_least"]
 
@@ -181,7 +181,7 @@ def count_in_bins(p: Any, bins: Sequence[int], source: str = "p") -> Levels:
 
 def _over_tiles(function: Callable[[Any], Any], p: Any) -> Iterable[Any]:
     """Apply a function to a map that can be read in place, or to one tile after the other."""
-    if isinstance(p, np.ndarray) and is_packed(p, None):
+    if isinstance(p, np.ndarray) and is_readable_in_place(p, None):
         return [function(p)]
     return over_tiles(partial(_apply_to_tile, function, p), p)
 

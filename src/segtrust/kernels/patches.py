@@ -2,11 +2,11 @@
 
 There are three ways, and all of them give the same number:
 
-* `walk_tile` finds the largest box in the pass that measures everything else about a map, without ever
-  holding the entropy map. The map is seen as (z, y, x) and cut into *tiles* of rows. A tile is walked along z
-  with a ring of the last ``side`` slices, whose sum is kept up to date; this sum is then summed along y and
-  x. Rows that two tiles share are handed from one to the next instead of being computed again. Where this
-  would take much memory, the ring has a single slot, nothing is handed over, and entropies are computed
+* `measure_with_patches` finds the largest box in the pass that measures everything else about a map, without
+  ever holding the entropy map. The map is seen as (z, y, x) and cut into *tiles* of rows. A tile is walked
+  along z with a ring of the last ``side`` slices, whose sum is kept up to date; this sum is then summed along
+  y and x. Rows that two tiles share are handed from one to the next instead of being computed again. Where
+  this would take much memory, the ring has a single slot, nothing is handed over, and entropies are computed
   twice. Along x a window is the sum of five windows of a fifth of its side and of a remainder: two passes
   over a cached row for the usual side of 10. Large fifths are summed in the same way. `choose_layout` decides
   how a map is walked, or that it is not.
@@ -19,18 +19,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from segtrust.compiled import elementwise, entry, plain, reduction
 from segtrust.kernels.intrinsics import larger, prefer_wide_vectors
-from segtrust.kernels.uncertainty import entropy_map, fill_stretch, measure_stretch, new_work
-
-if TYPE_CHECKING:
-    from segtrust.kernels.view import MapView
+from segtrust.kernels.map_view import MapView, raise_first_bad_value
+from segtrust.kernels.statistics import COLLECT, NOWHERE, Bracket, UncertaintyNeeds
+from segtrust.kernels.uncertainty import (
+    Measured,
+    entropy_map,
+    fill_stretch,
+    measure_map,
+    measure_stretch,
+    new_measures,
+    new_work,
+    read_measures,
+    total_of_parts,
+)
+from segtrust.settings import current_threads
+from segtrust.threads import in_order
 
 __all__ = [
     "Layout",
@@ -40,12 +51,74 @@ __all__ = [
     "hand_over",
     "largest_box_by_slices",
     "largest_box_sums",
+    "largest_patch",
     "largest_sum",
     "long_axes",
+    "measure_with_patches",
     "new_walk",
     "walk_tile",
     "window_sums",
 ]
+
+
+def measure_with_patches(
+    view: MapView, side: int, needs: UncertaintyNeeds, bracket: Bracket = NOWHERE, room: int = COLLECT
+) -> Measured:
+    """Measure a map as `measure_map` does, and find its largest patch, in the same pass if memory allows it.
+
+    Parameters
+    ----------
+    view
+        The map.
+    side
+        Side of the patch in pixels; along an axis that is shorter, the patch ends with the map.
+    needs, bracket, room
+        Statistics that are needed, bracket of doubts to be counted, and the number of doubts inside the
+        bracket for which there is room.
+    """
+    sides = tuple(min(side, length) for length in view.values.shape)
+    if layout := choose_layout(view.values.shape, sides, view.values.nbytes):
+        return _walk_map(view, needs, bracket, room, layout)
+    statistics, ranks = measure_map(view, needs, bracket, room)
+    return replace(statistics, patch=largest_box_by_slices(view, sides)), ranks
+
+
+def largest_patch(view: MapView, sides: tuple[int, ...]) -> float:
+    """Return the largest sum of entropies over a box with these sides; minus infinity if it does not fit."""
+    if view.reversed_axes:
+        sides = sides[::-1]
+    if any(side > length for side, length in zip(sides, view.values.shape, strict=True)):
+        return -math.inf
+    if layout := choose_layout(view.values.shape, sides, view.values.nbytes):
+        return _walk_map(view, UncertaintyNeeds(entropies=True), NOWHERE, 0, layout)[0].patch
+    return largest_box_by_slices(view, sides)
+
+
+def _walk_map(
+    view: MapView, needs: UncertaintyNeeds, bracket: Bracket, room: int, layout: Layout
+) -> Measured:
+    """Measure a map with its patches; each thread walks neighbouring tiles and hands over rows."""
+    depth, _, width = layout.shape
+    slices, tiles = view.values.reshape(depth, -1), layout.tiles
+    threads = min(current_threads(), len(tiles))
+    runs = [tiles[len(tiles) * i // threads : len(tiles) * (i + 1) // threads] for i in range(threads)]
+
+    def walk_run(run: list[Tile]) -> list[Measured] | None:
+        """Walk neighbouring tiles; return ``None`` at a value that is not a probability."""
+        walk, parts = new_walk(layout), []
+        hand_over(slices, view.codes, run[0], walk)
+        for tile in run:
+            measures = new_measures(needs, bracket, room)
+            if not walk_tile(slices, view.codes, (tile.first, tile.fresh, tile.last), walk, measures):
+                return None
+            parts.append(read_measures(measures, depth * (tile.last - tile.fresh) * width, largest_sum(walk)))
+        return parts
+
+    results = in_order(walk_run, runs)
+    if None in results:
+        raise_first_bad_value(view)
+    return total_of_parts(part for parts in results if parts is not None for part in parts)
+
 
 # How a map is walked
 

@@ -75,7 +75,7 @@ class Selector:
     ranks: Ranks
 
     def pair(self, rank: int) -> tuple[float, float]:
-        """Return the doubts of ``rank`` (counted from 0) and of ``rank + 1``; the last doubt twice at the end."""
+        """Return the doubts of ``rank``, counted from 0, and of the next rank; the last doubt has no next."""
         doubt, bracket, ranks = self._find(rank)
         following = min(rank + 1, self.n - 1)
         next_doubt = _look_up(following, bracket, ranks)
@@ -131,7 +131,7 @@ class _Search:
         return _Search(self.rank, low + 1, high - 1, ranks.upto_low, ranks.below_high)
 
     def next_bracket(self, sample: Any) -> Bracket:
-        """Return the whole range if its doubts can be listed; otherwise split it at a sampled or middle value."""
+        """Return the whole range if its doubts can be listed, else a sampled or middle value to split it."""
         low, high = float_of_bits(self.low), float_of_bits(self.high)
         if self.upto - self.before <= COLLECT // 2:
             return Bracket(low, high)
@@ -270,8 +270,10 @@ def pair_of_ranks(values: Sequence[Any], ranks: Sequence[Any], rank: int) -> tup
     # Evenly spaced pixels of each map, in the order of their doubts.
     places = np.linspace(0.0, 1.0, max(2, SAMPLE // len(values)), endpoint=False)
     sample = np.concatenate(
-        [doubts[upto.searchsorted(places * upto[-1], "right")] for doubts, upto in zip(values, ranks,
-        strict=True)]
+        [
+            doubts[upto.searchsorted(places * upto[-1], "right")]
+            for doubts, upto in zip(values, ranks, strict=True)
+        ]
     )
     count = partial(_count_in_tables, values, ranks, max(COLLECT, total // 50))
     bracket = bracket_from_sample(sample, rank / total)
