@@ -164,3 +164,17 @@ def test_descriptions_are_short():
     assert describe("x" * 900) == f"the text '{'x' * 59}…"
     assert describe("two\nlines") == r"the text 'two\nlines'"
     assert describe(np.zeros((2, 3))) == "ndarray of shape (2, 3)"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("soft_dice_confidence", "ideal_dice_confidence", "expected_iou", "average_class_probability"),
+        *("dice_bounds", "score", "assess", "score_batch"),
+    ],
+)
+def test_public_functions_check_their_threshold(name):
+    function, p = getattr(segtrust, name), np.array([[0.9, 0.2, 0.6]])
+    for value, shown in (("0.5", "the text '0.5'"), (10**400, "a number too large"), (1.1, "1.1")):
+        with pytest.raises(ParameterError, match=rf"threshold: expected a number in \[0, 1\], got {shown}"):
+            function(p, threshold=value)
