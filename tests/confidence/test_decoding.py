@@ -1,6 +1,5 @@
 """The Dice-optimal mask, as users ask for it."""
 
-
 import numpy as np
 import pytest
 

@@ -1,4 +1,4 @@
-"""Cutting maps into the pieces that are read one at a time."""
+"""Maps are split into the tiles that are read one at a time."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +31,7 @@ GRIDS = {
 
 @pytest.mark.parametrize("name", GRIDS)
 def test_tiles_cover_every_pixel_once(name, monkeypatch):
-    monkeypatch.setattr(tiles, "_PIECE", 8)
+    monkeypatch.setattr(tiles, "_LARGEST_TILE", 8)
     seen = np.zeros(GRIDS[name].shape)
     for tile in tiles_of(GRIDS[name]):
         seen[tile] += 1
@@ -43,14 +43,14 @@ def test_empty_chunks_are_passed_over():
 
 
 def test_a_contiguous_array_is_read_in_slabs(monkeypatch):
-    monkeypatch.setattr(tiles, "_PIECE", 8)
+    monkeypatch.setattr(tiles, "_LARGEST_TILE", 8)
     assert [tile[0] for tile in tiles_of(GRIDS["contiguous"])] == [
         slice(i, min(i + 2, 9)) for i in range(0, 9, 2)
     ]
 
 
 def test_a_short_leading_axis_is_no_reason_to_read_all_at_once(monkeypatch):
-    monkeypatch.setattr(tiles, "_PIECE", 8)
+    monkeypatch.setattr(tiles, "_LARGEST_TILE", 8)
     sizes = [
         np.prod([part.stop - part.start for part in tile]) for tile in tiles_of(Chunked((3, 2, 30), None))
     ]

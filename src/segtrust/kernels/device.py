@@ -29,7 +29,7 @@ from segtrust.kernels.array_checks import (
     raise_mask_type,
     raise_mask_values,
 )
-from segtrust.kernels.distinct import DistinctDoubts, distinct_doubts
+from segtrust.kernels.quantiles import DistinctDoubts, distinct_doubts
 from segtrust.kernels.statistics import (
     APART_ABOVE,
     MASS_LIMIT,

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from segtrust.compiled import elementwise, entry, plain, reduction
+from segtrust.kernels.intrinsics import FETCHED, as_floats, fetch_ahead, prefer_wide_vectors, unsigned_pattern
 from segtrust.kernels.map_view import MapView, raise_first_bad_value
-from segtrust.kernels.patterns import FETCHED, as_floats, fetch_ahead, prefer_wide_vectors, unsigned_pattern
 from segtrust.kernels.statistics import APART_ABOVE, MASS_LIMIT, ORDER, Counts, DiceStatistics
 from segtrust.threads import in_order
 

@@ -13,10 +13,18 @@ import numpy as np
 
 from segtrust.kernels.array_checks import check_shapes
 from segtrust.kernels.dice_sums import count_map, dice_statistics
-from segtrust.kernels.distinct import DistinctDoubts, distinct_codes, distinct_doubts, merge_distinct
 from segtrust.kernels.map_view import MapView, view_map
-from segtrust.kernels.patch_pass import largest_patch, measure_with_patches
-from segtrust.kernels.select import SAMPLE, Selector, bracket_from_sample, sample_doubts
+from segtrust.kernels.patches import largest_patch, measure_with_patches
+from segtrust.kernels.quantiles import (
+    SAMPLE,
+    DistinctDoubts,
+    Selector,
+    bracket_from_sample,
+    distinct_codes,
+    distinct_doubts,
+    merge_distinct,
+    sample_doubts,
+)
 from segtrust.kernels.statistics import (
     COLLECT,
     NOWHERE,

@@ -9,9 +9,9 @@ import numpy as np
 
 from segtrust.kernels.array_checks import as_array, check_shapes, mask_name
 from segtrust.kernels.device import DeviceMap, is_device_array, on_host
-from segtrust.kernels.distinct import DistinctDoubts
 from segtrust.kernels.inputs import check_fraction
 from segtrust.kernels.map_view import is_readable_in_place, view_map
+from segtrust.kernels.quantiles import DistinctDoubts
 from segtrust.kernels.statistics import Counts, DiceStatistics, UncertaintyNeeds, UncertaintyStatistics
 from segtrust.kernels.tiles import Tile, is_chunked, over_tiles, read_tile, tiles_of
 

@@ -32,9 +32,9 @@ from segtrust.kernels.statistics import COLLECT, NOWHERE, Bracket, UncertaintyNe
 from segtrust.kernels.uncertainty import (
     Measured,
     entropy_map,
-    fill_stretch,
+    fill_entropies,
     measure_map,
-    measure_stretch,
+    measure_pixels,
     new_measures,
     new_work,
     read_measures,
@@ -355,8 +355,8 @@ def walk_tile(values: Any, codes: Any, span: Any, walk: Any, measures: Any) -> b
     source = values, codes, first * width, last * width
     for z in range(values.shape[0]):
         _fill_known_rows(source, z, walk, walk.recomputed, walk.entropy[:known])
-        stretch = values[z, fresh * width : last * width]
-        if not measure_stretch(stretch, codes, walk.work, measures, walk.entropy[known:size]):
+        pixels = values[z, fresh * width : last * width]
+        if not measure_pixels(pixels, codes, walk.work, measures, walk.entropy[known:size]):
             return False
         _copy(walk.entropy[size - shared : size], walk.handed[z])
         if _sum_along_z(source, z, walk):
@@ -380,7 +380,7 @@ def largest_sum(walk: Walk) -> float:
 @plain
 def _compute_again(source: Any, z: int, walk: Any, out: Any) -> None:
     values, codes, first, _ = source
-    fill_stretch(values[z, first : first + out.size], codes, walk.work, out)
+    fill_entropies(values[z, first : first + out.size], codes, walk.work, out)
 
 
 @plain

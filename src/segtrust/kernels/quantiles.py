@@ -11,8 +11,7 @@ The counts come from one of two places:
 
 * a pass over the pixels of maps (`segtrust.kernels.statistics.Ranks`);
 * the sorted table of the doubts that occur in a map (`DistinctDoubts`), for data sets whose quantiles are
-needed
-  many times (`pair_of_ranks`).
+  needed many times (`pair_of_ranks`).
 
 `order_statistic` picks one of the few doubts that are then in memory.
 """

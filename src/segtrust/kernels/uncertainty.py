@@ -11,7 +11,7 @@ even and odd powers are summed separately: each step of a sum waits for the one 
 binary fraction of m is an odd function of a quotient: the division runs in parallel with the multiplications
 and saves eleven of them, a sixth of the time.
 
-Largest patches, which depend on where a pixel lies, are in `segtrust.kernels.patch_pass`.
+Largest patches, which depend on where a pixel lies, are in `segtrust.kernels.patches`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ import numpy as np
 
 from segtrust.compiled import elementwise, entry, plain, reduction, wary
 from segtrust.kernels.dice_sums import segments_of
-from segtrust.kernels.map_view import MapView, contiguous, raise_first_bad_value
-from segtrust.kernels.patterns import (
+from segtrust.kernels.intrinsics import (
     as_floats,
     float_from_pattern,
     larger,
@@ -33,6 +32,7 @@ from segtrust.kernels.patterns import (
     smaller,
     unsigned_pattern,
 )
+from segtrust.kernels.map_view import MapView, contiguous, raise_first_bad_value
 from segtrust.kernels.statistics import (
     COLLECT,
     NOWHERE,
@@ -50,9 +50,9 @@ __all__ = [
     "Measured",
     "Measures",
     "entropy_map",
-    "fill_stretch",
+    "fill_entropies",
     "measure_map",
-    "measure_stretch",
+    "measure_pixels",
     "new_measures",
     "new_work",
     "read_measures",
@@ -175,7 +175,7 @@ _ROOT_OF_TWO = math.sqrt(2.0)
 
 
 @plain
-def _fill_doubts(block: Any, doubt: Any) -> None:
+def _compute_doubts(block: Any, doubt: Any) -> None:
     """Compute min(p, 1 - p): negative outside [0, 1], NaN for NaN, so that one comparison finds a bad value.
 
     Adding zero removes the sign of a negative zero, which is a good value.
@@ -225,7 +225,7 @@ def _slope_of_fraction(w: Any) -> Any:
 
 
 @elementwise
-def _fill_entropies(block: Any, doubt: Any, entropy: Any) -> None:
+def _compute_entropies(block: Any, doubt: Any, entropy: Any) -> None:
     """Compute the doubt and the entropy of each pixel; entropies of bad values are meaningless."""
     prefer_wide_vectors()
     for i in range(block.size):
@@ -384,9 +384,9 @@ def _add_survey(doubt: Any, size: int, measures: Any) -> bool:
 def _measure_block(block: Any, doubt: Any, measures: Any, entropy: Any) -> bool:
     """Measure one block; ``doubt`` is a buffer for a whole one."""
     if not measures.entropies:
-        _fill_doubts(block, doubt)
+        _compute_doubts(block, doubt)
         return _add_survey(doubt, block.size, measures)
-    _fill_entropies(block, doubt, entropy)
+    _compute_entropies(block, doubt, entropy)
     total, above, count = _sum_entropies(doubt[: block.size], entropy, measures.doubt_limit)
     measures.totals[1] += total
     measures.totals[2] += above
@@ -395,7 +395,7 @@ def _measure_block(block: Any, doubt: Any, measures: Any, entropy: Any) -> bool:
 
 
 @plain
-def measure_stretch(values: Any, codes: Any, work: Any, measures: Any, entropies: Any) -> bool:
+def measure_pixels(values: Any, codes: Any, work: Any, measures: Any, entropies: Any) -> bool:
     """Measure contiguous pixels and store their entropies in ``entropies``; return False at a bad value."""
     for first in range(0, values.size, BLOCK):
         last = min(first + BLOCK, values.size)
@@ -409,21 +409,21 @@ def measure_stretch(values: Any, codes: Any, work: Any, measures: Any, entropies
 def _measure_segment(values: Any, codes: Any, work: Any, measures: Any) -> bool:
     """Measure contiguous pixels whose entropies are not needed elsewhere; return False at a bad value."""
     for first in range(0, values.size, BLOCK):
-        stretch = values[first : first + BLOCK]
-        if not measure_stretch(stretch, codes, work, measures, work[2]):
+        block = values[first : first + BLOCK]
+        if not measure_pixels(block, codes, work, measures, work[2]):
             return False
     return True
 
 
 @plain
-def fill_stretch(values: Any, codes: Any, work: Any, out: Any) -> None:
+def fill_entropies(values: Any, codes: Any, work: Any, out: Any) -> None:
     """Fill ``out`` with the entropies of contiguous pixels, without measuring anything."""
     for first in range(0, values.size, BLOCK):
         last = min(first + BLOCK, values.size)
         block = as_floats(values[first:last], codes, work[0])
-        _fill_entropies(block, work[1, : last - first], out[first:last])
+        _compute_entropies(block, work[1, : last - first], out[first:last])
 
 
 @entry
 def _fill_map(values: Any, codes: Any, work: Any, out: Any) -> None:
-    fill_stretch(values, codes, work, out)
+    fill_entropies(values, codes, work, out)

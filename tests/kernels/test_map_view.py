@@ -1,4 +1,4 @@
-"""Maps of every type and layout, and what is refused before a pixel is looked at."""
+"""Maps of every type and layout, and the errors that are raised before any pixel is read."""
 
 import numpy as np
 import pytest
@@ -9,11 +9,10 @@ from segtrust.errors import (
     MaskError,
     MaskShapeError,
     NotBinaryError,
-    ParameterError,
     ProbabilityRangeError,
     ProbabilityTypeError,
 )
-from segtrust.kernels.view import as_binary, explain_bad_values, view_map
+from segtrust.kernels import as_binary, raise_first_bad_value, view_map
 from tests.references import close, logit_normal, mask_of, scores
 
 TAU, SIDE = 0.3, 3
@@ -44,23 +43,23 @@ def twin(p, mask=None, threshold=0.5):
 TYPES = ["float16", "float32", "float64", "longdouble", "uint8", "uint16", "bool", ">f2", ">f4", ">f8", ">u2"]
 
 
-@pytest.mark.parametrize("threshold", [0, 0.1, 0.35, 0.5, 1])
 @pytest.mark.parametrize("dtype", TYPES)
-def test_types(dtype, threshold):
+def test_types(dtype):
     p = in_type(logit_normal(SHAPE, mean=0), dtype)
     p[0, :4] = in_type(np.array([0.1, 0.35, 0.5, 1.0]), dtype)  # pixels that lie on the threshold
-    assert_all_close(score(p, estimators=EVERYTHING, threshold=threshold), twin(p, threshold=threshold))
+    for threshold in (0, 0.1, 0.35, 0.5, 1):
+        assert_all_close(score(p, estimators=EVERYTHING, threshold=threshold), twin(p, threshold=threshold))
 
 
 MASK_TYPES = ["bool", "uint8", "int8", "int64", "uint16", "float32", "float64", ">i4"]
 
 
-@pytest.mark.parametrize("dtype", MASK_TYPES)
 @pytest.mark.parametrize("map_type", ["float32", "uint8"])
-def test_given_masks_win(dtype, map_type):
+def test_a_mask_that_is_supplied_wins(map_type):
     p = in_type(logit_normal(SHAPE, mean=0), map_type)
-    mask = (np.random.default_rng(0).random(SHAPE) < 0.3).astype(dtype)
-    assert_all_close(score(p, mask, EVERYTHING, threshold=0.9), twin(p, mask))
+    for dtype in MASK_TYPES:
+        mask = (np.random.default_rng(0).random(SHAPE) < 0.3).astype(dtype)
+        assert_all_close(score(p, mask, EVERYTHING, threshold=0.9), twin(p, mask))
 
 
 LAYOUTS = {
@@ -74,18 +73,16 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["float32", "uint8", "float16"])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("mask_layout", [None, "C", "F"])
-def test_layouts(layout, dtype, mask_layout):
+def test_layouts(layout, dtype):
     p = LAYOUTS[layout](in_type(logit_normal(SHAPE, mean=0), dtype))
-    mask = None
-    if mask_layout:
-        mask = np.asarray(np.random.default_rng(0).random(SHAPE) < 0.3, order=mask_layout)
-    assert_all_close(score(p, mask, EVERYTHING), twin(np.array(p), mask))
+    mask = np.random.default_rng(0).random(SHAPE) < 0.3
+    for each in (None, mask, np.asfortranarray(mask)):
+        assert_all_close(score(p, each, EVERYTHING), twin(np.array(p), each))
 
 
-@pytest.mark.parametrize("dtype", ["float32", ">f4", "uint8"])
+@pytest.mark.parametrize("dtype", ["float32", ">f4"])
 def test_memory_maps(tmp_path, dtype):
     p = in_type(logit_normal(SHAPE, mean=0), dtype)
     path = tmp_path / "map.npy"
@@ -93,24 +90,22 @@ def test_memory_maps(tmp_path, dtype):
     assert_all_close(score(np.load(path, mmap_mode="r"), estimators=EVERYTHING), twin(p))
 
 
-@pytest.mark.parametrize(
-    "p", [np.array(0.7), np.float32(0.7), 0.7, np.uint8(200), np.array([[[0.7]]]), [[0.7, 0.2]]]
-)
-def test_single_numbers_and_lists(p):
-    assert_all_close(score(p, estimators=EVERYTHING), twin(p))
+def test_single_numbers_and_lists():
+    for p in (np.array(0.7), np.float32(0.7), 0.7, np.uint8(200), np.array([[[0.7]]]), [[0.7, 0.2]]):
+        assert_all_close(score(p, estimators=EVERYTHING), twin(p))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("shape", [(50,), (10, 5), (2, 5, 5), (1, 2, 5, 5)])
-@pytest.mark.parametrize("threshold", [0, 0.5])
-def test_negative_zeros_are_zeros(dtype, shape, threshold):
-    p = logit_normal(shape, mean=0).astype(dtype)
-    p.flat[::3] = 0
-    signed = p.copy()
-    signed.flat[::3] = -0.0
-    assert np.signbit(signed).any()
-    plain = score(p, estimators=EVERYTHING, threshold=threshold)
-    assert score(signed, estimators=EVERYTHING, threshold=threshold) == plain
+def test_negative_zeros_are_zeros(dtype):
+    for shape in ((50,), (10, 5), (1, 2, 5, 5)):
+        p = logit_normal(shape, mean=0).astype(dtype)
+        p.flat[::3] = 0
+        signed = p.copy()
+        signed.flat[::3] = -0.0
+        assert np.signbit(signed).any()
+        for threshold in (0, 0.5):
+            plain = score(p, estimators=EVERYTHING, threshold=threshold)
+            assert score(signed, estimators=EVERYTHING, threshold=threshold) == plain
 
 
 def test_a_map_is_not_copied():
@@ -119,10 +114,10 @@ def test_a_map_is_not_copied():
         assert np.shares_memory(view_map(each).values, each)
 
 
-def test_a_bad_value_is_named_by_its_place_wherever_a_stretch_begins():
+def test_a_bad_value_is_located_in_the_map_wherever_a_segment_begins():
     p = np.array([[0.1, 0.2, 0.3], [0.4, 1.5, 0.6]])
     with pytest.raises(ProbabilityRangeError, match=r"\(1, 1\)"):
-        explain_bad_values(view_map(p), slice(3, None))
+        raise_first_bad_value(view_map(p), slice(3, None))
 
 
 def test_bytes_that_are_neither_0_nor_1_are_true():
@@ -196,12 +191,6 @@ def test_many_bad_values_are_cut_short():
 def test_masks_of_a_type_that_holds_none(dtype):
     with pytest.raises(MaskError, match="mask: expected bool, integers or floats"):
         view_map(np.zeros(2), np.zeros(2, dtype))
-
-
-@pytest.mark.parametrize("threshold", [-0.1, 1.1, np.nan, np.inf])
-def test_thresholds_that_are_no_probability(threshold):
-    with pytest.raises(ParameterError, match=r"threshold: expected a number in \[0, 1\], got"):
-        view_map(np.zeros(2), threshold=threshold)
 
 
 @pytest.mark.parametrize("dtype", [bool, np.uint8])

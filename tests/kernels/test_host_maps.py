@@ -1,4 +1,4 @@
-"""Maps that are read chunk by chunk give the numbers of the same map in memory."""
+"""Threads, tiles and layouts change no number, and no bad value is missed, wherever a map lies."""
 
 import tracemalloc
 
@@ -21,12 +21,13 @@ from segtrust.errors import (
     ProbabilityRangeError,
     ProbabilityTypeError,
 )
+from segtrust.kernels import UncertaintyNeeds, open_map
+from segtrust.kernels.dice_sums import SEGMENT
 from segtrust.maps import Prediction
 from segtrust.settings import use_threads
 from tests.references import close, logit_normal
 
 EVERYTHING = ["sdc", "idc", "amsp", "apc", "ane", "mmmc", ThresholdLevel(0.3), PatchLevel(10)]
-NAMES = ["sdc", "idc", "amsp", "apc", "ane", "mmmc", "tla", "pla"]
 
 
 def as_dask(array, chunks, tmp_path):
@@ -89,21 +90,19 @@ def assert_same(found, reference, tolerance=1e-12):
     )
 
 
-@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+@pytest.mark.needs("dask")
 @pytest.mark.parametrize("cut", CUTS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_equal_the_map_in_memory(kind, cut, dtype, tmp_path):
+def test_a_map_in_chunks_equals_the_map_in_memory(cut, tmp_path):
     shape, chunks = CUTS[cut]
     p = logit_normal(shape).astype(np.float32)
-    p = (255 * p).astype(dtype) if dtype == "uint8" else p
-    stored = kind(p, chunks, tmp_path)
-    assert_same(score(stored, estimators=EVERYTHING), score(p, estimators=EVERYTHING))
+    for stored in (p, (255 * p).astype(np.uint8)):
+        in_chunks = as_dask(stored, chunks, tmp_path)
+        assert_same(score(in_chunks, estimators=EVERYTHING), score(stored, estimators=EVERYTHING))
 
 
-@pytest.mark.parametrize("cut", ["uneven", "smaller than the box"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_masks_in_chunks_or_in_memory(kind, cut, tmp_path):
-    shape, chunks = CUTS[cut]
+def test_every_kind_of_store_with_masks_in_chunks_or_in_memory(kind, tmp_path):
+    shape, chunks = CUTS["uneven"]
     p = logit_normal(shape)
     mask = np.random.default_rng(0).random(shape) < 0.3
     expected = score(p, mask, EVERYTHING)
@@ -114,12 +113,12 @@ def test_masks_in_chunks_or_in_memory(kind, cut, tmp_path):
 
 
 @pytest.mark.needs("dask")
-@pytest.mark.parametrize("side", [1, 2, 5, 13, 40])
 @pytest.mark.parametrize("order", "CF")
-def test_boxes_cross_chunks(side, order, tmp_path):
+def test_boxes_cross_chunks(order, tmp_path):
     p = np.asarray(logit_normal((31, 45)), order=order)
     stored = as_dask(p, ((1, 9, 2, 19), (30, 3, 12)), tmp_path)
-    assert close(patch_level_confidence(stored, size=side), patch_level_confidence(p, size=side), 1e-13)
+    for side in (1, 2, 5, 13, 40):
+        assert close(patch_level_confidence(stored, size=side), patch_level_confidence(p, size=side), 1e-13)
 
 
 @pytest.mark.needs("dask")
@@ -143,38 +142,37 @@ def test_a_data_set_of_chunked_maps_has_the_same_quantile(tmp_path):
 
 
 @pytest.mark.needs("zarr")
-@pytest.mark.parametrize("value", [np.nan, -0.5, 1.5, np.inf])
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("name", NAMES)
-def test_a_bad_value_is_found_where_it_lies_in_the_whole_map(name, threads, value, tmp_path):
+@pytest.mark.parametrize("value", [np.nan, -0.5, 1.5])
+def test_a_bad_value_in_chunks_is_located_in_the_whole_map(value, tmp_path):
     p = np.full((40, 50), 0.25)
     p[25, 33] = value
-    estimator = {"tla": ThresholdLevel(0.3), "pla": PatchLevel(10)}.get(name, name)
     stored = as_zarr(p, (20, 20), tmp_path)
-    with pytest.raises(ProbabilityRangeError, match=r"^p: .* at index \(25, 33\)"), use_threads(threads):
-        score(stored, estimators=[estimator])
+    for estimator in EVERYTHING:
+        for threads in (1, 2):
+            with (
+                pytest.raises(ProbabilityRangeError, match=r"^p: .* at index \(25, 33\)"),
+                use_threads(threads),
+            ):
+                score(stored, estimators=[estimator])
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_bad_value_of_a_map_with_gaps_is_found_where_it_lies(name):
+def test_a_bad_value_of_a_map_with_gaps_is_located():
     p = np.full((1100, 1000, 2), 0.25, np.float32)[..., 0]
     p[903, 44] = np.nan
-    estimator = {"tla": ThresholdLevel(0.3), "pla": PatchLevel(10)}.get(name, name)
-    with pytest.raises(ProbabilityRangeError, match=r"^p: .* at index \(903, 44\)"):
-        score(p, estimators=[estimator])
+    for estimator in EVERYTHING:
+        with pytest.raises(ProbabilityRangeError, match=r"^p: .* at index \(903, 44\)"):
+            score(p, estimators=[estimator])
 
 
 @pytest.mark.needs("zarr")
-@pytest.mark.parametrize("name", NAMES)
-def test_negative_zeros_in_chunks_are_zeros(name, tmp_path):
+def test_negative_zeros_in_chunks_are_zeros(tmp_path):
     p = np.where(logit_normal((40, 50), mean=0) < 0.5, -0.0, 0.3)
-    estimator = {"tla": ThresholdLevel(0.3), "pla": PatchLevel(10)}.get(name, name)
-    found = score(as_zarr(p, (9, 20), tmp_path), estimators=[estimator])
-    assert_same(found, score(np.abs(p), estimators=[estimator]))
+    found = score(as_zarr(p, (9, 20), tmp_path), estimators=EVERYTHING)
+    assert_same(found, score(np.abs(p), estimators=EVERYTHING))
 
 
 @pytest.mark.needs("zarr")
-def test_what_is_refused(tmp_path):
+def test_bad_input_in_chunks_is_rejected(tmp_path):
     stored = as_zarr(np.zeros((4, 5)), (2, 2), tmp_path)
     with pytest.raises(MaskShapeError, match=r"\(4, 5\), got \(4, 4\)"):
         score(stored, np.zeros((4, 4)))
@@ -218,25 +216,116 @@ AWKWARD = {
 
 
 @pytest.mark.parametrize("layout", AWKWARD)
-def test_awkward_layouts_are_read_piece_by_piece(layout):
+def test_awkward_layouts_are_read_tile_by_tile(layout):
     p = logit_normal((120, 200, 140)).astype(np.float32)
     mask = (p > 0.3).astype(np.int64) if "mask" in layout else None
     if "C order" in layout:
         mask = mask.astype(bool)
-    estimators = ["sdc", "idc", "amsp", "apc", "ane", "mmmc", ThresholdLevel(0.3), PatchLevel(10)]
-    expected = score(p, None if mask is None else mask.astype(bool), estimators)
+    expected = score(p, None if mask is None else mask.astype(bool), EVERYTHING)
     awkward = AWKWARD[layout](p)
-    found = score(awkward, mask, estimators)
+    found = score(awkward, mask, EVERYTHING)
     tracemalloc.start()
-    score(awkward, mask, estimators)  # nothing is compiled any more
+    score(awkward, mask, EVERYTHING)  # nothing is compiled any more
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert {name: close(found[name], value) for name, value in expected.items()} == dict.fromkeys(found, True)
     assert peak < 0.7 * p.nbytes
 
 
-def test_a_bad_value_in_an_awkward_layout_is_found():
-    p = np.zeros((40, 200, 140, 2), np.float32)
-    p[31, 7, 9, 0] = np.nan
-    with pytest.raises(ProbabilityRangeError, match="nan at index"):
-        score(p[..., 0])
+SHAPES = [(7,), (2_500_000,), (1000, 1300), (1300, 1001), (60, 210, 211), (3, 40, 30_000), (3, 4, 260, 270)]
+
+
+def scored(p, mask, threads):
+    with use_threads(threads):
+        return score(p, mask, EVERYTHING)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+def test_threads_do_not_change_a_bit(shape, dtype):
+    p = logit_normal(shape).astype(np.float32)
+    p = (p * 255).astype(np.uint8) if dtype == "uint8" else p
+    mask = p > 0.3 * p.max() if len(shape) == 2 else None
+    one = scored(p, mask, 1)
+    assert [scored(p, mask, threads) for threads in (2, 3)] == [one, one]
+
+
+BAD_VALUES = {
+    "NaN": (lambda info: np.nan, "cannot be scored"),
+    "infinite": (lambda info: np.inf, "cannot be scored"),
+    "minus infinite": (lambda info: -np.inf, "cannot be scored"),
+    "negative": (lambda info: -0.1, "look like logits"),
+    "hardly negative": (lambda info: -info.smallest_subnormal, "looks like a rounding error"),
+    "above 1": (lambda info: 1.1, "look like logits"),
+    "hardly above 1": (lambda info: 1 + info.eps, "looks like a rounding error"),
+    "8-bit level": (lambda info: 255.0, "look like 8-bit levels"),
+}
+PLACES = {
+    "a line": (2_300_000,),
+    "an image": (1500, 1400),
+    "a volume": (20, 320, 330),
+    "a film": (2, 3, 300, 300),
+}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("place", PLACES)
+def test_a_bad_value_in_the_middle_is_located(place, threads):
+    shape = PLACES[place]
+    p = np.full(shape, 0.25, np.float32)
+    at = tuple(3 * length // 5 for length in shape)
+    p[at] = np.nan
+    for estimator in EVERYTHING:
+        with pytest.raises(ProbabilityRangeError) as caught, use_threads(threads):
+            score(p, estimators=[estimator])
+        assert f"p: expected probabilities in [0, 1], got nan at index {at}" in str(caught.value)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("kind", BAD_VALUES)
+def test_every_estimator_rejects_every_bad_value(kind, dtype):
+    value_in, remedy = BAD_VALUES[kind]
+    p = np.full((40, 50), 0.25, dtype)
+    p[17, 30] = value_in(np.finfo(dtype))
+    for layout in (p, np.asfortranarray(p), p[:, ::-1]):
+        index = (17, 19) if layout.base is p else (17, 30)
+        for estimator in EVERYTHING:
+            with pytest.raises(ProbabilityRangeError) as caught:
+                score(layout, estimators=[estimator])
+            assert f"at index {index}" in str(caught.value)
+            assert remedy in str(caught.value)
+
+
+@pytest.mark.parametrize("at", [0, 4095, 4096, SEGMENT - 1, SEGMENT, -1])
+def test_bad_values_at_block_borders(at):
+    p = np.zeros(2 * SEGMENT + 3)
+    p[at] = 1.5
+    for estimator in EVERYTHING:
+        with pytest.raises(ProbabilityRangeError, match=rf"got 1\.5 at index \({at % p.size},\)"):
+            score(p, estimators=[estimator])
+
+
+def test_maps_of_bad_values():
+    random = np.random.default_rng(0)
+    maps = {
+        "These look like logits: convert them first": random.normal(-3, 5, (300, 300)),
+        "divide by 255 or pass them as uint8": random.integers(0, 256, (30, 30)),
+        "got nan": np.full(SEGMENT + 1, np.nan),
+    }
+    for message, p in maps.items():
+        for estimator in EVERYTHING:
+            with pytest.raises(ProbabilityRangeError, match=message):
+                score(p.astype(np.float32), estimators=[estimator])
+
+
+def test_negative_zeros_in_many_segments_cost_little_more():
+    p = np.full(6 * SEGMENT, -0.0, np.float32)
+    p[5] = 0.75
+    assert score(p, estimators=["sdc", "amsp"]) == score(np.abs(p), estimators=["sdc", "amsp"])
+
+
+@pytest.mark.parametrize("shape", [(7, 40, 50), (300, 300), (2000,)])
+def test_every_pixel_is_counted_once_however_a_map_is_walked(shape):
+    p = np.random.default_rng(0).random(shape)
+    for needs in (UncertaintyNeeds(side=3), UncertaintyNeeds(entropies=True)):
+        assert open_map(p).measure(needs).n == p.size

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from segtrust.kernels import view_map
 from segtrust.kernels.uncertainty import entropy_map
-from segtrust.kernels.view import view_map
 from tests.references import close, entropies
 
 # The polynomial of the larger part is good to 6e-15.
