@@ -196,7 +196,7 @@ def _count_codes_or_bins(source: str, p: Any) -> tuple[Any, Any]:
     flat = view.values.reshape(-1)
     parts = (flat[first : first + _AT_ONCE] for first in range(0, flat.size, _AT_ONCE))
     if view.codes.size:
-        return sum(np.bincount(part, minlength=view.codes.size) for part in parts)[None], view.codes
+        return reduce(add, (np.bincount(part, minlength=view.codes.size) for part in parts))[None], view.codes
     counts = np.zeros((2, _BINS))
     for part in parts:
         bins = _bins_of(part)
