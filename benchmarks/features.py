@@ -11,8 +11,8 @@ import numpy as np
 
 from benchmarks.process import Reading
 from benchmarks.timing import Ratio, shortest_times
+from segtrust._optional import require
 from segtrust.features import extract_features, feature_names
-from segtrust.optional import require
 
 __all__ = ["SIZES", "compare_features", "lesion", "plain_features", "time_ragged"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.optional import require
+from segtrust._optional import require
 
 __all__ = ["REGIONS", "SHAPE", "make_folder", "make_nifti", "make_nnunet_case", "make_zarr"]
 

@@ -17,6 +17,7 @@ import numpy as np
 from benchmarks.files import make_folder, make_nifti, make_nnunet_case, make_zarr
 from benchmarks.process import Reading
 from benchmarks.timing import Ratio, shortest_times
+from segtrust._optional import require
 from segtrust.confidence.registry import get_estimators
 from segtrust.engine.run import Engine
 from segtrust.engine.scoring import ScoreJob
@@ -25,7 +26,6 @@ from segtrust.io.inflate import deflate_library
 from segtrust.io.loading import ReadOptions
 from segtrust.io.places import Place
 from segtrust.io.readers import open_volume
-from segtrust.optional import require
 
 __all__ = [
     "compare_dask",

@@ -9,11 +9,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.process import Reading
+from segtrust._compile import available_cores
+from segtrust._files import read_json
 from segtrust.paper.medical.report import reproduce_medical
 from segtrust.paper.medical.sources import FoundTasks, find_tasks
 from segtrust.paper.medical.study import MedicalSettings
-from segtrust.saved import read_json
-from segtrust.threads import cores
 
 __all__ = ["medical_sections"]
 
@@ -27,14 +27,14 @@ def medical_sections(
     """Run all of it once, in a folder that is removed again; a title and its lines."""
     found = find_tasks(data, tuple(tasks))
     cases = ", ".join(f"{task.title} ({len(task.cases.cases)} cases)" for task in found.tasks)
-    title = f"Medical evaluation of {cases}, {repeats} splits for each size, {cores()} processes"
+    title = f"Medical evaluation of {cases}, {repeats} splits for each size, {available_cores()} processes"
     yield title, _readings(found, MedicalSettings(repeats=repeats))
 
 
 def _readings(found: FoundTasks, settings: MedicalSettings) -> Iterator[Reading]:
     with TemporaryDirectory() as folder:
         begin = time.perf_counter()
-        reproduce_medical(Path(folder), found, settings, workers=cores())
+        reproduce_medical(Path(folder), found, settings, workers=available_cores())
         total = time.perf_counter() - begin
         timings = read_json(Path(folder) / "run.json")["timings"]
     for step, seconds in timings.items():

@@ -12,13 +12,13 @@ import numpy as np
 
 from benchmarks.process import Reading
 from benchmarks.timing import Ratio, shortest_times
+from segtrust._compile import available_cores
 from segtrust.confidence.tuned_patch_level import SIDES, largest_sums
 from segtrust.demo.lesions import LESIONS, lesion_map
 from segtrust.evaluation import TuningOptions, tuning_curve
-from segtrust.kernels.opening import open_map
+from segtrust.kernels import open_map
 from segtrust.paper.pairs import labelled_pairs
 from segtrust.paper.tuning import TUNED
-from segtrust.threads import cores
 
 __all__ = ["compare_sides", "convolved", "filtered", "patch_maps", "time_tuning"]
 
@@ -83,7 +83,7 @@ def compare_sides(size: int = 512, *, rounds: int = 3) -> Iterator[Ratio]:
 def time_tuning(folders: Sequence[Path], *, repeats: int = _REPEATS) -> Iterator[Reading]:
     """Time a whole tuning curve on cases from folders, from the files to the rows."""
     pairs = labelled_pairs(folders)
-    processes = cores()
+    processes = available_cores()
     begin = time.perf_counter()
     tuning_curve(pairs, TUNED, repeats=repeats, options=TuningOptions(workers=processes, target_risk=0.1))
     seconds = time.perf_counter() - begin

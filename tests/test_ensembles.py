@@ -12,7 +12,7 @@ import segtrust as st
 from segtrust.calibration import largest_logit
 from segtrust.ensembles import FusedChunks, Fuser, Fusion
 from segtrust.errors import GeometryError, ParameterError, ProbabilityRangeError
-from segtrust.kernels.agreement import Agreement, agreement_of_chunks
+from segtrust.kernels import Agreement, agreement_of_chunks
 
 RNG = np.random.default_rng(0)
 TYPES = ("float16", "float32", "float64", "uint8", "uint16", "bool")

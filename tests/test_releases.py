@@ -10,15 +10,14 @@ import numpy as np
 import pytest
 
 import segtrust as st
-from segtrust.calibration.scaling import Scaling
+from segtrust.calibration import Scaling
 from segtrust.engine.calibration import read_reference
 from segtrust.engine.journal import Journal, read_journal
 from segtrust.engine.score_table import read_scores, unversioned
 from segtrust.errors import SavedStateError, SegtrustError
 from segtrust.io.tables import Table, read_table, write_table
+from segtrust.policy import Policy, StructurePolicies
 from segtrust.report.runs import open_run
-from segtrust.selective.policy import Policy
-from segtrust.selective.structures import StructurePolicies
 from tests.commands import segtrust
 
 RELEASES = sorted((Path(__file__).parent / "fixtures").glob("release-*"))

@@ -16,12 +16,15 @@ import numpy as np
 from segtrust._arguments import check_threshold, describe
 from segtrust.calibration import check_probabilities, largest_logit, logits_of
 from segtrust.errors import GeometryError, ParameterError
-from segtrust.kernels.agreement import PackedMasks
-from segtrust.kernels.device import on_host
-from segtrust.kernels.inputs import check_array
-from segtrust.kernels.masks import thresholded
-from segtrust.kernels.refusals import check_type, refuse_empty
-from segtrust.kernels.tiles import tiles_of
+from segtrust.kernels import (
+    PackedMasks,
+    check_array,
+    check_map_type,
+    on_host,
+    raise_empty,
+    threshold_map,
+    tiles_of,
+)
 from segtrust.maps import EmptyPolicy
 
 __all__ = ["FusedChunks", "Fuser", "Fusion", "fuse", "pairwise_dice"]
@@ -116,9 +119,9 @@ class Fuser:
 def _as_numpy(p: Any, source: str) -> Any:
     """Check a map of any library and return it as a NumPy array."""
     check_array(p, source)
-    check_type(p.dtype, source)
+    check_map_type(p.dtype, source)
     if 0 in tuple(p.shape):
-        refuse_empty(tuple(p.shape), source)
+        raise_empty(tuple(p.shape), source)
     values = np.asarray(on_host(p))
     return values.astype(values.dtype.newbyteorder("="), copy=False)
 
@@ -201,7 +204,7 @@ def pairwise_dice(
             raise GeometryError(f"{source}: expected the shape of the first, {shape}, got {values.shape}.")
         if values.dtype.kind == "f":
             check_probabilities(values, values, source)
-        masks.add(thresholded(values, threshold=threshold))
+        masks.add(threshold_map(values, threshold=threshold))
         count += 1
     if count < 2:
         raise ParameterError(f"maps: expected at least two members to compare, got {count}.")

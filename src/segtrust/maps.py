@@ -16,9 +16,7 @@ import numpy as np
 
 from segtrust._arguments import check_threshold
 from segtrust.errors import GeometryError, ParameterError
-from segtrust.kernels.agreement import Agreement
-from segtrust.kernels.inputs import check_array
-from segtrust.kernels.refusals import check_type, refuse_empty, refuse_shape
+from segtrust.kernels import Agreement, check_array, check_map_type, raise_empty, raise_shape_mismatch
 
 __all__ = ["Case", "EmptyPolicy", "Prediction", "prediction_of"]
 
@@ -82,11 +80,11 @@ class Prediction:
     def __post_init__(self) -> None:
         """Check type, shape and geometry."""
         check_array(self.probabilities, self.source)
-        check_type(self.probabilities.dtype, self.source)
+        check_map_type(self.probabilities.dtype, self.source)
         if self.mask is not None:
             _check_same_shape(self.mask, self.shape, name=f"{self.source}: mask")
         if 0 in self.shape:
-            refuse_empty(self.shape, self.source)
+            raise_empty(self.shape, self.source)
         check_threshold(self.threshold, f"{self.source}: threshold")
         if self.spacing_mm is not None:
             _check_spacing(self.spacing_mm, self.shape, self.source)
@@ -140,7 +138,7 @@ class Case:
 def _check_same_shape(mask: Any, shape: tuple[int, ...], *, name: str) -> None:
     check_array(mask, name)
     if tuple(mask.shape) != shape:
-        refuse_shape(tuple(mask.shape), f"the shape of the map, {shape}", name)
+        raise_shape_mismatch(tuple(mask.shape), f"the shape of the map, {shape}", name)
 
 
 def prediction_of(case: Case | Prediction) -> Prediction:

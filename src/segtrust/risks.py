@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from segtrust._arguments import check_weight
-from segtrust.kernels.inputs import check_array
-from segtrust.kernels.refusals import refuse_empty, refuse_shape
+from segtrust.kernels import check_array, raise_empty, raise_shape_mismatch
 from segtrust.maps import EmptyPolicy
 
 __all__ = ["RISKS", "Overlap", "Risk", "dice", "f_beta", "f_beta_risk", "iou", "overlap"]
@@ -50,21 +49,21 @@ def overlap(truth: Any, mask: Any) -> Overlap:
     >>> overlap(np.array([1, 1, 0, 0]), np.array([1, 0, 1, 0]))
     Overlap(true_positives=1, false_positives=1, false_negatives=1)
     """
-    from segtrust.kernels.device import (
+    from segtrust.kernels import (
+        as_binary,
         as_binary_on_device,
         count_on_device,
         is_device_array,
         on_host,
         put_beside,
     )
-    from segtrust.kernels.view import as_binary
 
     check_array(truth, "truth")
     check_array(mask, "mask")
     if tuple(truth.shape) != tuple(mask.shape):
-        refuse_shape(tuple(truth.shape), f"the mask's shape {tuple(mask.shape)}", "truth")
+        raise_shape_mismatch(tuple(truth.shape), f"the mask's shape {tuple(mask.shape)}", "truth")
     if 0 in tuple(mask.shape):
-        refuse_empty(tuple(mask.shape), "mask")
+        raise_empty(tuple(mask.shape), "mask")
     count: Callable[[Any], Any]
     if is_device_array(mask):
         truth = as_binary_on_device(put_beside(truth, mask, "truth"), "truth")

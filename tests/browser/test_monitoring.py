@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from segtrust.io.tables import Table, write_table
-from segtrust.selective import drift_test
-from segtrust.selective.martingale import ExchangeabilityMartingale
+from segtrust.selective import ExchangeabilityMartingale, drift_test
 from tests.browser.pages import becomes, expect, number_in
 from tests.review import desks
 

@@ -7,7 +7,7 @@ import pytest
 
 from segtrust.engine.calibration import Calibration, calibrate_table, save_policies
 from segtrust.io.tables import Table, write_table
-from segtrust.selective.targets import Target
+from segtrust.selective import Target
 from tests.browser.pages import becomes, expect, number_on, rows_on, sign_in
 from tests.review import desks
 

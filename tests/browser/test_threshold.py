@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from segtrust.io.tables import Table, write_table
-from segtrust.selective.curve import risk_coverage_curve
-from segtrust.selective.intervals import chernoff_interval
+from segtrust.selective import chernoff_interval, risk_coverage_curve
 from tests.browser.pages import Held, becomes, cases_on, expect, number_in, number_on, text_of
 from tests.review import desks
 

@@ -9,7 +9,7 @@ import pytest
 
 from segtrust.engine.calibration import Calibration, calibrate_table, save_policies
 from segtrust.io.tables import Table, read_table
-from segtrust.selective.targets import Target
+from segtrust.selective import Target
 from tests.cli.test_score import parsed
 from tests.commands import segtrust, segtrust_process
 from tests.engine.files import NNUNET, write_maps

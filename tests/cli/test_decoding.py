@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import segtrust as st
-from segtrust.calibration.scaling import PlattScaling
+from segtrust._files import write_json
+from segtrust.calibration import PlattScaling
 from segtrust.engine.reopening import reopen_case
 from segtrust.io.tables import read_table
-from segtrust.saved import write_json
 from tests.commands import segtrust
 from tests.engine.files import write_maps
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import segtrust as st
-from segtrust.calibration.scaling import PlattScaling
+from segtrust._files import write_json
+from segtrust.calibration import PlattScaling
 from segtrust.confidence import PatchLevel
 from segtrust.io.tables import read_table
-from segtrust.saved import write_json
 from tests.commands import segtrust, segtrust_process
 from tests.engine.files import NNUNET, write_maps
 from tests.policy.certified import policy

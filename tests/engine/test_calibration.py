@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from segtrust.calibration.scaling import TemperatureScaling
+from segtrust.calibration import TemperatureScaling
 from segtrust.engine.calibration import (
     Calibration,
     calibrate_table,
@@ -17,9 +17,7 @@ from segtrust.engine.calibration import (
 from segtrust.engine.decisions import load_policies
 from segtrust.errors import ParameterError, SavedStateError, SeenCasesError, WrongContentError
 from segtrust.io.tables import Table
-from segtrust.selective.cases import CalibrationCases
-from segtrust.selective.certify import certify
-from segtrust.selective.targets import Target
+from segtrust.selective import CalibrationCases, Target, certify
 
 COUNT = 400
 GRID = np.linspace(0, 1, COUNT)

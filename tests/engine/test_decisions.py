@@ -3,17 +3,15 @@
 import numpy as np
 import pytest
 
-from segtrust.calibration.scaling import PlattScaling
+from segtrust._files import plain_values
+from segtrust.calibration import PlattScaling
 from segtrust.confidence import PatchLevel, SoftDice, ThresholdLevel, TunedSoftDice
 from segtrust.engine.decisions import decide_rows, estimator_of, load_policies, parameters_of, scaling_of
 from segtrust.errors import PolicyError, UnknownNameError
 from segtrust.io.rows import Stream
 from segtrust.maps import EmptyPolicy
-from segtrust.saved import plain
-from segtrust.selective.policy import Policy
-from segtrust.selective.scoring import Scoring
-from segtrust.selective.structures import StructurePolicies, certify_structures
-from segtrust.selective.targets import Target
+from segtrust.policy import Policy, Scoring, StructurePolicies, certify_structures
+from segtrust.selective import Target
 from tests.policy.certified import CASES, MADE, policy
 from tests.tuning_cases import blob, blobs
 
@@ -101,7 +99,7 @@ def test_structures_without_a_policy_are_refused_unless_there_are_others():
 )
 def test_the_estimator_of_a_policy_is_that_of_the_calibration(estimator):
     scoring = Scoring(
-        **plain({"estimator": estimator.name, "parameters": parameters_of(estimator)}, "scoring")
+        **plain_values({"estimator": estimator.name, "parameters": parameters_of(estimator)}, "scoring")
     )
     made = estimator_of(scoring)
     case = blob(7)
@@ -114,7 +112,7 @@ def test_a_forest_of_a_policy_is_that_of_the_calibration():
     from segtrust.confidence import SoftDiceFeatureAggregation
 
     fitted = SoftDiceFeatureAggregation(trees=5).fit(blobs(8))
-    parameters = plain(parameters_of(fitted), "parameters")
+    parameters = plain_values(parameters_of(fitted), "parameters")
     assert estimator_of(Scoring("aef-sdc", parameters)).score(blob(9)) == fitted.score(blob(9))
 
 

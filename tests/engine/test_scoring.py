@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import segtrust as st
-from segtrust.calibration.scaling import PlattScaling
+from segtrust.calibration import PlattScaling
 from segtrust.confidence import IdealDice, PatchLevel, SoftDice
 from segtrust.engine.scoring import ScoreJob
 from segtrust.io.cases import CaseFiles

@@ -13,7 +13,7 @@ from segtrust.engine.calibration import (
 from segtrust.engine.decisions import load_policies
 from segtrust.engine.seen_cases import are_calibration_cases
 from segtrust.io.tables import Table
-from segtrust.selective.targets import Target
+from segtrust.selective import Target
 
 COUNT = 300
 RNG = np.random.default_rng(0)

@@ -5,7 +5,7 @@ import pytest
 
 from segtrust.engine.triage import Triage, check_drift, decisions_of_cases, write_lists
 from segtrust.io.tables import read_table
-from segtrust.selective.policy import Decision
+from segtrust.policy import Decision
 from tests.policy.certified import policy
 
 ACCEPT, DEFER, NO_FINDING = Decision.ACCEPT, Decision.DEFER, Decision.NO_FINDING

@@ -8,14 +8,14 @@ import pytest
 
 import segtrust as st
 from segtrust.errors import ParameterError, TooFewCasesError
-from segtrust.evaluation.tuning import (
+from segtrust.evaluation import (
     TuningOptions,
-    _fingerprint,
     split_cases,
     summarise_tuning,
     tuning_curve,
     tuning_sizes,
 )
+from segtrust.evaluation.tuning import _fingerprint
 from segtrust.maps import Case, Prediction
 from tests.tuning_cases import blob, blobs, losses_of
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from segtrust._files import format_json
 from segtrust.errors import ParameterError, WrongContentError
 from segtrust.io.rows import Stream
 from segtrust.io.tables import ENDINGS, SCORES, Table, check_ending, read_table, write_table
-from segtrust.saved import json_text
 
 in_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 pytestmark = pytest.mark.needs("pyarrow")
@@ -172,7 +172,7 @@ def test_json_is_written_row_by_row_as_the_whole_would_be(tmp_path):
         table = Table.of(rows, ABOUT)
         write_table(tmp_path / "a.json", table)
         whole = {"about": ABOUT, "columns": table.columns, "rows": table.rows}
-        assert (tmp_path / "a.json").read_text(encoding="utf-8") == json_text(whole, indent=1)
+        assert (tmp_path / "a.json").read_text(encoding="utf-8") == format_json(whole, indent=1)
 
 
 def test_a_stream_that_breaks_off_leaves_the_table_that_was_there(path):

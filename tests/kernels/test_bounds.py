@@ -11,16 +11,13 @@ from scipy.special import expit, hyp1f1
 from scipy.stats import binom
 
 from segtrust.errors import ParameterError
-from segtrust.kernels.bounds import (
+from segtrust.kernels import (
     binomial_lower_bound,
     dice_bounds_from,
-    epsilon1,
-    epsilon2,
-    lower_bound_gap,
     relative_errors_from,
-    upper_bound_excess,
     worst_relative_error,
 )
+from segtrust.kernels.bounds import epsilon1, epsilon2, lower_bound_gap, upper_bound_excess
 from tests.references import upper_bound_excess_by_theorem as excess_by_series
 
 SIZES = [1, 2, 37, 10**4, 10**8]

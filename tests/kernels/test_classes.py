@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from segtrust.errors import MaskError, NotNormalisedError
-from segtrust.kernels import classes
-from segtrust.kernels.classes import channel_of, check_labels, check_normalised, likeliest_labels
+from segtrust.kernels import channel_of, check_labels, check_normalised, classes, likeliest_labels
 
 
 def as_torch(values):

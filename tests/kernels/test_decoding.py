@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings, strategies as some
 from hypothesis.extra.numpy import arrays
 
-from segtrust.kernels import open_map
-from segtrust.kernels.decoding import best_cut, count_in_bins, count_levels
-from segtrust.kernels.integrals import expected_dice, expected_dice_of_growing
+from segtrust.kernels import best_cut, expected_dice, open_map
+from segtrust.kernels.decoding import count_in_bins, count_levels
+from segtrust.kernels.integrals import expected_dice_of_growing
 from tests.references import expected_by_size, logit_normal
 
 

@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from segtrust._compile import use_threads
 from segtrust.confidence import (
     PatchLevel,
     ThresholdLevel,
@@ -24,7 +25,6 @@ from segtrust.errors import (
 from segtrust.kernels import UncertaintyNeeds, open_map
 from segtrust.kernels.dice_sums import SEGMENT
 from segtrust.maps import Prediction
-from segtrust.settings import use_threads
 from tests.references import close, logit_normal
 
 EVERYTHING = ["sdc", "idc", "amsp", "apc", "ane", "mmmc", ThresholdLevel(0.3), PatchLevel(10)]

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from segtrust.confidence import dice_bounds, expected_tversky, ideal_dice_confidence
+from segtrust.kernels import open_map, probability_of_empty, probability_of_foreground
+from segtrust.kernels.dice_sums import QUARTIC_MASS, QUARTIC_TOP
 from segtrust.kernels.generating import generating_sums
-from segtrust.kernels.integrals import probability_of_empty, probability_of_foreground
-from segtrust.kernels.opening import open_map
 from segtrust.kernels.statistics import APART_ABOVE, MASS_LIMIT
-from segtrust.kernels.sums import QUARTIC_MASS, QUARTIC_TOP
 from tests.references import (
     Exact,
     close,

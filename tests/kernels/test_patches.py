@@ -9,21 +9,13 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.lib.stride_tricks import sliding_window_view
 
+from segtrust._compile import use_threads
 from segtrust.confidence import patch_level_confidence, score
 from segtrust.confidence.tuned_patch_level import SIDES
 from segtrust.errors import ProbabilityRangeError
-from segtrust.kernels import patches
-from segtrust.kernels.patches import (
-    Layout,
-    choose_layout,
-    largest_box_by_slices,
-    largest_box_sums,
-    new_walk,
-    window_sums,
-)
+from segtrust.kernels import largest_box_sums, patches, view_map, window_sums
+from segtrust.kernels.patches import Layout, choose_layout, largest_box_by_slices, new_walk
 from segtrust.kernels.uncertainty import entropy_map
-from segtrust.kernels.view import view_map
-from segtrust.settings import use_threads
 from tests.references import close, entropies, logit_normal, pla
 
 # Maps that are split into tiles, a ring of slices that turns often, rows longer than a line buffer.

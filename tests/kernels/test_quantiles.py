@@ -8,15 +8,18 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 
 from segtrust.errors import ProbabilityRangeError
-from segtrust.kernels import DeviceMap, UncertaintyNeeds, open_map, quantiles
-from segtrust.kernels.quantiles import (
+from segtrust.kernels import (
+    DeviceMap,
+    Ranks,
     Selector,
+    UncertaintyNeeds,
     bracket_from_sample,
-    distinct_doubts,
-    order_statistic,
+    open_map,
     pair_of_ranks,
+    quantiles,
 )
-from segtrust.kernels.statistics import COLLECT, Bracket, Ranks
+from segtrust.kernels.quantiles import distinct_doubts, order_statistic
+from segtrust.kernels.statistics import COLLECT, Bracket
 from segtrust.kernels.uncertainty import BLOCK
 from tests.references import entropies, logit_normal, probabilities
 

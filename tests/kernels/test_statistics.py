@@ -13,9 +13,10 @@ from segtrust.kernels import (
     UncertaintyStatistics,
     binary_entropy,
     doubt_at_entropy,
+    expected_dice,
+    expected_tversky,
     open_map,
 )
-from segtrust.kernels.integrals import expected_dice, expected_tversky
 from segtrust.kernels.statistics import bits_of_float, float_of_bits
 from tests.references import close, entropies, logit_normal
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segtrust.kernels import tiles
-from segtrust.kernels.tiles import extended, is_chunked, read_tile, tiles_of
+from segtrust.kernels import is_chunked, read_tile, tiles, tiles_of
+from segtrust.kernels.tiles import extended
 
 
 @dataclass

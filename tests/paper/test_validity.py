@@ -6,7 +6,7 @@ from scipy.stats import binom
 
 from segtrust.paper import validity
 from segtrust.paper.validity import DELTA, Population, dice_population, settings, simulate_validity
-from segtrust.selective.targets import Target
+from segtrust.selective import Target
 
 
 def test_population_reads_true_risks():

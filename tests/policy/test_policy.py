@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 import segtrust
-from segtrust.calibration import TemperatureScaling
-from segtrust.calibration.scaling import Scaling
+from segtrust._files import checksum
+from segtrust.calibration import Scaling, TemperatureScaling
 from segtrust.confidence import PatchLevel, SoftDice
 from segtrust.errors import CasesError, ParameterError, PolicyError, SeenCasesError
 from segtrust.policy import Decision, Policy, Scoring, Standing
-from segtrust.saved import checksum
 from segtrust.selective import (
     CalibrationCases,
     ConformalDice,

@@ -178,7 +178,7 @@ class TestFile:
         assert loaded.decide({"liver": 0.9}) == made.decide({"liver": 0.9})
 
     def change(self, tmp_path, change):
-        from segtrust.saved import checksum
+        from segtrust._files import checksum
 
         values = policies().to_dict()
         change(values)

@@ -6,7 +6,7 @@ import pytest
 
 from segtrust.evaluation import Evaluation, evaluated_sets
 from segtrust.report.evaluation import draw_curves, write_evaluation
-from segtrust.selective.resample import Bootstrap
+from segtrust.selective import Bootstrap
 from tests.evaluation.test_tables import how, rows
 
 pytestmark = pytest.mark.needs("matplotlib")

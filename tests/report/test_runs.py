@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from segtrust._files import write_json
 from segtrust.errors import ParameterError, SavedStateError
 from segtrust.report.runs import FORMAT, fresh_results, mark_running, more_results, open_run, write_run
-from segtrust.saved import write_json
 
 
 def write(folder, name, text="{}"):

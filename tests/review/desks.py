@@ -24,7 +24,7 @@ from segtrust.review.access import Access
 from segtrust.review.desk import Opening, open_desk
 from segtrust.review.limits import RateLimit
 from segtrust.review.server import Serving, server_of
-from segtrust.selective.targets import Target
+from segtrust.selective import Target
 
 HOSTILE = ("<script>alert(1)</script>", "../../etc/passwd", "quo\"te's", "new\nline", "=1+1", "%2e%2e%2f")
 PREDICTOR = "net"

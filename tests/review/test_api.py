@@ -12,11 +12,13 @@ from PIL import Image
 from segtrust.engine.decisions import decide_rows
 from segtrust.engine.triage import check_drift
 from segtrust.io.tables import Table, write_table
-from segtrust.selective.curve import risk_coverage_curve
-from segtrust.selective.failure import failure_detection
-from segtrust.selective.intervals import chernoff_interval
-from segtrust.selective.martingale import ExchangeabilityMartingale
-from segtrust.selective.targets import Target
+from segtrust.selective import (
+    ExchangeabilityMartingale,
+    Target,
+    chernoff_interval,
+    failure_detection,
+    risk_coverage_curve,
+)
 from tests.review import desks
 
 

@@ -22,7 +22,7 @@ from segtrust.review import run as run_module
 from segtrust.review.monitoring import Monitor
 from segtrust.review.rows import Rows
 from segtrust.review.thresholds import Numbers
-from segtrust.selective.targets import Target
+from segtrust.selective import Target
 from tests.review import desks
 
 PATHS = (

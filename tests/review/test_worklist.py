@@ -9,10 +9,10 @@ from hypothesis import given, strategies as st
 
 from segtrust.engine.decisions import decide_rows, load_policies
 from segtrust.io.tables import Table
+from segtrust.policy import Decision
 from segtrust.review.deciding import decide
 from segtrust.review.rows import Rows
 from segtrust.review.worklist import Query, Sort, VerdictFilter, Verdicts, select
-from segtrust.selective.policy import Decision
 from tests.review import desks
 
 TEXTS = st.sampled_from(["", "a", "B", "<b>", "ä", "a b"])

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from segtrust._compile import use_threads
 from segtrust.selective import bootstrap, coverage_at_risk, risk_coverage_curve
 from segtrust.selective.bootstrap import Sample, get_statistic
 from segtrust.selective.bootstrap_loops import LANES, MANY_UNITS, TURNS, leave_out, new_workspace, resample
-from segtrust.settings import use_threads
 from tests.selective import brute
 
 STATISTICS = ("aurc", "augrc", coverage_at_risk(0.3))

@@ -16,10 +16,10 @@ from segtrust.selective import (
     certify,
     certify_each,
     certify_threshold,
+    chernoff_interval,
     walk_candidates,
 )
 from segtrust.selective.certify import ThresholdTests
-from segtrust.selective.intervals import chernoff_interval
 from segtrust.selective.pvalues import binomial_p_value
 from tests.selective.polyps import OUTSIDE, vectors
 

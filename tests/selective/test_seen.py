@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from segtrust.errors import CaseLengthError, CaseValueError, ParameterError, SavedStateError, SeenCasesError
-from segtrust.selective import HashedIds, refuse_seen
-from segtrust.selective.seen import check_ids, ids_as_text
+from segtrust.selective import HashedIds, ids_as_text, refuse_seen
+from segtrust.selective.seen import check_ids
 
 
 def test_unseen_cases_pass():

@@ -4,9 +4,16 @@ import numpy as np
 import pytest
 
 from segtrust.errors import ParameterError
-from segtrust.selective import CalibrationCases, Observed, Procedure, Target, certify, certify_each
+from segtrust.selective import (
+    CalibrationCases,
+    Observed,
+    Procedure,
+    Target,
+    certify,
+    certify_each,
+    check_targets,
+)
 from segtrust.selective.pvalues import P_VALUES
-from segtrust.selective.targets import check_targets
 
 CASES = CalibrationCases(np.linspace(0, 1, 40), np.zeros(40), reference=np.linspace(0, 0.99, 20))
 WRONG = [Target(0.1), 0.1, None, "a", np.array([0.1]), {"a": Target(0.1)}, iter([Target(0.1)])]

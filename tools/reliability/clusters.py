@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from segtrust.optional import require
+from segtrust._optional import require
 
 __all__ = ["Cluster", "free_port"]
 

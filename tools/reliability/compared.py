@@ -13,22 +13,28 @@ from typing import Any
 import numpy as np
 
 import segtrust as st
-from segtrust.confidence import PatchLevel, ThresholdLevel, TunedPatchLevel, TunedSoftDice
-from segtrust.confidence.base import ConfidenceEstimator
+from segtrust.confidence import (
+    ConfidenceEstimator,
+    PatchLevel,
+    ThresholdLevel,
+    TunedPatchLevel,
+    TunedSoftDice,
+)
 from segtrust.confidence.registry import get_estimators
 from segtrust.confidence.score import assess_map
 from segtrust.confidence.summary import summarise
 from segtrust.confidence.tuned_patch_level import largest_sums
-from segtrust.kernels.device import DeviceMap
-from segtrust.kernels.integrals import (
+from segtrust.kernels import (
+    DeviceMap,
+    MapSource,
     expected_dice,
     expected_tversky,
+    open_map,
     probability_of_empty,
     probability_of_foreground,
 )
-from segtrust.kernels.opening import MapSource, open_map
 from segtrust.maps import Prediction
-from segtrust.selective.areas import CONVENTIONS
+from segtrust.selective import CONVENTIONS
 from segtrust.selective.pvalues import (
     betting_p_value,
     betting_stakes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from segtrust.selective.areas import CONVENTIONS
+from segtrust.selective import CONVENTIONS
 
 __all__ = ["LIMITS", "TOLERANCES", "Limit"]
 

@@ -24,11 +24,10 @@ import numpy as np
 
 import segtrust as st
 from benchmarks.files import make_folder
-from segtrust.confidence.score import Assessment, assess_map
+from segtrust.confidence import Assessment
+from segtrust.confidence.score import assess_map
 from segtrust.io.tables import read_table
-from segtrust.kernels.device import DeviceMap
-from segtrust.kernels.opening import MapSource, open_map
-from segtrust.kernels.tiles import spreading
+from segtrust.kernels import DeviceMap, MapSource, open_map, spreading
 from tools.reliability.compared import estimators_of, off
 from tools.reliability.limits import TOLERANCES
 from tools.reliability.random_cases import DrawnMap, InChunks, draw_map, draw_table, rng_of

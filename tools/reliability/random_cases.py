@@ -219,7 +219,7 @@ def _tau(rng: Rng, p: Any) -> float:
     """Draw a threshold of the entropy, in one of three cases that of a pixel."""
     if p.dtype.kind != "f" or rng.random() < 0.67:
         return float(_one(rng, [0.0, 1.0, 0.3, 0.5, 0.9999, rng.random()]))
-    from segtrust.kernels.bits import binary_entropy
+    from segtrust.kernels import binary_entropy
 
     own = float(_one(rng, p.reshape(-1)))
     found = binary_entropy(min(own, 1.0 - own))

@@ -13,7 +13,7 @@ import numpy as np
 
 import segtrust as st
 from docs.results.scripts.watch_results import OUTSIDE, polyps
-from segtrust.selective.certify import walk_candidates
+from segtrust.selective import walk_candidates
 
 TARGET, DELTA, CASES, DRAWS = 0.10, 0.05, 300, 1000
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 import segtrust as st
+from segtrust.selective.bootstrap import Sample, get_statistic
 from segtrust.selective.compare import shifted, sign_flip
-from segtrust.selective.sample import Sample
-from segtrust.selective.statistic import get_statistic
 
 DRAWS = 2000
 LEVEL = 0.05

@@ -18,9 +18,7 @@ from array_api_compat import to_device
 from segtrust._arguments import is_number
 from segtrust._optional import require
 from segtrust.errors import EmptyArrayError, ParameterError, ProbabilityTypeError, TooFewCasesError
-from segtrust.kernels.arrays import detached
-from segtrust.kernels.device import DeviceMap, is_device_array
-from segtrust.kernels.view import as_binary, explain_bad_values, view_map
+from segtrust.kernels import DeviceMap, as_binary, detached, is_device_array, raise_first_bad_value, view_map
 from segtrust.maps import Case, Prediction
 
 __all__ = [
@@ -211,7 +209,7 @@ def check_band(band_px: float | None) -> None:
 def check_probabilities(tile: Any, p: Any, source: str) -> Any:
     """Return a tile of floats, or raise an error that names the first bad value of the whole map ``p``."""
     if not (tile.min() >= 0.0 and tile.max() <= 1.0):  # NaN fails both
-        explain_bad_values(view_map(p, source=source))
+        raise_first_bad_value(view_map(p, source=source))
     return tile
 
 

@@ -248,7 +248,7 @@ def _triage(scored: Scored, policies: Policies, how: TriageFlags) -> Triage:
 
 
 def _counts(decided: Triage) -> dict[str, int]:
-    from segtrust.selective.policy import Decision
+    from segtrust.policy import Decision
 
     return {str(decision): decided.count(decision) for decision in Decision}
 

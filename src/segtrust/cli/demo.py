@@ -57,8 +57,8 @@ def demo(
     ] = False,
 ) -> None:
     """See the whole job on embedded real cases: score, evaluate, certify, triage, report."""
+    from segtrust._optional import require
     from segtrust.demo.running import run_demo
-    from segtrust.optional import require
 
     for name in ("PIL", "matplotlib"):
         require(name, extra="demo")

@@ -139,7 +139,7 @@ def _by_set(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 def _evaluation(how: JudgeFlags, rows: Sequence[Row]) -> Evaluation:
     from segtrust.evaluation import Evaluation
-    from segtrust.selective.resample import Bootstrap
+    from segtrust.selective import Bootstrap
 
     unknown = [row["case"] for row in rows if row.get("truth_ratio") is None]
     if how.drop_empty_truth and unknown:

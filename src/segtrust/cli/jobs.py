@@ -13,8 +13,8 @@ from segtrust.cli.options import DigestKind, ReadFlags
 from segtrust.errors import ParameterError, PolicyError
 
 if TYPE_CHECKING:
-    from segtrust.calibration.scaling import Scaling
-    from segtrust.confidence.base import ConfidenceEstimator
+    from segtrust.calibration import Scaling
+    from segtrust.confidence import ConfidenceEstimator
     from segtrust.engine.decisions import Policies
     from segtrust.engine.outcomes import Row
     from segtrust.engine.scoring import ScoreJob
@@ -196,7 +196,7 @@ def names_of(text: str, every: Sequence[str]) -> list[str]:
 
 def _names(how: HowFlags, policies: Policies, found: DataSet | None) -> tuple[list[str], list[str]]:
     """Give the estimators that are asked for: those that are ready, and those that learn from a set first."""
-    from segtrust.confidence.registry import get_estimator
+    from segtrust.confidence import get_estimator
     from segtrust.engine.unlabelled import UNLABELLED
 
     needed = {each.scoring.estimator for each in policies.values()}
@@ -248,7 +248,7 @@ def _is_ready(name: str, unlabelled: Sequence[str]) -> bool:
 def _estimators(names: Sequence[str], empty: str, policies: Policies) -> tuple[ConfidenceEstimator, ...]:
     """Make the estimators that are asked for, and those of the policies, which win."""
     from segtrust.engine.decisions import estimator_of, policy_estimator
-    from segtrust.selective.scoring import Scoring
+    from segtrust.policy import Scoring
 
     asked = {name: estimator_of(Scoring(name, empty=empty)) for name in names}
     needed = {each.scoring.estimator: policy_estimator(each) for each in policies.values()}
@@ -257,7 +257,7 @@ def _estimators(names: Sequence[str], empty: str, policies: Policies) -> tuple[C
 
 def _scaling(path: Path | None, policies: Policies) -> Scaling | None:
     """Give the recalibration of the maps: that of a file, or that of the policies."""
-    from segtrust.calibration.scaling import Scaling
+    from segtrust.calibration import Scaling
 
     of_policies = _scalings(policies)
     if path is not None:

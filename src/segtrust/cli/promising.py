@@ -12,7 +12,7 @@ import typer
 if TYPE_CHECKING:
     from segtrust.engine.calibration import Calibration
     from segtrust.io.tables import Table
-    from segtrust.selective.certificate import Certificate
+    from segtrust.selective import Certificate
 
 __all__ = ["Certified", "PromiseFlags", "TargetFlags", "certify_rows", "tell_certified"]
 
@@ -134,7 +134,7 @@ def _values(found: Certificate, doubt: str) -> dict[str, Any]:
 def _calibration(promise: PromiseFlags, reference: Path | None) -> Calibration:
     from segtrust.engine.calibration import Calibration, structures_of
     from segtrust.io.tables import read_table
-    from segtrust.selective.targets import Target
+    from segtrust.selective import Target
 
     confidences: dict[str, list[float]] = {}
     if reference is not None:

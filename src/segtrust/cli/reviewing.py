@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from segtrust._optional import require
 from segtrust.cli.options import with_options
 from segtrust.errors import ParameterError
-from segtrust.optional import require
 
 if TYPE_CHECKING:
     from segtrust.review.desk import Opening

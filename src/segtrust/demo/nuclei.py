@@ -30,9 +30,8 @@ from segtrust.io.datasets import find_cases
 from segtrust.io.search import Search
 from segtrust.io.structures import FOREGROUND
 from segtrust.io.tables import Table, read_table
-from segtrust.selective.policy import Decision, Policy
-from segtrust.selective.targets import Observed, Target
-from segtrust.selective.two_sample import DriftTest
+from segtrust.policy import Decision, Policy
+from segtrust.selective import DriftTest, Observed, Target
 
 __all__ = [
     "DATA",

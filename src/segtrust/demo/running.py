@@ -21,10 +21,10 @@ from segtrust.demo.nuclei import (
 from segtrust.errors import ParameterError
 from segtrust.evaluation import Evaluation
 from segtrust.io.tables import read_table
+from segtrust.policy import Policy
 from segtrust.report.evaluation import write_evaluation
 from segtrust.report.html.page import write_report
 from segtrust.report.runs import fresh_results, mark_running, open_run, write_run
-from segtrust.selective.policy import Policy
 
 __all__ = ["Demo", "run_demo"]
 

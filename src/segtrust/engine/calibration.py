@@ -7,6 +7,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from segtrust._files import (
+    atomic_write_all,
+    check_format,
+    format_json,
+    naming_errors,
+    plain_values,
+    read_json,
+    remove_stale_drafts_of,
+)
 from segtrust.engine.decisions import rank_empty_last
 from segtrust.engine.judging import DICE, loss_name, refuse_doubles, refuse_text
 from segtrust.engine.outcomes import Row
@@ -15,22 +24,8 @@ from segtrust.errors import ParameterError, PolicyError, SavedStateError, WrongC
 from segtrust.io.losses import as_loss
 from segtrust.io.structures import FOREGROUND
 from segtrust.io.tables import Table
-from segtrust.saved import (
-    check_format,
-    json_text,
-    plain,
-    read_json,
-    reading,
-    remove_old_drafts_of,
-    replacing_all,
-)
-from segtrust.selective.cases import CalibrationCases
-from segtrust.selective.certificate import Certificate
-from segtrust.selective.policy import OWN_VERSIONS, Policy
-from segtrust.selective.procedure import Procedure
-from segtrust.selective.scoring import Scoring
-from segtrust.selective.structures import StructurePolicies, certify_structures
-from segtrust.selective.targets import Target
+from segtrust.policy import OWN_VERSIONS, Policy, Scoring, StructurePolicies, certify_structures
+from segtrust.selective import CalibrationCases, Certificate, Procedure, Target
 
 __all__ = [
     "Calibration",
@@ -243,10 +238,10 @@ def save_policies(path: Path, found: Mapping[str, tuple[Certificate, Scoring]], 
         "members": _member_counts(table.rows),
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    remove_old_drafts_of(path)
-    with replacing_all(path, reference_beside(path)) as (policy_draft, reference_draft):
-        policy_draft.write_text(json_text(whole.to_dict()), encoding="utf-8")
-        reference_draft.write_text(json_text({"format": _REFERENCE, **values}), encoding="utf-8")
+    remove_stale_drafts_of(path)
+    with atomic_write_all(path, reference_beside(path)) as (policy_draft, reference_draft):
+        policy_draft.write_text(format_json(whole.to_dict()), encoding="utf-8")
+        reference_draft.write_text(format_json({"format": _REFERENCE, **values}), encoding="utf-8")
     return str(whole)
 
 
@@ -284,7 +279,7 @@ def check_reading(path: Path, read: Mapping[str, Any]) -> None:
     """
     saved = (_saved_reference(path) or {}).get("read")
     made_with = {**_AS_EVER, **saved} if saved else {}
-    asked = plain({name: {**_AS_EVER, **read}.get(name) for name in _READING}, "read")
+    asked = plain_values({name: {**_AS_EVER, **read}.get(name) for name in _READING}, "read")
     usual = {"fuse": "mean-probability"}
     told = [
         f"{name} {made_with[name] or usual.get(name)!r}, not {asked[name] or usual.get(name)!r}"
@@ -374,6 +369,6 @@ def read_reference(path: Path, policies: Mapping[str, Policy]) -> dict[str, list
             f"{path}: expected the confidences that the policy was made with, got those of another. Keep "
             "both files together, or calibrate anew."
         )
-    with reading(str(path)):
+    with naming_errors(str(path)):
         found = saved.get("confidences") or {}
         return {name: [float(value) for value in values] for name, values in found.items()}

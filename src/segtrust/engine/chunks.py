@@ -9,12 +9,12 @@ from itertools import chain
 from multiprocessing.connection import wait
 from typing import Any
 
+from segtrust._optional import require
 from segtrust.engine.absence import Absence
 from segtrust.engine.team import Worker
 from segtrust.io.cases import CaseFiles
 from segtrust.io.readers import open_volume
-from segtrust.kernels.tiles import Spread
-from segtrust.optional import require
+from segtrust.kernels import Spread
 
 __all__ = ["is_huge", "spread_over_dask", "spread_over_processes"]
 

@@ -8,6 +8,7 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any
 
+from segtrust._optional import require
 from segtrust.engine.chunks import spread_over_dask
 from segtrust.engine.fleet import Fleet
 from segtrust.engine.outcomes import Failure, Outcome
@@ -15,8 +16,7 @@ from segtrust.engine.pool import Work
 from segtrust.engine.team import leaving_interrupts
 from segtrust.errors import ParameterError, WorkerError
 from segtrust.io.cases import CaseFiles
-from segtrust.kernels.tiles import Spread
-from segtrust.optional import require
+from segtrust.kernels import Spread
 
 __all__ = ["LOCAL", "dask_spread", "run_on_dask"]
 

@@ -9,17 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.calibration.scaling import Scaling
-from segtrust.confidence.base import ConfidenceEstimator
-from segtrust.confidence.registry import get_estimator, packages_of
+from segtrust._files import naming_errors, read_json
+from segtrust.calibration import Scaling
+from segtrust.confidence import ConfidenceEstimator, get_estimator
+from segtrust.confidence.registry import packages_of
 from segtrust.engine.outcomes import Row
 from segtrust.errors import PolicyError, UnknownNameError
 from segtrust.io.rows import changed
 from segtrust.plugins import warn_once
-from segtrust.saved import read_json, reading
-from segtrust.selective.policy import OWN_VERSIONS, Policy
-from segtrust.selective.scoring import Scoring
-from segtrust.selective.structures import StructurePolicies
+from segtrust.policy import OWN_VERSIONS, Policy, Scoring, StructurePolicies
 
 __all__ = [
     "DECIDED",
@@ -64,7 +62,7 @@ def estimator_of(scoring: Scoring) -> ConfidenceEstimator:
     kind = type(get_estimator(scoring.estimator))
     names: list[str] = [each.name for each in fields(kind)] if is_dataclass(kind) else []
     empty = {"empty": scoring.empty} if "empty" in names else {}
-    with reading(f"policy: {scoring.estimator}", error=PolicyError):
+    with naming_errors(f"policy: {scoring.estimator}", error=PolicyError):
         return kind(**scoring.parameters, **empty)
 
 

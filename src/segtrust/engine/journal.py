@@ -19,13 +19,13 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any
 
+from segtrust._files import check_format, plain_values
 from segtrust.engine.damage import DamagedLine
 from segtrust.engine.locks import take
 from segtrust.engine.outcomes import Failure, Outcome, Row
 from segtrust.engine.sealed_lines import open_line, seal, sealed_lines
 from segtrust.errors import OtherSettingsError, ParameterError, SavedStateError
 from segtrust.io.tables import printable
-from segtrust.saved import check_format, plain
 
 __all__ = ["FORMAT", "Diary", "Journal", "changes_between", "mark_of", "read_journal"]
 
@@ -268,7 +268,7 @@ class Journal:
         file.truncate(whole)
         self.length_before = whole
         if not whole:
-            self._write({"format": FORMAT, "made_with": plain(dict(self.made_with), "made_with")})
+            self._write({"format": FORMAT, "made_with": plain_values(dict(self.made_with), "made_with")})
         here = {"pid": os.getpid(), "host": socket.gethostname()}
         self._write({**here, "folder": str(Path.cwd()), "command": list(self.command)})
 
@@ -328,7 +328,7 @@ class Journal:
                 f"{self.path}, line 1: expected what the run was made with, got a damaged line. Put the "
                 "diary back as it was, choose another output, or begin anew: --no-resume."
             )
-        changes = changes_between(_settings(head, self.path), plain(dict(self.made_with), "made_with"))
+        changes = changes_between(_settings(head, self.path), plain_values(dict(self.made_with), "made_with"))
         if changes:
             raise OtherSettingsError(
                 f"{self.path}: this run was begun with {'; '.join(changes)}. Go on with the same settings, "

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._files import remove_stale_drafts
 from segtrust.engine.outcomes import Failure, Row
 from segtrust.engine.reopening import reopen_case
 from segtrust.errors import SegtrustError
 from segtrust.io.mask_files import mask_path, write_mask
 from segtrust.io.places import Place
 from segtrust.io.structures import FOREGROUND
-from segtrust.kernels.masks import cut_map
+from segtrust.kernels import threshold_map
 from segtrust.maps import Prediction
-from segtrust.saved import remove_old_drafts
 
 __all__ = ["write_masks"]
 
@@ -38,7 +38,7 @@ def write_masks(
     advance
         Told of each row that is done.
     """
-    remove_old_drafts(folder)
+    remove_stale_drafts(folder)
     failures = []
     for row in rows:
         try:
@@ -61,4 +61,4 @@ def _write(folder: Path, row: Row, about: Mapping[str, Any]) -> None:
 def _mask_of(prediction: Prediction) -> Any:
     if prediction.mask is not None:
         return np.asarray(prediction.mask) != 0
-    return cut_map(prediction.probabilities, threshold=prediction.threshold, source=prediction.source)
+    return threshold_map(prediction.probabilities, threshold=prediction.threshold, source=prediction.source)

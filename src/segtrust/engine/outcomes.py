@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from segtrust._files import check_keys, rebuild
 from segtrust.errors import SavedStateError
 from segtrust.io.cases import Unpaired
-from segtrust.saved import check_keys, rebuild
 
 __all__ = ["Failure", "Outcome", "Row"]
 

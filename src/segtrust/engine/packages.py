@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from segtrust._optional import install_hint
 from segtrust.engine.outcomes import Failure
 from segtrust.errors import MissingExtraError
 from segtrust.io.cases import CaseFiles
 from segtrust.io.readers import missing_package
-from segtrust.optional import remedy
 
 __all__ = ["check_packages", "split_missing"]
 
@@ -32,7 +32,7 @@ def check_packages(cases: Sequence[CaseFiles]) -> None:
         told = ", ".join(f"{count} without {name!r}" for name, count in lacking.items())
         raise MissingExtraError(
             f"{cases[0].probabilities}: expected cases that can be read here, got {told}, and no others. "
-            f"Run {remedy('io')}."
+            f"Run {install_hint('io')}."
         )
 
 

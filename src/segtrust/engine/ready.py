@@ -9,10 +9,11 @@ from contextlib import suppress
 
 import numpy as np
 
-from segtrust.confidence.registry import ESTIMATORS, get_estimator, learns, needs_members
+from segtrust.confidence import get_estimator
+from segtrust.confidence.registry import ESTIMATORS, learns, needs_members
 from segtrust.confidence.score import assess_map
 from segtrust.engine.scoring import ScoreJob
-from segtrust.kernels.opening import open_map
+from segtrust.kernels import open_map
 from segtrust.risks import overlap
 
 __all__ = ["JOB"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from segtrust.calibration.scaling import Scaling
+from segtrust.calibration import Scaling
 from segtrust.engine.decoding import as_scored
 from segtrust.engine.outcomes import Row
 from segtrust.engine.score_table import FOLDER

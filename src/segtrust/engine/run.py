@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from segtrust._files import max_bytes
 from segtrust.engine.chunks import is_huge, spread_over_processes
 from segtrust.engine.journal import Journal
 from segtrust.engine.outcomes import Outcome
@@ -17,8 +18,7 @@ from segtrust.errors import ParameterError
 from segtrust.io.cases import CaseFiles
 from segtrust.io.sizes import memory_of
 from segtrust.io.stamps import stamps_of
-from segtrust.kernels.tiles import Spread, spreading
-from segtrust.limits import largest_case
+from segtrust.kernels import Spread, spreading
 
 __all__ = ["Engine", "part_of", "run_cases", "stamps_for"]
 
@@ -147,7 +147,7 @@ def run_cases(
     advance
         Told of each case that is done.
     """
-    largest_case()  # a limit that makes no sense is told once, and not of each case
+    max_bytes()  # a limit that makes no sense is told once, and not of each case
     stamps = stamps_for(work, cases)  # of before: a file that is written while it is scored is scored again
     found = {case.id: journal.find(case.id, stamps[case.id]) for case in cases}
     for outcome in found.values():

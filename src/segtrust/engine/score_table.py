@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from segtrust._files import checksum, make_writable_folder, plain_values, remove_stale_drafts_of
 from segtrust.confidence.registry import packages_of
 from segtrust.engine.decisions import parameters_of
 from segtrust.engine.journal import Journal
@@ -21,7 +22,6 @@ from segtrust.io.cases import DataSet
 from segtrust.io.nnunet import read_scheme
 from segtrust.io.rows import Stream
 from segtrust.io.tables import ENDINGS, SCORES, Table, about_beside, check_ending, read_table, write_table
-from segtrust.saved import checksum, make_writable, plain, remove_old_drafts_of
 
 __all__ = [
     "COMMANDS",
@@ -265,8 +265,8 @@ def check_output(path: Path) -> None:
         raise ParameterError(f"{path}: expected another name, got that of the list of failures.")
     if path.is_dir():
         raise ParameterError(f"{path}: expected the name of a table, got a folder.")
-    make_writable(path.parent)
-    remove_old_drafts_of(path)
+    make_writable_folder(path.parent)
+    remove_stale_drafts_of(path)
 
 
 def write_failures(path: Path, failures: Sequence[Failure], table: str) -> None:
@@ -310,7 +310,7 @@ def settings_of(job: ScoreJob) -> dict[str, Any]:
         **({PREDICTOR: job.predictor} if job.predictor else {}),
         **_packages(job),
     }
-    return dict(plain(settings, "settings"))
+    return dict(plain_values(settings, "settings"))
 
 
 def _packages(job: ScoreJob) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.calibration.scaling import Scaling
-from segtrust.confidence.base import ConfidenceEstimator
+from segtrust._files import plain_values
+from segtrust.calibration import Scaling
+from segtrust.confidence import ConfidenceEstimator
 from segtrust.confidence.score import assess_map
 from segtrust.engine.decoding import as_scored, is_decoded
 from segtrust.engine.outcomes import Failure, Outcome, Row
@@ -23,12 +24,9 @@ from segtrust.io.digests import Digest, digest_of, digest_of_all
 from segtrust.io.loading import Decoding, LoadedCase, OpenedCase, ReadOptions, load_case, load_opened
 from segtrust.io.members import SEPARATOR
 from segtrust.io.places import Place
-from segtrust.kernels.masks import count_differing, thresholded
-from segtrust.kernels.opening import open_map
-from segtrust.kernels.tiles import is_chunked, read_tile, tiles_of
+from segtrust.kernels import count_mask_changes, is_chunked, open_map, read_tile, threshold_map, tiles_of
 from segtrust.maps import EmptyPolicy, Prediction
 from segtrust.risks import Overlap, overlap
-from segtrust.saved import plain
 
 __all__ = ["IN_MEMORY", "OfSets", "ScoreJob", "failure_of", "without_rounding"]
 
@@ -124,7 +122,7 @@ class ScoreJob:
             {
                 "set": name,
                 "structure": structure,
-                **{each.name: plain(each.parameters, each.name) for each in fitted},
+                **{each.name: plain_values(each.parameters, each.name) for each in fitted},
             }
             for (of_set, structure), fitted in self.of_sets.items()
             if of_set == name
@@ -230,7 +228,7 @@ def _mask_in(prediction: Prediction, p: Any, mask: Any) -> Any:
     """Give the mask that is scored, of a map or of a piece of one."""
     if mask is not None:
         return np.asarray(mask)
-    return thresholded(np.asarray(p), threshold=prediction.threshold, source=prediction.source)
+    return threshold_map(np.asarray(p), threshold=prediction.threshold, source=prediction.source)
 
 
 def without_rounding(prediction: Prediction) -> Prediction | None:
@@ -248,7 +246,7 @@ def _difference(loaded: LoadedCase) -> float | None:
     prediction = loaded.prediction
     if loaded.delivered is None:
         return None
-    count = count_differing(
+    count = count_mask_changes(
         prediction.probabilities, loaded.delivered, threshold=prediction.threshold, source=prediction.source
     )
     return count / float(math.prod(loaded.delivered.shape))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.selective.policy import Policy
+from segtrust.policy import Policy
 
 __all__ = ["are_calibration_cases"]
 

@@ -7,13 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from segtrust._files import plain_values
 from segtrust.engine.decisions import DECIDED
 from segtrust.engine.journal import Journal, changes_between
 from segtrust.engine.outcomes import Failure, Outcome, Row
 from segtrust.engine.score_table import failures_beside, listed_failures
 from segtrust.errors import OtherSettingsError, SavedStateError, WrongContentError
 from segtrust.io.tables import Table, printable, read_table
-from segtrust.saved import plain
 
 __all__ = ["MADE_OF", "take_over"]
 
@@ -148,7 +148,7 @@ def _check_settings(missing: Table, about: Mapping[str, Any], told: Collection[s
             f"none that do. Put that file back, {_REMEDY}."
         )
     kept = {name: missing.about[name] for name in (*about, *told) if name in missing.about}
-    changes = changes_between(kept, plain(dict(about), "made_with"))
+    changes = changes_between(kept, plain_values(dict(about), "made_with"))
     if changes:
         raise OtherSettingsError(
             f"{lost}, and was made with {'; '.join(changes)}. Go on with the same settings, {_REMEDY}."

@@ -14,8 +14,8 @@ from segtrust.engine.outcomes import Failure, Row
 from segtrust.io.names import stem_of
 from segtrust.io.places import Place
 from segtrust.io.tables import Table, write_table
-from segtrust.selective.policy import Decision
-from segtrust.selective.two_sample import DriftTest, drift_test
+from segtrust.policy import Decision
+from segtrust.selective import DriftTest, drift_test
 
 __all__ = ["Triage", "check_drift", "decisions_of_cases", "write_lists"]
 

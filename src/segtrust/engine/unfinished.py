@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from segtrust._files import naming_errors
 from segtrust.engine.journal import read_journal
 from segtrust.engine.locks import is_taken
 from segtrust.engine.outcomes import Failure, Row
 from segtrust.engine.score_table import COMMANDS, FOLDER, journal_beside
 from segtrust.errors import ParameterError
 from segtrust.io.tables import ENDINGS, Table, read_table
-from segtrust.saved import reading
 
 __all__ = ["UnfinishedRun", "find_table", "unfinished_run"]
 
@@ -76,7 +76,7 @@ def unfinished_run(path: Path) -> UnfinishedRun | None:
         return None
     failures = tuple(outcome.failure for outcome in diary.outcomes if outcome.failure is not None)
     begun = {FOLDER: diary.folder, COMMANDS: [list(diary.command)] if diary.command else []}
-    with reading(str(journal)):
+    with naming_errors(str(journal)):
         table = replace(Table.of(rows, {**diary.made_with, **begun}), source=str(path))
     return UnfinishedRun(table, failures, stopped)
 

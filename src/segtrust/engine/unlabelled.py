@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from segtrust.confidence.base import ConfidenceEstimator
+from segtrust.confidence import ConfidenceEstimator
 from segtrust.engine.decoding import as_scored
 from segtrust.engine.scoring import OfSets, without_rounding
 from segtrust.errors import ProbabilityRangeError, SegtrustError
 from segtrust.io.cases import CaseFiles, DataSet
 from segtrust.io.loading import LoadedCase, ReadOptions, load_case
-from segtrust.kernels.opening import open_map
+from segtrust.kernels import open_map
 from segtrust.maps import Prediction
 
 __all__ = ["UNLABELLED", "SetReader", "fit_to_sets"]

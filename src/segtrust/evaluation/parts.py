@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._files import atomic_write
 from segtrust.engine.team import compute_side_by_side
 from segtrust.errors import ParameterError
-from segtrust.saved import replacing
 
 __all__ = ["Part", "PartStore", "compute_parts", "store_of"]
 
@@ -127,7 +127,7 @@ class PartStore:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         made_with: Any = {_PARAMETERS: json.dumps(dict(self.parameters))}
-        with replacing(path) as draft, draft.open("wb") as file:
+        with atomic_write(path) as draft, draft.open("wb") as file:
             np.savez(file, **made_with, **arrays)
 
     def _path(self, name: str) -> Path | None:

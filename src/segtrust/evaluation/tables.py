@@ -12,10 +12,14 @@ from typing import Any
 import numpy as np
 
 from segtrust.errors import CaseValueError, TooFewCasesError, WrongContentError
-from segtrust.selective.compare import compare_estimators
-from segtrust.selective.curve import RiskCoverageCurve, risk_coverage_curve
-from segtrust.selective.resample import Bootstrap, bootstrap_interval
-from segtrust.selective.statistic import coverage_at_risk
+from segtrust.selective import (
+    Bootstrap,
+    RiskCoverageCurve,
+    bootstrap_interval,
+    compare_estimators,
+    coverage_at_risk,
+    risk_coverage_curve,
+)
 
 __all__ = [
     "ALL_STRUCTURES",

@@ -18,17 +18,18 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.confidence.base import ConfidenceEstimator, Observation
+from segtrust._arguments import check_whole, describe
+from segtrust._files import checksum
+from segtrust.confidence import ConfidenceEstimator
+from segtrust.confidence.base import Observation
 from segtrust.confidence.learning import loss_of
 from segtrust.confidence.registry import Estimators, get_estimators
 from segtrust.errors import ParameterError, TooFewCasesError
 from segtrust.evaluation.parts import Arrays, Part, PartStore, compute_parts
 from segtrust.evaluation.tables import REFERENCES
-from segtrust.kernels.device import on_host
-from segtrust.kernels.inputs import check_whole, described
+from segtrust.kernels import on_host
 from segtrust.maps import Case, EmptyPolicy
-from segtrust.saved import checksum
-from segtrust.selective.curve import RiskCoverageCurve, check_target, risk_coverage_curve
+from segtrust.selective import RiskCoverageCurve, check_target, risk_coverage_curve
 
 __all__ = [
     "ELSEWHERE",
@@ -226,7 +227,7 @@ def _policy_of(estimators: Sequence[ConfidenceEstimator]) -> EmptyPolicy:
 def _checked_options(options: TuningOptions | None) -> TuningOptions:
     """Refuse what cannot be judged before hours are spent."""
     if not isinstance(options, TuningOptions | None):
-        raise ParameterError(f"options: expected TuningOptions(...), got {described(options)}.")
+        raise ParameterError(f"options: expected TuningOptions(...), got {describe(options)}.")
     found = TuningOptions() if options is None else options
     if found.target_risk is not None:
         check_target(found.target_risk)
@@ -238,12 +239,12 @@ def _checked_options(options: TuningOptions | None) -> TuningOptions:
 
 def _checked_cases(cases: Any, name: str) -> list[Lazy]:
     if not isinstance(cases, Iterable):
-        raise ParameterError(f"{name}: expected a list of cases, got {described(cases)}.")
+        raise ParameterError(f"{name}: expected a list of cases, got {describe(cases)}.")
     listed = list(cases)
     for case in listed:
         if not (isinstance(case, Case) or callable(case)):
             raise ParameterError(
-                f"{name}: expected Case(prediction, truth), or functions that load it, got {described(case)}."
+                f"{name}: expected Case(prediction, truth), or functions that load it, got {describe(case)}."
             )
     return listed
 
@@ -263,7 +264,7 @@ def _counts(sizes: Sequence[float] | None, n: int) -> list[int]:
     if sizes is None:
         return tuning_sizes(n)
     if not isinstance(sizes, Iterable) or isinstance(sizes, str):
-        raise ParameterError(f"sizes: expected a list, got {described(sizes)}. Put a single one into a list.")
+        raise ParameterError(f"sizes: expected a list, got {describe(sizes)}. Put a single one into a list.")
     counts = sorted({_count(size, n) for size in sizes})
     if not counts:
         raise ParameterError("sizes: expected at least one, got none.")
@@ -353,7 +354,7 @@ def _observe(
 def _observe_case(case: Lazy, observers: Sequence[ConfidenceEstimator]) -> Arrays:
     loaded = case if isinstance(case, Case) else case()
     if not isinstance(loaded, Case):
-        raise ParameterError(f"cases: expected functions that load a Case, got {described(loaded)} from one.")
+        raise ParameterError(f"cases: expected functions that load a Case, got {describe(loaded)} from one.")
     if loaded.truth is None:
         raise ParameterError(
             f"{loaded.prediction.source}: expected a case with a truth to judge by, got none."

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from segtrust._arguments import check_nonnegative
 from segtrust.errors import GreyLevelsError, ParameterError, UnknownNameError
 from segtrust.features.first_order import first_order_features
 from segtrust.features.pyradiomics import pyradiomics_features, pyradiomics_shape
 from segtrust.kernels import as_array, as_binary, check_shapes, on_host
-from segtrust.kernels.inputs import check_number
 
 if TYPE_CHECKING:
     from segtrust.features.region import Region
@@ -167,7 +167,7 @@ def extract_features(
 
 def _check_arguments(image: Any, mask: Any, bin_width: Any, backend: Any) -> tuple[Any, Any]:
     """Check the arguments of `extract_features`; return image and mask as NumPy arrays, the mask as uint8."""
-    check_number(bin_width, "bin_width", "a finite number above 0")
+    check_nonnegative(bin_width, "bin_width", "a finite number above 0")
     if not bin_width:
         raise ParameterError("bin_width: expected a finite number above 0, got 0.")
     if backend is not None and backend not in BACKENDS:

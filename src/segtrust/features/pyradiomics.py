@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from segtrust._optional import require
 from segtrust.errors import GreyLevelsError
 from segtrust.features.first_order import ZERO_IF_CONSTANT
-from segtrust.optional import require
 
 if TYPE_CHECKING:
     from segtrust.features.region import Region

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.compiled import entry, reduction
+from segtrust._compile import entry, reduction
 from segtrust.errors import ParameterError
-from segtrust.kernels.map_view import contiguous
+from segtrust.kernels import contiguous
 
 __all__ = ["Region", "bounding_box", "crop_region"]
 

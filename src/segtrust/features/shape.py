@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from segtrust.compiled import entry, plain
+from segtrust._compile import entry, plain
 from segtrust.features.region import Region
 
 __all__ = [

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.compiled import entry
+from segtrust._compile import entry
 from segtrust.features.region import Region
 
 __all__ = [

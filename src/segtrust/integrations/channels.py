@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Required, TypedDict
 
-from segtrust.confidence.base import ConfidenceEstimator
-from segtrust.confidence.registry import Estimators, get_estimator, get_estimators, learns
+from segtrust._arguments import describe
+from segtrust.confidence import ConfidenceEstimator, get_estimator
+from segtrust.confidence.registry import Estimators, get_estimators, learns
 from segtrust.engine.decisions import estimator_of
 from segtrust.engine.outcomes import Row
 from segtrust.engine.score_table import FORMAT, settings_of
@@ -22,12 +23,9 @@ from segtrust.io.cases import CaseFiles
 from segtrust.io.loading import LoadedCase, ReadOptions
 from segtrust.io.places import Place
 from segtrust.io.structures import FOREGROUND
-from segtrust.kernels.classes import check_labels
-from segtrust.kernels.device import as_binary_on_device
-from segtrust.kernels.inputs import described
-from segtrust.kernels.refusals import refuse_shape
+from segtrust.kernels import as_binary_on_device, check_labels, raise_shape_mismatch
 from segtrust.maps import EmptyPolicy, Prediction
-from segtrust.selective.scoring import Scoring
+from segtrust.policy import Scoring
 
 __all__ = ["ChannelScorer", "ChannelSettings", "named"]
 
@@ -147,7 +145,9 @@ class ChannelScorer:
             check_labels(values, len(self.names), name)
             return lambda number: values[0] == number
         if values.shape != p.shape:
-            refuse_shape(tuple(values.shape), f"shape {tuple(p.shape)}{_or_labels(one, self._module)}", name)
+            raise_shape_mismatch(
+                tuple(values.shape), f"shape {tuple(p.shape)}{_or_labels(one, self._module)}", name
+            )
         return lambda number: as_binary_on_device(values[number], name)
 
     def _row(self, structure: str, p: Any, mask: Any, truth: Any) -> Row:
@@ -204,7 +204,7 @@ def _checked_names(names: Sequence[str] | None, task: Task) -> tuple[str, ...]:
         return (FOREGROUND,)
     if names is None or isinstance(names, str) or not isinstance(names, Iterable):
         raise ParameterError(
-            f"names: expected the name of every channel of a {task} task, in order, got {described(names)}."
+            f"names: expected the name of every channel of a {task} task, in order, got {describe(names)}."
         )
     listed = tuple(map(str, names))
     if len(set(listed)) < len(listed) or not set(listed) - {_BACKGROUND}:

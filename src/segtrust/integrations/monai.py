@@ -12,10 +12,10 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
+from segtrust._optional import require
 from segtrust.engine.outcomes import Row
 from segtrust.errors import ParameterError
 from segtrust.integrations.channels import ChannelScorer, ChannelSettings
-from segtrust.optional import require
 
 require("monai", extra="monai")
 

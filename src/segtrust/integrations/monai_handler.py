@@ -8,6 +8,7 @@ from os.path import commonpath
 from pathlib import Path
 from typing import Any
 
+from segtrust._optional import require
 from segtrust.engine.outcomes import Row
 from segtrust.engine.score_table import FOLDER, check_output
 from segtrust.errors import ParameterError
@@ -15,8 +16,7 @@ from segtrust.integrations.channels import named
 from segtrust.integrations.monai import CaseScores
 from segtrust.io.names import stem_of
 from segtrust.io.tables import Table, write_table
-from segtrust.optional import require
-from segtrust.selective.curve import risk_coverage_curve
+from segtrust.selective import risk_coverage_curve
 
 require("ignite", extra="monai")
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from segtrust._optional import require
 from segtrust.confidence.registry import get_estimators
 from segtrust.engine.score_table import DOUBT, Scored, ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
@@ -28,7 +29,6 @@ from segtrust.io.nnunet_cases import with_own_truths
 from segtrust.io.nnunet_predictors import predictor_name
 from segtrust.io.nnunet_training import doubt_of
 from segtrust.io.places import Place
-from segtrust.optional import require
 
 __all__ = [
     "ImageFiles",

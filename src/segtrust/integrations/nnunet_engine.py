@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._files import write_json
+from segtrust._optional import require
 from segtrust.engine.journal import read_journal
 from segtrust.engine.outcomes import Outcome
 from segtrust.engine.pool import run_in_processes
@@ -26,8 +28,6 @@ from segtrust.io.nnunet import volume_in_memory
 from segtrust.io.nnunet_predictors import keep_predictor
 from segtrust.io.places import Place
 from segtrust.io.volumes import Volume
-from segtrust.optional import require
-from segtrust.saved import write_json
 
 __all__ = ["PredictingEngine"]
 

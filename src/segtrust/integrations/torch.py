@@ -11,15 +11,22 @@ from collections.abc import Iterator
 from operator import add
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Required, TypedDict, get_args
 
+from segtrust._arguments import check_threshold, describe
+from segtrust._optional import require
 from segtrust.errors import EmptyArrayError, ParameterError, ProbabilityTypeError
-from segtrust.kernels.arrays import LEVELS, block_size, fold, name_of
-from segtrust.kernels.classes import check_labels, check_normalised
-from segtrust.kernels.device import as_binary_on_device
-from segtrust.kernels.inputs import check_array, check_fraction, described
-from segtrust.kernels.opening import open_map
-from segtrust.kernels.refusals import refuse_shape
+from segtrust.kernels import (
+    LEVELS,
+    as_binary_on_device,
+    block_size,
+    check_array,
+    check_labels,
+    check_normalised,
+    fold,
+    name_of,
+    open_map,
+    raise_shape_mismatch,
+)
 from segtrust.maps import EmptyPolicy
-from segtrust.optional import require
 
 require("torch", extra="models")
 
@@ -120,7 +127,7 @@ class SoftDiceConfidence(nn.Module):
         empty: EmptyPolicy | str = EmptyPolicy.PAPER,
     ) -> None:
         super().__init__()
-        check_fraction(threshold, "threshold")
+        check_threshold(threshold, "threshold")
         if task not in get_args(Task):
             raise ParameterError(f"task: expected one of {', '.join(get_args(Task))}, got {task!r}.")
         self.from_logits = from_logits
@@ -189,7 +196,7 @@ class SoftDiceConfidence(nn.Module):
             shapes.append(without_classes)
         if mask.shape not in shapes:
             expected = " or ".join(str(tuple(each)) for each in shapes)
-            refuse_shape(tuple(mask.shape), f"shape {expected}", name)
+            raise_shape_mismatch(tuple(mask.shape), f"shape {expected}", name)
         if not labels:
             return self._flat(as_binary_on_device(mask, name))
         if not _is_recorded():
@@ -226,7 +233,7 @@ def check_tensor(values: Any, name: str) -> None:
     """Refuse what is no tensor, and tensors of which not every value can be read."""
     if not isinstance(values, Tensor):
         raise ParameterError(
-            f"{name}: expected a torch tensor, got {described(values)}. "
+            f"{name}: expected a torch tensor, got {describe(values)}. "
             "Make one of an array or a list first: torch.as_tensor(values)."
         )
     if not _is_recorded():

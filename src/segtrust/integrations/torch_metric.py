@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from segtrust._arguments import describe
 from segtrust.errors import CaseLengthError, ParameterError
 from segtrust.integrations.local_metric import LocalMetric, joined
 from segtrust.integrations.torch import Settings, SoftDiceConfidence, check_tensor
-from segtrust.kernels.inputs import described
 from segtrust.maps import EmptyPolicy
-from segtrust.selective.curve import RiskCoverageCurve, risk_coverage_curve
+from segtrust.selective import RiskCoverageCurve, risk_coverage_curve
 
 __all__ = [
     "CaseConfidences",
@@ -318,7 +318,7 @@ def _numbers(ids: Any, preds: Tensor) -> Tensor:
     if found.is_floating_point() or found.is_complex() or found.ndim != 1:
         raise ParameterError(
             f"ids: expected a whole number for each case, such as its place in the data set, "
-            f"got {described(ids)}."
+            f"got {describe(ids)}."
         )
     largest = max((abs(int(each)) for each in found.tolist()), default=0)
     if largest > _LARGEST_ID:

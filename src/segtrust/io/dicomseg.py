@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._files import check_size, max_bytes
+from segtrust._optional import require
 from segtrust.errors import DamagedFileError, GeometryError, WrongContentError
 from segtrust.io.capped import CappedFile
 from segtrust.io.grids import Grid
 from segtrust.io.planes import Planes, stacked
 from segtrust.io.stores import reading
 from segtrust.io.volumes import Volume
-from segtrust.limits import check_size, largest_case
-from segtrust.optional import require
 
 __all__ = ["open_dicomseg", "recognises_dicomseg"]
 
@@ -114,7 +114,7 @@ def _check_inflated(path: Path, begin: int) -> None:
     unpacker, count = zlib.decompressobj(-zlib.MAX_WBITS), 0
     with path.open("rb") as file:
         file.seek(begin)
-        while count <= largest_case() and (piece := unpacker.unconsumed_tail or file.read(_PIECE)):
+        while count <= max_bytes() and (piece := unpacker.unconsumed_tail or file.read(_PIECE)):
             count += len(unpacker.decompress(piece, _PIECE))
     check_size(path, count, is_whole=False)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._optional import require
 from segtrust.errors import DamagedFileError, UnsafeFileError, WrongContentError
 from segtrust.io.packed import check_packed, may_swell, refuse_packed_twice
 from segtrust.io.stores import (
@@ -32,7 +33,6 @@ from segtrust.io.stores import (
     too_many_nodes,
 )
 from segtrust.io.volumes import Volume
-from segtrust.optional import require
 
 __all__ = ["MAGIC", "open_hdf5", "recognises_hdf5"]
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._files import check_size
+from segtrust._optional import require
 from segtrust.errors import DamagedFileError, ReadError, WrongContentError
 from segtrust.io.capped import CappedFile
 from segtrust.io.inflate import deflate_library
 from segtrust.io.volumes import Volume
-from segtrust.limits import check_size
-from segtrust.optional import require
 
 __all__ = ["open_image", "recognises_image"]
 

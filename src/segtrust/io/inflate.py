@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from segtrust._files import check_size, max_bytes
 from segtrust.errors import DamagedFileError
-from segtrust.limits import check_size, largest_case
 
 __all__ = [
     "InflatingReader",
@@ -185,7 +185,7 @@ def gunzip(path: Path, *, most: int | None = None) -> bytes:
 
     A file that holds more than one array may take is refused before it is unpacked further.
     """
-    limit = largest_case() if most is None else most
+    limit = max_bytes() if most is None else most
     pieces: list[bytes] = []
     count = 0
     for piece in _gzip_pieces(path, min(16 * _CHUNK, limit + 1)):

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._files import check_size
+from segtrust._optional import require
 from segtrust.errors import DamagedFileError, ReadError, WrongContentError
 from segtrust.io.checks import check_grid
 from segtrust.io.grids import Grid
 from segtrust.io.itk_headers import is_nrrd, read_itk_header
 from segtrust.io.volumes import Volume
-from segtrust.limits import check_size
-from segtrust.optional import require
 
 __all__ = ["data_files_of", "open_itk", "recognises_itk"]
 

@@ -24,8 +24,7 @@ from segtrust.io.stores import MASKS, TRUTHS
 from segtrust.io.structures import LabelScheme, Structure
 from segtrust.io.totalsegmentator import PARTS, names_task
 from segtrust.io.volumes import Volume
-from segtrust.kernels.agreement import Agreement
-from segtrust.kernels.classes import check_normalised, is_normalised
+from segtrust.kernels import Agreement, check_normalised, is_normalised
 from segtrust.maps import EmptyPolicy, Prediction
 
 __all__ = [

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from segtrust._files import read_json
 from segtrust.errors import WrongContentError
 from segtrust.io.names import case_of
 from segtrust.io.structures import LabelScheme
 from segtrust.io.tables import read_table
-from segtrust.saved import read_json
 
 __all__ = ["Losses", "as_loss", "is_dice", "read_losses"]
 

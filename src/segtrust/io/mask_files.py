@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._files import atomic_write
+from segtrust._optional import require
 from segtrust.errors import ParameterError
 from segtrust.io.grids import Grid
-from segtrust.optional import require
-from segtrust.saved import replacing
 
 __all__ = ["mask_path", "write_mask"]
 
@@ -70,7 +70,7 @@ def write_mask(path: Path, mask: Any, grid: Grid | None) -> None:
         (".npy",): _write_npy,
     }
     write = next(each for endings, each in writers.items() if path.name.endswith(endings))
-    with replacing(path) as draft:
+    with atomic_write(path) as draft:
         whole = draft.with_name(f"{draft.name}{path.name[path.name.index('.') :]}")  # libraries go by endings
         try:
             write(whole, np.asarray(mask).astype(np.uint8), grid)

@@ -15,9 +15,7 @@ from segtrust.io.cases import CaseFiles, DataSet, Unpaired
 from segtrust.io.grids import check_same_grid
 from segtrust.io.structures import Structure
 from segtrust.io.volumes import Volume
-from segtrust.kernels.agreement import Agreement, PackedMasks, agreement_of_chunks
-from segtrust.kernels.masks import thresholded
-from segtrust.kernels.tiles import is_chunked
+from segtrust.kernels import Agreement, PackedMasks, agreement_of_chunks, is_chunked, threshold_map
 
 __all__ = ["SEPARATOR", "FusedMap", "fused_maps", "with_members"]
 
@@ -130,7 +128,7 @@ class _Member:
     def add(self, p: Any, source: str, threshold: float) -> None:
         values = np.asarray(p)
         self.sums.add(values, source)  # refuses what is no probability
-        self.masks.add(thresholded(values, threshold=threshold, source=source))
+        self.masks.add(threshold_map(values, threshold=threshold, source=source))
 
 
 def _check_alike(volume: Volume, first: Volume) -> None:

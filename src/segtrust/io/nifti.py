@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._files import check_size
+from segtrust._optional import require
 from segtrust.errors import DamagedFileError, ReadError, UnsafeFileError, WrongContentError
 from segtrust.io.checks import check_complete, check_grid, check_numbers, check_shape
 from segtrust.io.grids import Grid
 from segtrust.io.inflate import gunzip, gunzip_into, is_gzip
 from segtrust.io.stores import beside
 from segtrust.io.volumes import Volume
-from segtrust.limits import check_size
-from segtrust.optional import require
 
 __all__ = ["open_nifti", "recognises_nifti"]
 

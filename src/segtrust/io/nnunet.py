@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._files import read_json
 from segtrust.errors import DamagedFileError, WrongContentError
 from segtrust.io.checks import check_grid
 from segtrust.io.grids import Grid
@@ -24,7 +25,6 @@ from segtrust.io.pickles import read_plain_pickle
 from segtrust.io.structures import LabelScheme
 from segtrust.io.totalsegmentator import names_task, task_scheme
 from segtrust.io.volumes import Volume
-from segtrust.saved import read_json
 
 __all__ = [
     "AXES",

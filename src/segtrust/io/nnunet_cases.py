@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from segtrust._files import read_json
 from segtrust.errors import PairingError, ParameterError
 from segtrust.io.cases import DataSet, Unpaired
 from segtrust.io.datasets import find_cases, without_doubles
@@ -14,7 +15,6 @@ from segtrust.io.nnunet_predictors import PredictionFolder, cross_validation_nam
 from segtrust.io.nnunet_training import doubt_of
 from segtrust.io.pairing import only_with_truth, with_truths
 from segtrust.io.search import Search
-from segtrust.saved import read_json
 
 __all__ = ["LabelledCases", "cross_validation", "held_out", "with_own_truths"]
 

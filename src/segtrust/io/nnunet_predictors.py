@@ -13,9 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from segtrust._files import read_json, write_json
 from segtrust.errors import ParameterError, WrongContentError
 from segtrust.io.nnunet_layout import ALL, Model, ModelChoice, Roots
-from segtrust.saved import read_json, write_json
 
 __all__ = [
     "NOTE",

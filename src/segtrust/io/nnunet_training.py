@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from segtrust._files import read_json
 from segtrust.errors import ParameterError, SavedStateError
 from segtrust.io.cases import CaseFiles
 from segtrust.io.names import stem_of
 from segtrust.io.nnunet_layout import ALL, DataSetFolders, Roots, find_folders
-from segtrust.saved import read_json
 
 __all__ = ["doubt_of"]
 

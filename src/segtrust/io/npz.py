@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._files import check_size
 from segtrust.errors import DamagedFileError, ReadError, UnsafeFileError, WrongContentError
 from segtrust.io.inflate import InflatingReader, crc32, inflate_into
 from segtrust.io.npy import LONGEST_HEADER, Header, header_of
 from segtrust.io.volumes import Volume
-from segtrust.limits import check_size
 
 __all__ = ["Member", "chosen_member", "open_member", "open_npz", "read_directory", "recognises_npz"]
 

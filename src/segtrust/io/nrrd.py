@@ -7,6 +7,7 @@ import re
 from itertools import islice
 from pathlib import Path
 
+from segtrust._files import max_bytes
 from segtrust.errors import DamagedFileError, WrongContentError
 from segtrust.io.inflate import is_gzip
 from segtrust.io.itk_data import LIST, ItkHeader, data_names
@@ -19,7 +20,6 @@ from segtrust.io.itk_fields import (
     lines_of,
     refusal,
 )
-from segtrust.limits import largest_case
 
 __all__ = ["nrrd_header"]
 
@@ -127,5 +127,5 @@ def _check_skips(path: Path, fields: dict[str, str]) -> None:
     """Refuse to pass over more than anybody would unpack."""
     for name in ("lineskip", "byteskip"):
         text = fields.get(name, "0")
-        if text != "-1" and not (COUNT.fullmatch(text) and int(text) <= largest_case()):
+        if text != "-1" and not (COUNT.fullmatch(text) and int(text) <= max_bytes()):
             raise refusal(path, f"{name} {text[:20]!r}")

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from segtrust._files import check_size, max_bytes
 from segtrust.errors import DamagedFileError, UnsafeFileError
-from segtrust.limits import check_size, largest_case
 
 __all__ = ["PACKERS", "check_packed", "may_swell", "refuse_packed_twice"]
 
@@ -45,7 +45,7 @@ def may_swell(kind: str, count: int) -> bool:
     >>> may_swell("zlib", 1 << 20), may_swell("zlib", 1 << 30)
     (False, True)
     """
-    return count * _DENSEST.get(kind, 0) > largest_case()
+    return count * _DENSEST.get(kind, 0) > max_bytes()
 
 
 def check_packed(path: Path | str, kind: str, packed: Any) -> None:
@@ -83,7 +83,7 @@ def _counted(path: Path | str, kind: str, view: memoryview) -> int:
     try:
         for part in _unpacked(kind, view):
             count += len(part)
-            if count > largest_case():
+            if count > max_bytes():
                 break
     except (zlib.error, lzma.LZMAError, OSError, EOFError) as error:
         raise DamagedFileError(

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._files import check_size
+from segtrust._optional import require
 from segtrust.errors import DamagedFileError, SegtrustError, UnsafeFileError, WrongContentError
 from segtrust.io.capped import CappedFile
-from segtrust.limits import check_size
-from segtrust.optional import require
 
 __all__ = ["PICTURES", "read_picture", "read_picture_values"]
 

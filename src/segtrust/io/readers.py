@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from segtrust._arguments import describe
 from segtrust.errors import (
     DamagedFileError,
     PluginError,
@@ -31,7 +32,6 @@ from segtrust.io.tiff import open_tiff, recognises_tiff
 from segtrust.io.untrusted import open_unpickled
 from segtrust.io.volumes import Volume
 from segtrust.io.zarrs import open_zarr, recognises_zarr
-from segtrust.kernels.inputs import described
 from segtrust.plugins import Plugin, find_plugin
 
 __all__ = ["READERS", "Reader", "missing_package", "open_labels", "open_volume", "reader_of_ending"]
@@ -157,7 +157,7 @@ def reader_of_ending(ending: str) -> Reader | None:
 def _guarded(reader: Any, plugin: Plugin) -> Reader:
     """Check what a package offers, and let it answer for what happens in it."""
     if not isinstance(reader, Reader):
-        raise PluginError(f"expected a segtrust.io.readers.Reader, got {described(reader)}")
+        raise PluginError(f"expected a segtrust.io.readers.Reader, got {describe(reader)}")
 
     def guard(function: Callable[..., Any], kind: type) -> Callable[..., Any]:
         return lambda path, *more: _answered(plugin, path, kind, lambda: function(path, *more))
@@ -181,7 +181,7 @@ def _answered(plugin: Plugin, path: Path, kind: type, call: Callable[[], Any]) -
             f"{path}: expected a file that {plugin} can read, got {type(error).__name__}: {error}."
         ) from error
     if not isinstance(found, kind):
-        raise PluginError(f"{path}: expected {kind.__name__} from {plugin}, got {described(found)}.")
+        raise PluginError(f"{path}: expected {kind.__name__} from {plugin}, got {describe(found)}.")
     return found
 
 

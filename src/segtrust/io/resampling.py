@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._files import check_size
+from segtrust._optional import require
 from segtrust.errors import GeometryError
 from segtrust.io.grids import Grid
 from segtrust.io.volumes import Volume
-from segtrust.limits import check_size
-from segtrust.optional import require
 
 __all__ = ["resampled_image", "resampled_labels"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from sys import getsizeof
 from typing import IO, Any, TypeVar
 
-from segtrust.limits import LETTER, check_size, largest_case
-from segtrust.optional import require
+from segtrust._files import BYTES_PER_CHARACTER, check_size, max_bytes
+from segtrust._optional import require
 
 __all__ = ["Keep", "Parquet", "Stream", "changed", "csv_rows", "pieces_of", "read_parquet"]
 
@@ -119,7 +119,9 @@ class _Lines(Iterator[str]):
     def __next__(self) -> str:
         line = next(self._file)
         self.letters_of_row += len(line)
-        check_size(self.path, LETTER * self.letters_of_row, is_whole=False, what="a row of a table")
+        check_size(
+            self.path, BYTES_PER_CHARACTER * self.letters_of_row, is_whole=False, what="a row of a table"
+        )
         return line
 
 
@@ -148,7 +150,7 @@ def read_parquet(path: Path, keep: Keep = lambda row: True) -> Parquet:
         check_size(path, _CELL * about.num_rows * max(about.num_columns, 1), what="a table")
         largest = max(_group_sizes(about), default=0)
         check_size(path, largest, what="a table")
-        at_once = min(max(largest_case() // (16 * max(largest, 1)), 1), _MOST_AT_ONCE)
+        at_once = min(max(max_bytes() // (16 * max(largest, 1)), 1), _MOST_AT_ONCE)
         rows: list[Row] = []
         count = 0
         for batch in file.iter_batches(at_once):

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._files import check_size, max_bytes
 from segtrust.errors import DamagedFileError, SegtrustError, UnsafeFileError, WrongContentError
 from segtrust.io.volumes import check_pieces
-from segtrust.kernels.classes import channel_of
-from segtrust.limits import check_size, largest_case
+from segtrust.kernels import channel_of
 
 __all__ = [
     "MAPS",
@@ -144,7 +144,7 @@ def check_map(path: Path, name: str, shape: Sequence[int] | None, dtype: Any) ->
 
 def is_large(count: int) -> bool:
     """Tell whether so many bytes are to be read as they are needed."""
-    return count > min(_AT_ONCE, largest_case())
+    return count > min(_AT_ONCE, max_bytes())
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 from segtrust.errors import UnknownNameError, WrongContentError
 from segtrust.io.labels import LazyMask, mask_of_values
 from segtrust.io.volumes import Volume
-from segtrust.kernels.tiles import is_chunked
+from segtrust.kernels import is_chunked
 
 __all__ = ["FOREGROUND", "LabelScheme", "Structure"]
 

@@ -15,18 +15,18 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._files import (
+    atomic_write,
+    atomic_write_all,
+    check_format,
+    format_json,
+    plain_values,
+    read_json,
+    sync_files,
+)
+from segtrust._optional import require
 from segtrust.errors import ParameterError, UnsafeFileError, WrongContentError
 from segtrust.io.rows import Keep, changed, csv_rows, pieces_of, read_parquet
-from segtrust.optional import require
-from segtrust.saved import (
-    bring_to_disk,
-    check_format,
-    json_text,
-    plain,
-    read_json,
-    replacing,
-    replacing_all,
-)
 
 __all__ = [
     "ENDINGS",
@@ -208,13 +208,13 @@ def write_table(path: Path, table: Table) -> None:
     (({'case': '007', 'sdc': 0.1},), {'threshold': 0.5})
     """
     check_ending(path)
-    table = replace(table, about=plain(table.about, f"{path}: about"))
+    table = replace(table, about=plain_values(table.about, f"{path}: about"))
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix.lower() == ".csv":
         _write_pair(path, table)
         return
     writer = {".parquet": _write_parquet, ".json": _write_json}[path.suffix.lower()]
-    with replacing(path) as draft:
+    with atomic_write(path) as draft:
         writer(draft, table)
 
 
@@ -225,11 +225,11 @@ def _write_pair(path: Path, table: Table) -> None:
     comes, and only when all that is new is on the disk, so that a disk that is full costs nothing.
     """
     beside = about_beside(path)
-    with replacing_all(path, *[beside] * bool(table.about)) as drafts:
+    with atomic_write_all(path, *[beside] * bool(table.about)) as drafts:
         count = _write_csv(drafts[0], table)
         for note in drafts[1:]:
-            note.write_text(json_text({**table.about, _ROWS: count}), encoding="utf-8")
-        bring_to_disk(*drafts)
+            note.write_text(format_json({**table.about, _ROWS: count}), encoding="utf-8")
+        sync_files(*drafts)
         if not drafts[1:] or not _says(beside, drafts[1]):
             beside.unlink(missing_ok=True)
 
@@ -338,12 +338,12 @@ def _parsed(name: str | None, text: Any) -> Any:
 def _write_json(path: Path, table: Table) -> None:
     """Write row by row what the whole would give: a table may be longer than the memory is large."""
     whole = {"about": table.about, "columns": table.columns, "rows": []}
-    head, _, tail = json_text(whole, indent=1).rpartition("]")
+    head, _, tail = format_json(whole, indent=1).rpartition("]")
     between, end = "\n", ""
     with path.open("w", encoding="utf-8") as file:
         file.write(head)
         for row in table.rows:
-            text = json_text(plain(row, "rows of a JSON table"), indent=1).rstrip("\n")
+            text = format_json(plain_values(row, "rows of a JSON table"), indent=1).rstrip("\n")
             file.write(between + _JSON_MARGIN + text.replace("\n", f"\n{_JSON_MARGIN}"))
             between, end = ",\n", "\n "
         file.write(f"{end}]{tail}")

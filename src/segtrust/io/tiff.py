@@ -13,6 +13,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from segtrust._files import check_size
+from segtrust._optional import require
 from segtrust.errors import (
     DamagedFileError,
     MissingExtraError,
@@ -24,8 +26,6 @@ from segtrust.io.capped import CappedFile
 from segtrust.io.checks import check_complete, check_numbers
 from segtrust.io.packed import check_packed, may_swell
 from segtrust.io.volumes import Volume
-from segtrust.limits import check_size
-from segtrust.optional import require
 
 __all__ = ["open_tiff", "recognises_tiff"]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from segtrust._optional import require
 from segtrust.errors import UnknownNameError
 from segtrust.io.structures import LabelScheme
-from segtrust.optional import require
 
 __all__ = ["PARTS", "PREFIX", "names_task", "task_scheme"]
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._files import check_size, format_bytes, max_bytes
 from segtrust.errors import UnsafeFileError, WrongContentError
 from segtrust.io.grids import Grid
-from segtrust.limits import check_size, largest_case, told
 
 __all__ = ["Volume", "check_pieces"]
 
@@ -22,10 +22,10 @@ _PIECEWISE = 64
 
 def check_pieces(path: Path | str, count: int) -> None:
     """Refuse an array that is read piece by piece and announces more bytes than anybody would wait for."""
-    if count > _PIECEWISE * largest_case():
+    if count > _PIECEWISE * max_bytes():
         raise UnsafeFileError(
-            f"{path}: expected at most {told(_PIECEWISE * largest_case())} to be read piece by piece, "
-            f"got an array of {told(count)}. If that is right, allow it: "
+            f"{path}: expected at most {format_bytes(_PIECEWISE * max_bytes())} to be read piece by piece, "
+            f"got an array of {format_bytes(count)}. If that is right, allow it: "
             f"SEGTRUST_MAX_BYTES={-(-count // _PIECEWISE)}."
         )
 

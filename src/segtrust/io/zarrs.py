@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from segtrust._files import check_size
+from segtrust._optional import require
 from segtrust.errors import DamagedFileError, UnsafeFileError, WrongContentError
 from segtrust.io.omezarr import Image, image_of
 from segtrust.io.packed import PACKERS, check_packed, refuse_packed_twice
@@ -32,8 +34,6 @@ from segtrust.io.stores import (
     too_many_nodes,
 )
 from segtrust.io.volumes import Volume
-from segtrust.limits import check_size
-from segtrust.optional import require
 
 __all__ = ["open_zarr", "recognises_zarr"]
 

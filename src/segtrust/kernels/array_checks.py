@@ -132,14 +132,14 @@ def _raise_sparse(values: Any, name: str, method: str) -> NoReturn:
 
 
 def _raise_not_an_array(values: Any, name: str) -> NoReturn:
-    from segtrust.kernels.inputs import described
+    from segtrust._arguments import describe
 
     remedy = "Pass an array of numbers."
     if hasattr(values, "probabilities"):
         remedy = "Pass its probabilities and its mask, or pass it to score() of an estimator."
     elif isinstance(values, Real | Sequence) and not isinstance(values, str | bytes):
         remedy = "Convert it: numpy.asarray(values)."
-    raise ParameterError(f"{name}: expected an array, got {described(values)}. {remedy}")
+    raise ParameterError(f"{name}: expected an array, got {describe(values)}. {remedy}")
 
 
 def mask_name(source: str) -> str:

@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from segtrust.compiled import elementwise, entry, plain, reduction
+from segtrust._compile import elementwise, entry, map_in_threads, plain, reduction
 from segtrust.kernels.intrinsics import FETCHED, as_floats, fetch_ahead, prefer_wide_vectors, unsigned_pattern
 from segtrust.kernels.map_view import MapView, raise_first_bad_value
 from segtrust.kernels.statistics import APART_ABOVE, MASS_LIMIT, ORDER, Counts, DiceStatistics
-from segtrust.threads import in_order
 
 __all__ = [
     "BLOCK",
@@ -79,7 +78,7 @@ def dice_statistics(view: MapView) -> DiceStatistics:
             return sums.powers, [apart[side, : apart_count[side]].copy() for side in (0, 1)]
 
         kinds = [part.kinds for part in parts]
-        refined = in_order(refine, list(zip(segments_of(view.values.size), kinds, strict=True)))
+        refined = map_in_threads(refine, list(zip(segments_of(view.values.size), kinds, strict=True)))
     powers += sum((more for more, _ in refined), start=np.zeros_like(powers))
     outside, inside = (
         np.concatenate([np.empty(0), *(apart[side] for _, apart in refined)]) for side in (0, 1)
@@ -164,7 +163,7 @@ def _sum_segments(view: MapView, *, powers: bool) -> Sequence[_Sums]:
             raise_first_bad_value(view, segment)
         return sums
 
-    return in_order(sum_one, segments_of(view.values.size))
+    return map_in_threads(sum_one, segments_of(view.values.size))
 
 
 def _total_counts(parts: Sequence[_Sums]) -> Counts:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.compiled import entry, plain, reduction
+from segtrust._compile import entry, plain, reduction
 from segtrust.kernels.intrinsics import prefer_wide_vectors
 
 __all__ = ["generating_sums"]

@@ -14,7 +14,7 @@ from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from segtrust.compiled import plain
+from segtrust._compile import plain
 
 __all__ = [
     "FETCHED",

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from segtrust._arguments import check_threshold
 from segtrust.kernels.array_checks import as_array, check_shapes, mask_name
 from segtrust.kernels.device import DeviceMap, is_device_array, on_host
-from segtrust.kernels.inputs import check_fraction
 from segtrust.kernels.map_view import is_readable_in_place, view_map
 from segtrust.kernels.quantiles import DistinctDoubts
 from segtrust.kernels.statistics import Counts, DiceStatistics, UncertaintyNeeds, UncertaintyStatistics
@@ -65,7 +65,7 @@ def open_map(p: Any, mask: Any = None, *, threshold: float = 0.5, source: str = 
     Counts(n=3, k=2, s=1.25, lam=0.25)
     """
     if not (type(threshold) is float and 0.0 <= threshold <= 1.0):
-        check_fraction(threshold, "threshold")
+        check_threshold(threshold, "threshold")
     if type(p) is not np.ndarray:
         p = as_array(p, source)
     if mask is not None:
@@ -97,7 +97,7 @@ def threshold_map(p: Any, *, threshold: float = 0.5, source: str = "p") -> Any:
     >>> threshold_map(np.array([127, 128], np.uint8)).tolist()
     [False, True]
     """
-    check_fraction(threshold, "threshold")
+    check_threshold(threshold, "threshold")
     if is_chunked(p):
         mask = np.empty(p.shape, bool)
         for tile in tiles_of(p):

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from segtrust.compiled import elementwise, entry, plain, reduction
+from segtrust._compile import current_threads, elementwise, entry, map_in_threads, plain, reduction
 from segtrust.kernels.intrinsics import larger, prefer_wide_vectors
 from segtrust.kernels.map_view import MapView, raise_first_bad_value
 from segtrust.kernels.statistics import COLLECT, NOWHERE, Bracket, UncertaintyNeeds
@@ -40,8 +40,6 @@ from segtrust.kernels.uncertainty import (
     read_measures,
     total_of_parts,
 )
-from segtrust.settings import current_threads
-from segtrust.threads import in_order
 
 __all__ = [
     "Layout",
@@ -114,7 +112,7 @@ def _walk_map(
             parts.append(read_measures(measures, depth * (tile.last - tile.fresh) * width, largest_sum(walk)))
         return parts
 
-    results = in_order(walk_run, runs)
+    results = map_in_threads(walk_run, runs)
     if None in results:
         raise_first_bad_value(view)
     return total_of_parts(part for parts in results if parts is not None for part in parts)

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from segtrust.compiled import elementwise, entry, plain, reduction, wary
+from segtrust._compile import elementwise, entry, map_in_threads, nan_reduction, plain, reduction
 from segtrust.kernels.dice_sums import segments_of
 from segtrust.kernels.intrinsics import (
     as_floats,
@@ -41,7 +41,6 @@ from segtrust.kernels.statistics import (
     UncertaintyNeeds,
     UncertaintyStatistics,
 )
-from segtrust.threads import in_order
 
 __all__ = [
     "BLOCK",
@@ -96,7 +95,7 @@ def measure_map(
             raise_first_bad_value(view, segment)
         return read_measures(measures, flat[segment].size)
 
-    return total_of_parts(in_order(measure_one, segments_of(flat.size)))
+    return total_of_parts(map_in_threads(measure_one, segments_of(flat.size)))
 
 
 def total_of_parts(parts: Iterable[Measured]) -> Measured:
@@ -241,7 +240,7 @@ def _compute_entropies(block: Any, doubt: Any, entropy: Any) -> None:
         entropy[i] = m * ((_CONSTANT - exponent) + v * _slope_of_rest(v) - w * _slope_of_fraction(w))
 
 
-@wary
+@nan_reduction
 def _survey(doubt: Any) -> Any:
     """Return sum, minimum and maximum of the doubts of a block; with a NaN only the sum (NaN) is right."""
     prefer_wide_vectors()

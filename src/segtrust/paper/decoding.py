@@ -10,7 +10,7 @@ import numpy as np
 from segtrust.engine.outcomes import Row
 from segtrust.errors import ParameterError
 from segtrust.io.tables import Table
-from segtrust.selective.curve import risk_coverage_curve
+from segtrust.selective import risk_coverage_curve
 
 __all__ = ["compare_decoding"]
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._files import atomic_write
 from segtrust.evaluation import (
     ELSEWHERE,
     HERE,
@@ -25,7 +26,6 @@ from segtrust.report.runs import mark_running, open_run, write_run
 from segtrust.report.styles import style_of
 from segtrust.report.tables import markdown_table, write_csv
 from segtrust.report.tuned_sets import draw_tuning_panel
-from segtrust.saved import replacing
 
 __all__ = ["TUNED", "TuningRun", "draw_tuning", "reproduce_tuning", "tuning_table"]
 
@@ -135,7 +135,7 @@ def _write_tables(rows: Sequence[Row], summary: Sequence[Row], folder: Path) -> 
     write_csv(folder / "tuning.csv", rows)
     write_csv(folder / "summary.csv", summary)
     for name, text in tables_of(summary).items():
-        with replacing(folder / f"{name}.md") as draft:
+        with atomic_write(folder / f"{name}.md") as draft:
             draft.write_text(text + "\n", encoding="utf-8")
 
 

@@ -18,11 +18,7 @@ import numpy as np
 
 from segtrust.evaluation import Part, compute_parts, store_of
 from segtrust.report.figures import new_axes
-from segtrust.selective.cases import CalibrationCases
-from segtrust.selective.certify import walk_candidates
-from segtrust.selective.intervals import clopper_pearson
-from segtrust.selective.procedure import Procedure
-from segtrust.selective.targets import Target
+from segtrust.selective import CalibrationCases, Procedure, Target, clopper_pearson, walk_candidates
 
 __all__ = [
     "Outcome",

@@ -19,9 +19,18 @@ from typing import Any
 import numpy as np
 
 from segtrust._arguments import check_fraction, check_number
+from segtrust._files import (
+    check_format,
+    check_keys,
+    checksum,
+    naming_errors,
+    plain_values,
+    read_json,
+    rebuild,
+    write_json,
+)
 from segtrust.errors import ParameterError, PolicyError
 from segtrust.policy.scoring import Scoring
-from segtrust.saved import check_format, check_keys, checksum, plain, read_json, reading, rebuild, write_json
 from segtrust.selective import (
     Certificate,
     ConformalDice,
@@ -176,7 +185,7 @@ class Policy:
             "targets": check_targets(self.targets),
             "delta": check_fraction(self.delta, "delta", open_ends=True),
             "standing": Standing(self.standing),
-            "versions": plain(dict(self.versions), "versions"),
+            "versions": plain_values(dict(self.versions), "versions"),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -401,7 +410,7 @@ class Policy:
         """Rebuild a policy from plain values; reject what is corrupt, incomplete or of another kind."""
         names = [attribute.name for attribute in fields(cls)]
         rest = check_file(values, _FORMAT, names, source)
-        with reading(source, error=PolicyError):
+        with naming_errors(source, error=PolicyError):
             return cls(**{**rest, **_rebuild_parts(rest, source)})
 
     def save(self, path: str | Path) -> None:
@@ -451,7 +460,7 @@ def _plain_values(policy: Policy) -> dict[str, Any]:
     values["targets"] = [asdict(target) for target in policy.targets]
     values["used_ids"] = policy.used_ids.to_dict()
     values["intervals"] = None if policy.intervals is None else policy.intervals.to_dict()
-    result: dict[str, Any] = plain(values, "policy")
+    result: dict[str, Any] = plain_values(values, "policy")
     return result
 
 

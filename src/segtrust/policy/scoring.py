@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from segtrust._files import plain_values
 from segtrust.errors import ParameterError, PluginError, UnknownNameError
-from segtrust.saved import plain
 from segtrust.selective import used_ids_as_text
 
 __all__ = ["Scoring"]
@@ -113,7 +113,7 @@ class Scoring:
 
 def _effective(scoring: Scoring) -> dict[str, Any]:
     """Return everything that a confidence depends on."""
-    from segtrust.confidence.registry import get_estimator
+    from segtrust.confidence import get_estimator
 
     try:
         defaults = dict(get_estimator(scoring.estimator).parameters)
@@ -148,5 +148,7 @@ def _without_ids(values: Any, name: str) -> tuple[dict[str, Any], frozenset[str]
     if not isinstance(values, Mapping):
         raise ParameterError(f"{name}: expected a mapping of plain values, got {values!r}.")
     used_ids = used_ids_as_text(values.get("used_ids", ()))
-    copy: dict[str, Any] = plain({key: value for key, value in values.items() if key != "used_ids"}, name)
+    copy: dict[str, Any] = plain_values(
+        {key: value for key, value in values.items() if key != "used_ids"}, name
+    )
     return copy, used_ids

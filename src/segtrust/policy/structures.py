@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from segtrust._arguments import check_delta, check_number
+from segtrust._files import checksum, naming_errors, read_json, write_json
 from segtrust.errors import ParameterError, PolicyError, UnknownNameError
 from segtrust.policy.policy import Decision, Policy, Standing, check_file
-from segtrust.saved import checksum, read_json, reading, write_json
 from segtrust.selective import CalibrationCases, Certificate, Procedure, Target, certify, check_targets
 
 __all__ = ["StructurePolicies", "certify_structures"]
@@ -218,7 +218,7 @@ class StructurePolicies:
     def from_dict(cls, values: Mapping[str, Any], *, source: str = "policies") -> StructurePolicies:
         """Rebuild policies from plain values; reject what is corrupt, incomplete or of another kind."""
         rest = check_file(values, _FORMAT, ["policies", "required"], source)
-        with reading(source, error=PolicyError):
+        with naming_errors(source, error=PolicyError):
             policies = {
                 name: Policy.from_dict(policy, source=f"{source}: {name}")
                 for name, policy in rest["policies"].items()

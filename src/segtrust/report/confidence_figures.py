@@ -14,8 +14,7 @@ from segtrust.evaluation import EvaluatedSet
 from segtrust.report.evaluation import suffix_of
 from segtrust.report.figures import new_axes, plain_name, save_figure
 from segtrust.report.styles import style_of
-from segtrust.selective.bands import risk_band
-from segtrust.selective.resample import Bootstrap
+from segtrust.selective import Bootstrap, risk_band
 
 __all__ = ["draw_bands", "draw_confidences", "draw_histograms", "save_confidence_figures", "save_histograms"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from segtrust.optional import require
+from segtrust._files import atomic_write
+from segtrust._optional import require
 from segtrust.report.styles import Style
-from segtrust.saved import replacing
 
 __all__ = ["COLUMN", "new_axes", "plain_name", "save_figure", "shade"]
 
@@ -49,7 +49,7 @@ def save_figure(figure: Any, stem: Path) -> list[Path]:
     paths = [stem.with_name(f"{stem.name}.{each}") for each in _FORMATS]
     with rc_context({"svg.hashsalt": stem.name, "pdf.fonttype": 42}):  # 42: text that journals accept
         for path, kind, dated in zip(paths, _FORMATS, _DATED, strict=True):
-            with replacing(path) as draft:
+            with atomic_write(path) as draft:
                 figure.savefig(draft, format=kind, dpi=300, metadata=dict.fromkeys(dated))
             figure.set_layout_engine("none")  # to find the arrangement takes as long as to draw it
     return paths

@@ -11,8 +11,14 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from segtrust._files import (
+    check_format,
+    make_writable_folder,
+    read_json,
+    remove_stale_drafts,
+    write_json,
+)
 from segtrust.errors import ParameterError, SavedStateError
-from segtrust.saved import check_format, make_writable, read_json, remove_old_drafts, write_json
 
 __all__ = [
     "FORMAT",
@@ -40,7 +46,7 @@ def open_run(folder: Path, *, command: str) -> None:
     ParameterError
         If the folder cannot be written to, or holds the results of another command.
     """
-    make_writable(folder)
+    make_writable_folder(folder)
     path = folder / "run.json"
     found = _command_of(path) if path.exists() else command
     if found != command:
@@ -49,8 +55,8 @@ def open_run(folder: Path, *, command: str) -> None:
             f"Choose another folder."
         )
     for name in RESULTS:
-        make_writable(folder / name)
-    remove_old_drafts(folder)
+        make_writable_folder(folder / name)
+    remove_stale_drafts(folder)
 
 
 def mark_running(folder: Path, *, command: str) -> None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
-from segtrust.confidence.registry import get_estimator, is_free_name
+from segtrust.confidence import get_estimator
+from segtrust.confidence.registry import is_free_name
 from segtrust.errors import PluginError, UnknownNameError
 
 __all__ = ["STYLES", "Style", "is_styled", "style_of"]

@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from segtrust._files import atomic_write
 from segtrust.errors import EmptyArrayError
-from segtrust.saved import replacing
 
 __all__ = [
     "latex_table",
@@ -52,7 +52,7 @@ def write_csv(path: Path, rows: Sequence[Row]) -> None:
     ['n,risk', '1,0.1']
     """
     _check_rows(rows, path)
-    with replacing(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
+    with atomic_write(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
@@ -135,7 +135,7 @@ def latex_text(text: str) -> str:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text, whole or not at all."""
-    with replacing(path) as draft:
+    with atomic_write(path) as draft:
         draft.write_text(text + "\n", encoding="utf-8")
 
 

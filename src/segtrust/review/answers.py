@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from segtrust.errors import SegtrustError
+from segtrust.policy import Policy
 from segtrust.review.desk import Desk
 from segtrust.review.entries import Entry
 from segtrust.review.models import (
@@ -22,7 +23,6 @@ from segtrust.review.models import (
 from segtrust.review.pictures import OpenedCase
 from segtrust.review.rows import estimators_of
 from segtrust.review.tiles import TILE
-from segtrust.selective.policy import Policy
 
 __all__ = ["detail_of", "entries_of", "monitoring_of", "run_of"]
 

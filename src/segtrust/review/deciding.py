@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from segtrust.engine.decisions import Policies
+from segtrust.policy import Decision, Policy
 from segtrust.review.rows import Rows
-from segtrust.selective.policy import Decision, Policy
 
 __all__ = ["Decisions", "decide", "policy_for"]
 

@@ -8,11 +8,11 @@ from fastapi import Path, Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from segtrust.io.windows import Window
+from segtrust.policy import Decision
 from segtrust.review.entries import Entry, Verdict
 from segtrust.review.monitoring import Agreement, Drift, MartingaleCourse
 from segtrust.review.pictures import Layer, Plane, Slices, TilePlace
 from segtrust.review.worklist import Query as RowQuery, Sort, VerdictFilter
-from segtrust.selective.policy import Decision
 
 __all__ = [
     "BudgetQuery",

@@ -12,12 +12,10 @@ import numpy as np
 from segtrust.engine.decisions import Policies
 from segtrust.engine.seen_cases import are_calibration_cases
 from segtrust.engine.triage import check_drift
+from segtrust.policy import Policy
 from segtrust.review.deciding import policy_for
 from segtrust.review.rows import Rows
-from segtrust.selective.failure import failure_detection
-from segtrust.selective.martingale import ExchangeabilityMartingale
-from segtrust.selective.policy import Policy
-from segtrust.selective.two_sample import drift_test
+from segtrust.selective import ExchangeabilityMartingale, drift_test, failure_detection
 
 __all__ = ["Agreement", "Alarm", "Bin", "Drift", "MartingaleCourse", "Monitor", "Monitoring", "agreement_of"]
 

@@ -22,8 +22,7 @@ from segtrust.io.orientation import AS_STORED, Orientation, orientation_of, upri
 from segtrust.io.places import Place
 from segtrust.io.slices import doubt_of, middle_slice
 from segtrust.io.windows import Window, stretched, window_of
-from segtrust.kernels.masks import thresholded
-from segtrust.kernels.tiles import is_chunked
+from segtrust.kernels import is_chunked, threshold_map
 from segtrust.review.nifti_file import nifti_bytes
 from segtrust.review.tiles import Box, level_count, png_of, reduced
 
@@ -244,7 +243,7 @@ def _as_floats(p: Any) -> Any:
 
 def _cut(p: Any, threshold: float) -> Any:
     """Cut a map exactly as it was scored."""
-    return thresholded(np.ascontiguousarray(p), threshold=threshold).astype(np.uint8)
+    return threshold_map(np.ascontiguousarray(p), threshold=threshold).astype(np.uint8)
 
 
 def _as_labels(values: Any) -> Any:

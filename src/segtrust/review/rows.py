@@ -18,7 +18,7 @@ from segtrust.errors import WrongContentError
 from segtrust.io.losses import as_loss
 from segtrust.io.structures import FOREGROUND
 from segtrust.io.tables import Table
-from segtrust.selective.policy import Decision
+from segtrust.policy import Decision
 
 __all__ = ["Key", "Rows", "estimator_for", "estimators_of", "key_of"]
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from segtrust._optional import require
 from segtrust.errors import ParameterError
-from segtrust.optional import require
 from segtrust.review.access import Access, Guard, is_loopback
 from segtrust.review.desk import Desk
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from segtrust._optional import require
 from segtrust.errors import (
     OthersVerdictError,
     ParameterError,
@@ -17,7 +18,6 @@ from segtrust.errors import (
     UndoneVerdictError,
     UnknownVerdictError,
 )
-from segtrust.optional import require
 from segtrust.review.entries import Entry, Seen, Verdict
 from segtrust.review.rows import Key
 

@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 
 from segtrust.engine.decisions import Policies, rank_empty_last
+from segtrust.policy import Policy, Standing
 from segtrust.review.deciding import empty_masks_agree, policy_for
 from segtrust.review.rows import Rows
-from segtrust.selective.curve import RiskCoverageCurve, risk_coverage_curve
-from segtrust.selective.intervals import chernoff_interval
-from segtrust.selective.policy import Policy, Standing
-from segtrust.selective.targets import Target
+from segtrust.selective import RiskCoverageCurve, Target, chernoff_interval, risk_coverage_curve
 
 __all__ = ["Budget", "Certified", "Curve", "Limit", "Numbers", "ThresholdNumbers"]
 

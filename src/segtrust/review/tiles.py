@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.kernels.tiles import is_chunked
-from segtrust.optional import require
+from segtrust._optional import require
+from segtrust.kernels import is_chunked
 
 __all__ = ["TILE", "Box", "box_of", "level_count", "png_of", "reduced"]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from segtrust.policy import Decision
 from segtrust.review.deciding import Decisions
 from segtrust.review.rows import Rows
-from segtrust.selective.policy import Decision
 
 __all__ = ["Query", "Sort", "VerdictFilter", "Verdicts", "select"]
 

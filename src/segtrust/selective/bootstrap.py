@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from segtrust._arguments import check_fraction, check_seed
+from segtrust._compile import current_threads, map_in_threads
 from segtrust.errors import ParameterError, TooFewCasesError, UnknownNameError
 from segtrust.selective.curve import ROUNDING, check_target, risk_coverage_curve
 from segtrust.selective.vectors import (
@@ -17,8 +18,6 @@ from segtrust.selective.vectors import (
     check_weights,
     number_labels,
 )
-from segtrust.settings import current_threads
-from segtrust.threads import in_order
 
 __all__ = [
     "Bootstrap",
@@ -341,7 +340,7 @@ class Resamples:
         sets = -(-states.size // (LANES * TURNS))
         size = -(-sets // min(current_threads(), sets)) * LANES * TURNS
         parts = [states[first : first + size] for first in range(0, states.size, size)]
-        return np.concatenate(in_order(lambda part: self._compute(resample, part, part.size), parts))
+        return np.concatenate(map_in_threads(lambda part: self._compute(resample, part, part.size), parts))
 
     def left_out(self, groups: Any) -> Any:
         """Return the value without each group of units."""

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from segtrust.compiled import elementwise, entry, plain, reduction
+from segtrust._compile import elementwise, entry, plain, reduction
 
 __all__ = ["KINDS", "LANES", "TURNS", "Ranking", "Workspace", "leave_out", "new_workspace", "resample"]
 

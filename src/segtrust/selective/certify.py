@@ -35,9 +35,7 @@ import numpy as np
 from segtrust._arguments import check_count, check_delta, check_fraction, check_number
 from segtrust.errors import ParameterError, TooFewCasesError
 from segtrust.selective.intervals import chernoff_interval, clopper_pearson
-from segtrust.selective.labels import labels_of, texts_of
 from segtrust.selective.plan import Accepted, Need, compute_need, no_case_accepted
-from segtrust.selective.references import references_of
 from segtrust.selective.seen import HashedIds, check_ids, ids_as_text, refuse_seen
 from segtrust.selective.shuffling import first_come, least_lost_of_ties, seed_for, shuffled_places
 from segtrust.selective.targets import (
@@ -49,8 +47,11 @@ from segtrust.selective.targets import (
 from segtrust.selective.vectors import (
     FEWEST_REFERENCES,
     check_confidences,
+    check_labels,
     check_losses,
+    check_reference,
     frozen_copy,
+    number_labels,
 )
 
 __all__ = [
@@ -107,9 +108,9 @@ class CalibrationCases:
             "loss": check_losses(self.loss, confidence.size, ids=ids, unit=True),
         }
         if self.patients is not None:
-            columns["patients"] = texts_of(self.patients, confidence.size, "patients", ids=ids)
+            columns["patients"] = check_labels(self.patients, confidence.size, "patients", ids=ids)
         if self.reference is not None:
-            columns["reference"] = references_of(self.reference, confidence)
+            columns["reference"] = check_reference(self.reference, confidence)
         for name, column in columns.items():
             object.__setattr__(self, name, frozen_copy(column))
         object.__setattr__(self, "ids", ids)
@@ -145,7 +146,7 @@ class CalibrationCases:
 
     def shuffled(self, seed: int) -> CalibrationCases:
         """Return the cases in a random order that does not depend on their losses; units stay together."""
-        patients = None if self.patients is None else labels_of(self.patients, self.n, "patients")
+        patients = None if self.patients is None else number_labels(self.patients, self.n, "patients")
         return self.part(shuffled_places(seed, self.confidence, units=patients, ids=self.ids))
 
     def refuse(self, used_ids: Collection[str] | HashedIds) -> None:

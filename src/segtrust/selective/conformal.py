@@ -18,17 +18,17 @@ from typing import Any, Self
 import numpy as np
 
 from segtrust._arguments import check_count, check_fraction, check_number, check_seed
+from segtrust._files import check_keys, naming_errors, rebuild
+from segtrust._params import HasParams
 from segtrust.errors import NotFittedError, ParameterError, TooFewCasesError
-from segtrust.params import HasParams
-from segtrust.saved import check_keys, reading, rebuild
 from segtrust.selective.coverage import exact
 from segtrust.selective.estimate import Recalibration
-from segtrust.selective.labels import texts_of
 from segtrust.selective.seen import HashedIds, ids_as_text, refuse_seen
 from segtrust.selective.shuffling import seed_for, shuffled_places
 from segtrust.selective.vectors import (
     check_confidences,
     check_dices,
+    check_labels,
 )
 
 __all__ = ["ConformalCell", "ConformalDice", "DiceIntervals"]
@@ -71,7 +71,7 @@ class DiceIntervals:
         index
             Index of the rows, such as that of the table with the confidences, so that both can be joined.
         """
-        from segtrust.optional import require
+        from segtrust._optional import require
 
         names = ("lower", "predicted", "upper", "trivial", "n")
         columns = {name: getattr(self, name) for name in names}
@@ -276,7 +276,7 @@ class ConformalDice(HasParams):
         """Rebuild what `to_dict` returned; `SavedStateError` names what is missing, unknown or wrong."""
         values = check_keys(saved, (*_OPTIONS, "recalibration", "cells", "used_ids"), source)
         curve, used = values["recalibration"], values["used_ids"]
-        with reading(source):
+        with naming_errors(source):
             values["recalibration"] = None if curve is None else Recalibration.from_dict(curve, source=source)
             values["cells"] = tuple(rebuild(ConformalCell, cell, source) for cell in values["cells"])
             if isinstance(used, Mapping):
@@ -322,9 +322,9 @@ class ConformalDice(HasParams):
         if groups is None:
             names = np.full(n, _NO_GROUP)
         elif isinstance(groups, str) or not isinstance(groups, Iterable):
-            names = np.broadcast_to(texts_of([groups], 1, "group"), n)
+            names = np.broadcast_to(check_labels([groups], 1, "group"), n)
         else:
-            names = texts_of(groups, n, "groups", ids=ids)
+            names = check_labels(groups, n, "groups", ids=ids)
         if self.threshold is None:
             decisions = np.full(n, "all")
         else:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from segtrust._arguments import check_fraction, check_number
+from segtrust._optional import require
 from segtrust.errors import ParameterError, UnknownNameError
-from segtrust.optional import require
 from segtrust.selective.vectors import (
     check_confidences,
     check_losses,

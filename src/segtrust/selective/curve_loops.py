@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from segtrust.compiled import elementwise, entry, plain, reduction
+from segtrust._compile import elementwise, entry, plain, reduction
 
 __all__ = ["Points", "descending_order", "integrate", "trace"]
 

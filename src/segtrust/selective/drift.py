@@ -27,8 +27,8 @@ from typing import Any, Self
 import numpy as np
 
 from segtrust._arguments import check_count, check_fraction, check_seed
+from segtrust._files import check_format, check_keys, naming_errors, read_json, write_json
 from segtrust.errors import ParameterError
-from segtrust.saved import check_format, check_keys, read_json, reading, write_json
 from segtrust.selective.seen import HashedIds, ids_as_text, refuse_seen
 from segtrust.selective.vectors import (
     check_confidences,
@@ -380,7 +380,7 @@ class ExchangeabilityMartingale:
         """
         check_format(saved, _FORMAT, source)
         values = check_keys(saved, _KEYS, source)
-        with reading(source):
+        with naming_errors(source):
             watch = cls(values["reference"], alpha=values["alpha"], seed=values["seed"])
             arrived = check_vector(values["arrived"], "arrived", fewest=0).tolist()
             p_values = check_vector(values["p_values"], "p_values", fewest=0).tolist()

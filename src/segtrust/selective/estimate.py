@@ -15,9 +15,9 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from segtrust._arguments import check_count, check_fraction, check_seed
+from segtrust._files import rebuild
+from segtrust._params import HasParams
 from segtrust.errors import NotFittedError, ParameterError, TooFewCasesError
-from segtrust.params import HasParams
-from segtrust.saved import rebuild
 from segtrust.selective.drift import DriftTest, drift_test
 from segtrust.selective.seen import HashedIds, ids_as_text, refuse_seen
 from segtrust.selective.vectors import (

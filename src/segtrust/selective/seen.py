@@ -17,10 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._files import check_keys
 from segtrust.errors import CaseLengthError, CaseValueError, ParameterError, SeenCasesError
-from segtrust.saved import check_keys
-from segtrust.selective.labels import text_of
-from segtrust.selective.vectors import check_length
+from segtrust.selective.vectors import check_length, format_label
 
 __all__ = ["HashedIds", "check_ids", "ids_as_text", "refuse_seen", "used_ids_as_text"]
 
@@ -114,8 +113,8 @@ def ids_as_text(ids: Any) -> tuple[str, ...] | None:
 def _id_as_text(value: Any) -> str | None:
     """Return an id as text; ``None`` if it is missing. Other objects, such as paths, are ids too."""
     if value is None or isinstance(value, str | int | float):
-        return text_of(value)
-    text = text_of(value) or str(value)
+        return format_label(value)
+    text = format_label(value) or str(value)
     return None if text in _MISSING and not isinstance(value, np.str_) else text
 
 

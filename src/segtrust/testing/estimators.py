@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.confidence.base import ConfidenceEstimator
+from segtrust.confidence import ConfidenceEstimator
 from segtrust.errors import ProbabilityRangeError
 from segtrust.maps import Case, Prediction
 

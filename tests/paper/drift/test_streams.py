@@ -5,14 +5,10 @@ import pytest
 
 from segtrust.io.tables import Table
 from segtrust.paper.drift.streams import ALPHA, WINDOW, Stream, TrueRisk, watch_stream
+from segtrust.policy import Policy, Scoring
 from segtrust.review.monitoring import Monitor
 from segtrust.review.rows import Rows
-from segtrust.selective.cases import CalibrationCases
-from segtrust.selective.certify import certify
-from segtrust.selective.policy import Policy
-from segtrust.selective.scoring import Scoring
-from segtrust.selective.targets import Target
-from segtrust.selective.two_sample import drift_test
+from segtrust.selective import CalibrationCases, Target, certify, drift_test
 
 TARGET = Target(0.3)
 CHANGE, AFTER, BATCH = 40, 120, 40

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from segtrust.calibration.scaling import Scaling
+from segtrust._files import read_json
+from segtrust.calibration import Scaling
 from segtrust.confidence.registry import get_estimators
 from segtrust.engine.calibration import check_reading, read_reference, reference_beside
 from segtrust.engine.decisions import decide_rows, load_policies
@@ -35,9 +36,8 @@ from segtrust.io.sizes import memory_of
 from segtrust.io.stores import TRUTHS
 from segtrust.io.tables import read_table
 from segtrust.io.volumes import Volume
-from segtrust.kernels.tiles import is_chunked, tiles_of
-from segtrust.saved import read_json
-from segtrust.selective.martingale import ExchangeabilityMartingale
+from segtrust.kernels import is_chunked, tiles_of
+from segtrust.selective import ExchangeabilityMartingale
 
 __all__ = ["READ", "Unforeseen"]
 

@@ -272,7 +272,7 @@ def _losses(folder: Path) -> list[Bundle]:
 def _policy(folder: Path) -> list[Bundle]:
     from segtrust.engine.calibration import Calibration, calibrate_table, save_policies
     from segtrust.io.tables import Table
-    from segtrust.selective.targets import Target
+    from segtrust.selective import Target
 
     reading = {"read": {"mask": None, "threshold": 0.5, "channel": None, "labels": None}}
     several = [row | {"structure": name} for name in ("liver", "spleen") for row in _rows()]
@@ -286,10 +286,10 @@ def _policy(folder: Path) -> list[Bundle]:
 
 
 def _state(folder: Path) -> list[Bundle]:
-    from segtrust.calibration.scaling import TemperatureScaling
+    from segtrust._files import write_json
+    from segtrust.calibration import TemperatureScaling
     from segtrust.maps import Case, Prediction
-    from segtrust.saved import write_json
-    from segtrust.selective.martingale import ExchangeabilityMartingale
+    from segtrust.selective import ExchangeabilityMartingale
 
     scaling = TemperatureScaling().fit([Case(Prediction(_p(9, 9), id="a"), _labels(9, 9) > 0)])
     write_json(folder / "a.json", scaling.to_dict())

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from segtrust._compile import available_cores
 from segtrust.cli.console import progress_bar
 from segtrust.cli.options import with_options
 from segtrust.errors import ParameterError
-from segtrust.threads import cores
 
 if TYPE_CHECKING:
     from segtrust.paper.medical.report import MedicalRun
@@ -99,7 +99,7 @@ def medical(
     names = [name.strip() for name in tasks.split(",") if name.strip()]
     found = find_tasks(data, names, allow_pickle=allow_pickle)
     with progress_bar("cases and splits", steps_of(found, settings)) as advance:
-        run = reproduce_medical(out, found, settings, workers=workers or cores(), advance=advance)
+        run = reproduce_medical(out, found, settings, workers=workers or available_cores(), advance=advance)
     for grid in run.grids.values():
         typer.echo(f"{grid.title}\n\n{grid.markdown()}\n")
     for name, why in run.absent.items():

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from segtrust._compile import available_cores
 from segtrust.cli.apps import App
 from segtrust.cli.console import progress_bar
 from segtrust.cli.options import with_options
 from segtrust.errors import ParameterError
 from segtrust.paper.commands.medical import MEDICAL_EPILOG, medical
-from segtrust.threads import cores
 
 if TYPE_CHECKING:
     from segtrust.paper.drift.simulation import Recorded
@@ -63,7 +63,11 @@ def validity(
     begin = time.perf_counter()
     with progress_bar("draws", draws * len(settings())) as advance:
         outcomes = simulate_validity(
-            draws=draws, seed=seed, folder=out / "parts", workers=workers or cores(), advance=advance
+            draws=draws,
+            seed=seed,
+            folder=out / "parts",
+            workers=workers or available_cores(),
+            advance=advance,
         )
     rows = [asdict(outcome) for outcome in outcomes]
     write_csv(out / "tables" / "validity.csv", rows)
@@ -136,7 +140,9 @@ def drift(
 
     settings, recorded = DriftSettings(runs=runs, seed=seed), real.recorded()
     with progress_bar("streams", runs * len(sources_of(settings, recorded))) as advance:
-        reproduce_drift(out, settings, recorded=recorded, workers=workers or cores(), advance=advance)
+        reproduce_drift(
+            out, settings, recorded=recorded, workers=workers or available_cores(), advance=advance
+        )
     typer.echo((out / "tables" / "drift.md").read_text(encoding="utf-8"))
     typer.echo(f"Tables and figures are in {out.resolve()}.")
 
@@ -162,7 +168,7 @@ def synthetic(
 
     settings = Synthetic(images=images, repeats=repeats)
     with progress_bar("experiments", sum(part.weight for part in parts_of(settings))) as advance:
-        results = reproduce_synthetic(out, settings, workers=workers or cores(), advance=advance)
+        results = reproduce_synthetic(out, settings, workers=workers or available_cores(), advance=advance)
     for name in ("ideal_model", "perturbed_model"):
         typer.echo(f"{markdown_table(summarise(results.rows(name)), SUMMARY_FORMATS)}\n")
     typer.echo(f"Tables and figures are in {out.resolve()}.")
@@ -190,7 +196,7 @@ def synthetic_beyond(
     few = Beyond(sizes=(10, 100, 10_000), images=(100, 100, 10), draws=(50, 50, 50), repeats=2)
     settings = few if quick else Beyond()
     with progress_bar("studies", sum(part.weight for part in parts_of(settings))) as advance:
-        reproduce_beyond(out, settings, workers=workers or cores(), advance=advance)
+        reproduce_beyond(out, settings, workers=workers or available_cores(), advance=advance)
     for name in studies_of(settings):
         table = (out / "tables" / f"{name}.md").read_text(encoding="utf-8")
         typer.echo(f"{name}\n\n{table}")
@@ -243,7 +249,7 @@ def tuning(
     left_out = len(pairs_in([*data, *(elsewhere or ())], predictions)) - len(cases) - len(others)
     run = TuningRun(cases, others, splits.repeats, splits.seed, left_out)
     with progress_bar("cases and splits", run.steps) as advance:
-        summary = reproduce_tuning(out, run, workers=workers or cores(), advance=advance)
+        summary = reproduce_tuning(out, run, workers=workers or available_cores(), advance=advance)
     for name, table in tables_of(summary).items():
         typer.echo(f"{name}\n\n{table}\n")
     if left_out:

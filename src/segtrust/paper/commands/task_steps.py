@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from segtrust._optional import require
 from segtrust.cli.console import counted, progress_bar
 from segtrust.errors import ParameterError
-from segtrust.optional import require
 
 if TYPE_CHECKING:
     from segtrust.paper.tasks.checking import Checked, Problem

@@ -26,7 +26,7 @@ from segtrust.paper.drift.streams import ALPHA, WINDOW
 from segtrust.report.figures import new_axes, save_figure
 from segtrust.report.runs import fresh_results, mark_running, open_run, write_run
 from segtrust.report.tables import markdown_table, write_csv, write_text
-from segtrust.selective.intervals import clopper_pearson
+from segtrust.selective import clopper_pearson
 
 __all__ = ["curve_rows", "draw_alarms", "draw_risks", "reproduce_drift", "shown", "summarise_drift"]
 

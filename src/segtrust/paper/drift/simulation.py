@@ -22,8 +22,7 @@ from segtrust.evaluation import Part, PartStore, compute_parts, store_of
 from segtrust.io.tables import Table
 from segtrust.paper.drift.streams import Stream, StreamSource, TrueRisk, Watched, watch_stream
 from segtrust.paper.validity import Population, dice_population
-from segtrust.selective.cases import CalibrationCases
-from segtrust.selective.targets import Target
+from segtrust.selective import CalibrationCases, Target
 
 __all__ = [
     "DRIFTS",

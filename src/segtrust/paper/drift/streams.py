@@ -13,12 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from segtrust.engine.triage import check_drift
-from segtrust.selective.cases import CalibrationCases
-from segtrust.selective.certify import certify
-from segtrust.selective.martingale import ExchangeabilityMartingale
-from segtrust.selective.policy import Policy
-from segtrust.selective.scoring import Scoring
-from segtrust.selective.targets import Target
+from segtrust.policy import Policy, Scoring
+from segtrust.selective import CalibrationCases, ExchangeabilityMartingale, Target, certify
 
 __all__ = ["ALPHA", "WINDOW", "Stream", "StreamSource", "TrueRisk", "Watched", "watch_stream"]
 

@@ -13,17 +13,19 @@ from typing import Any, Self
 
 import numpy as np
 
-from segtrust.confidence.base import ConfidenceEstimator, summary_of
-from segtrust.confidence.entropy import MedianMinMax
-from segtrust.confidence.feature_aggregation import (
-    TAUS,
+from segtrust.confidence import (
+    ConfidenceEstimator,
     FeatureAggregation,
+    MedianMinMax,
+    Needs,
     SoftDiceFeatureAggregation,
+    Summary,
 )
+from segtrust.confidence.base import summary_of
+from segtrust.confidence.feature_aggregation import TAUS
 from segtrust.confidence.learning import mask_and_truth
-from segtrust.confidence.summary import Needs, Summary
 from segtrust.errors import EmptyArrayError, NotFittedError
-from segtrust.kernels.device import on_host
+from segtrust.kernels import on_host
 from segtrust.maps import Case, Prediction, prediction_of
 
 __all__ = [

@@ -8,8 +8,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from segtrust.confidence.base import ConfidenceEstimator
-from segtrust.confidence.registry import Estimators, get_estimator
+from segtrust.confidence import ConfidenceEstimator, get_estimator
+from segtrust.confidence.registry import Estimators
 from segtrust.engine.judging import Judge, with_losses
 from segtrust.engine.outcomes import Failure, Row
 from segtrust.engine.run import Engine
@@ -38,7 +38,7 @@ from segtrust.paper.medical.published import (
     published_sizes,
 )
 from segtrust.paper.medical.sources import ID, TaskMaps
-from segtrust.selective.resample import Bootstrap
+from segtrust.selective import Bootstrap
 
 __all__ = ["MedicalSettings", "TaskResult", "WorkPlan", "study_task"]
 

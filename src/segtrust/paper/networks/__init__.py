@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from segtrust.optional import require
+from segtrust._optional import require
 from segtrust.paper.networks.registry import NAMES, create, create_ensemble, training_loss
 
 if TYPE_CHECKING:

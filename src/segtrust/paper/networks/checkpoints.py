@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from segtrust._files import check_format
 from segtrust.errors import (
     DamagedFileError,
     ParameterError,
@@ -24,7 +25,6 @@ from segtrust.errors import (
 )
 from segtrust.paper.networks.network import Network
 from segtrust.paper.networks.registry import owner_of
-from segtrust.saved import check_format
 
 __all__ = ["TRAINING", "WEIGHTS", "load_backbone", "load_weights", "read_weights"]
 

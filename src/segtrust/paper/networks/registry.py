@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from segtrust._optional import require
 from segtrust.errors import ParameterError, UnknownNameError
-from segtrust.optional import require
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,8 +8,8 @@ from monai.inferers.utils import sliding_window_inference
 from monai.networks.nets.unet import UNet
 from torch import Tensor
 
+from segtrust._arguments import check_whole
 from segtrust.errors import ParameterError
-from segtrust.kernels.inputs import check_whole
 from segtrust.paper.networks.network import Network
 
 __all__ = ["ShiftsUNet"]

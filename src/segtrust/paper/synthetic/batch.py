@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.compiled import entry, reduction
-from segtrust.kernels.integrals import expected_dice
-from segtrust.kernels.opening import open_map
+from segtrust._compile import entry, reduction
+from segtrust.kernels import expected_dice, open_map
 
 __all__ = ["MOST_PIXELS", "expected_dices"]
 

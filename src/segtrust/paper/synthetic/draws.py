@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.compiled import elementwise, entry, plain
+from segtrust._compile import elementwise, entry, plain
 
 __all__ = ["standard_normals"]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from segtrust.evaluation import Part, compute_parts, store_of
-from segtrust.kernels.bounds import relative_errors_from
+from segtrust.kernels import relative_errors_from
 from segtrust.paper.synthetic.images import Images, Models, draw_images, draw_noise, perturb
 from segtrust.paper.synthetic.ranking import (
     ESTIMATORS,

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from segtrust.kernels.bounds import relative_errors_from
+from segtrust.kernels import relative_errors_from
 from segtrust.paper.synthetic.draws import standard_normals
 from segtrust.paper.synthetic.factor import factor_dices
 from segtrust.paper.synthetic.fields import SmoothField, sampled_dices

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from segtrust._files import atomic_write
 from segtrust.io.manifests import read_manifest
 from segtrust.paper.tasks.cutting import Box, box_about, largest_piece
 from segtrust.paper.tasks.fundus_layout import COLUMNS
 from segtrust.paper.tasks.preparing import Prepared
 from segtrust.paper.tasks.reading import read_picture
 from segtrust.paper.tasks.task import Task
-from segtrust.saved import replacing
 
 __all__ = ["write_boxes"]
 
@@ -30,7 +30,7 @@ def write_boxes(task: Task, prepared: Prepared, out: Path, path: Path) -> int:
         Of the table, with the columns case, top, left, bottom and right.
     """
     rows = list(_boxes(task, prepared, out))
-    with replacing(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
+    with atomic_write(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
         writer.writerows([case, *box] for case, box in rows)

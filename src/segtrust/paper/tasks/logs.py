@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from segtrust._files import atomic_write
 from segtrust.errors import ParameterError
-from segtrust.saved import replacing
 
 __all__ = ["COLUMNS", "read_log", "write_log"]
 
@@ -18,7 +18,7 @@ COLUMNS = ("epoch", "rate", "loss", "val_dice", "seconds")
 
 def write_log(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write all epochs, numbers to their last digit."""
-    with replacing(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
+    with atomic_write(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)

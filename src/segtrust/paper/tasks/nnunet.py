@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._files import atomic_write, write_json
+from segtrust._optional import require
 from segtrust.errors import MissingExtraError, ParameterError, SegtrustError, WorkerError
-from segtrust.optional import require
 from segtrust.paper.tasks.checking import Problem
 from segtrust.paper.tasks.predicting import Predictions, Row, write_manifests
 from segtrust.paper.tasks.preparing import choose_split, keep_split
 from segtrust.paper.tasks.reading import read_sample
 from segtrust.paper.tasks.task import Sample, Task
-from segtrust.saved import replacing, write_json
 
 __all__ = ["NnUNet", "convert", "is_nnunet", "python_of"]
 
@@ -320,7 +320,7 @@ def _link(path: Path, link: Path) -> None:
         link.symlink_to(path.absolute())
     else:
         nibabel = require("nibabel", extra="io")
-        with replacing(link) as draft:
+        with atomic_write(link) as draft:
             draft.write_bytes(_packed(nibabel.load(path)))
 
 
@@ -335,7 +335,7 @@ def _write_labels(path: Path, values: Any, like: Path) -> None:
     nibabel = require("nibabel", extra="io")
     affine = nibabel.load(like).affine
     image = nibabel.Nifti1Image(np.ascontiguousarray(values.T, np.uint8), affine)
-    with replacing(path) as draft:
+    with atomic_write(path) as draft:
         draft.write_bytes(_packed(image))
 
 

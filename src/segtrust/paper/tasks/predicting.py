@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._files import atomic_write, read_json, remove_stale_drafts, write_json
+from segtrust._optional import require
 from segtrust.errors import ParameterError, SavedStateError, TooFewCasesError
-from segtrust.optional import require
 from segtrust.paper.tasks.preparing import Prepared, PreparedCase, source_of
 from segtrust.paper.tasks.task import ID, Task, file_name
-from segtrust.saved import read_json, remove_old_drafts, replacing, write_json
 
 __all__ = [
     "DTYPES",
@@ -155,7 +155,7 @@ def _open(folder: Path, made_with: dict[str, Any]) -> None:
         shutil.rmtree(folder / "maps", ignore_errors=True)
     for name in ("maps", "truths", "images"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    remove_old_drafts(folder)
+    remove_stale_drafts(folder)
     write_json(path, made_with)
 
 
@@ -216,7 +216,7 @@ def _as_type(p: Any, dtype: str) -> Any:
 
 def write_npy(path: Path, values: Any) -> None:
     """Write an array; a file that is there is replaced in one step."""
-    with replacing(path) as draft, draft.open("wb") as file:
+    with atomic_write(path) as draft, draft.open("wb") as file:
         np.save(file, values)
 
 
@@ -224,7 +224,7 @@ def write_png(path: Path, values: Any) -> None:
     """Write 8-bit grey (H, W) or (1, H, W), or colours (3, H, W)."""
     channels = values if values.ndim == 2 else values[0] if len(values) == 1 else np.moveaxis(values, 0, -1)
     image = require("PIL.Image", extra="io").fromarray(np.ascontiguousarray(channels))
-    with replacing(path) as draft:
+    with atomic_write(path) as draft:
         image.save(draft, format="PNG")
 
 
@@ -244,7 +244,7 @@ def write_manifests(folder: Path, rows: Sequence[Row]) -> Predictions:
 
 
 def _write_rows(path: Path, rows: Sequence[Row]) -> None:
-    with replacing(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
+    with atomic_write(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)

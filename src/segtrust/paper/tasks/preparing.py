@@ -15,13 +15,19 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from segtrust._files import (
+    atomic_write,
+    read_json,
+    remove_stale_drafts,
+    remove_stale_drafts_of,
+    write_json,
+)
 from segtrust.errors import ParameterError, SegtrustError
 from segtrust.paper.tasks.checking import Problem
 from segtrust.paper.tasks.reading import read_sample
 from segtrust.paper.tasks.resizing import resized, resized_labels
 from segtrust.paper.tasks.splitting import draw_split, read_split, split_in, write_split
 from segtrust.paper.tasks.task import SPLITS, Sample, Task
-from segtrust.saved import read_json, remove_old_drafts, remove_old_drafts_of, replacing, write_json
 
 __all__ = [
     "Prepared",
@@ -121,7 +127,7 @@ def prepare(
     out.mkdir(parents=True, exist_ok=True)
     splits = splits_of(task, samples, out, split=split, seed=seed)
     (out / _FOLDER).mkdir(exist_ok=True)
-    remove_old_drafts(out / _FOLDER)
+    remove_stale_drafts(out / _FOLDER)
     cases, problems = [], []
     for sample in samples:
         if not splits[sample.id]:
@@ -173,7 +179,7 @@ def choose_split(
 def keep_split(out: Path, found: Mapping[str, str]) -> None:
     """Write a split into the folder of a run; cases that are away for a while keep their place."""
     own = out / _SPLIT
-    remove_old_drafts_of(own)
+    remove_stale_drafts_of(own)
     write_split(own, {**split_in(own), **found})
 
 
@@ -208,7 +214,7 @@ def _prepare_case(task: Task, sample: Sample, file: Path) -> None:
         return
     image, labels = task.preprocess(*read_sample(task, sample), sample)
     image, labels = resized(image, task.size, task.resize), resized_labels(labels, task.size, task.resize)
-    with replacing(file) as draft, draft.open("wb") as target:
+    with atomic_write(file) as draft, draft.open("wb") as target:
         np.savez(target, image=image, labels=labels, stamp=np.array(stamp))
 
 
@@ -247,7 +253,7 @@ def _stamp_in(file: Path) -> str:
 
 
 def _write_index(path: Path, rows: Iterable[Sequence[str]]) -> None:
-    with replacing(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
+    with atomic_write(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([each.name for each in fields(PreparedCase)])
         writer.writerows(rows)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from segtrust._files import write_json
 from segtrust.errors import PairingError, WrongContentError
 from segtrust.io.places import Place
 from segtrust.io.readers import open_volume
@@ -16,7 +17,6 @@ from segtrust.paper.tasks.predicting import Predictions, Row, write_manifests, w
 from segtrust.paper.tasks.reading import read_labels
 from segtrust.paper.tasks.resizing import resized_labels
 from segtrust.paper.tasks.task import Sample, Task
-from segtrust.saved import write_json
 
 __all__ = ["map_of", "take_maps"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.optional import require
+from segtrust._optional import require
 
 __all__ = ["resized", "resized_labels"]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from segtrust._files import atomic_write
 from segtrust.errors import ParameterError
 from segtrust.paper.tasks.task import ID, SPLITS, Sample
-from segtrust.saved import replacing
 
 __all__ = ["draw_split", "read_split", "split_in", "write_split"]
 
@@ -75,7 +75,7 @@ def _filled(order: Sequence[Sequence[str]], targets: Mapping[str, int]) -> list[
 
 def write_split(path: Path, split: Mapping[str, str]) -> None:
     """Write a table of cases and their splits."""
-    with replacing(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
+    with atomic_write(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(_COLUMNS)
         writer.writerows(sorted(split.items()))

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._arguments import check_whole
 from segtrust.errors import ParameterError
-from segtrust.kernels.inputs import check_whole
 from segtrust.paper.tasks.augmenting import Augmentation, flipped_and_turned
 from segtrust.paper.tasks.intensities import imagenet
 from segtrust.paper.tasks.labels import BINARY, Labels, foreground_target

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
+from segtrust._files import atomic_write, checksum, remove_stale_drafts
 from segtrust.engine.locks import take
 from segtrust.errors import ParameterError, TooFewCasesError
 from segtrust.paper.networks.checkpoints import TRAINING, WEIGHTS
@@ -30,7 +31,6 @@ from segtrust.paper.tasks.optimisers import clip_gradients, new_optimiser, rate_
 from segtrust.paper.tasks.preparing import Prepared, note_training, source_of
 from segtrust.paper.tasks.task import Recipe, Task
 from segtrust.risks import dice
-from segtrust.saved import checksum, remove_old_drafts, replacing
 
 __all__ = ["BEST", "LAST", "LOG", "Trainer", "TrainingOptions", "device_of"]
 
@@ -166,7 +166,7 @@ class Trainer:
         """Train to the end, or as far as the options say; give the log."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with _only_here(self.folder):
-            remove_old_drafts(self.folder)
+            remove_stale_drafts(self.folder)
             if self.options.resume:
                 self._load()
                 on_batch(len(self.history) * len(self.batches))
@@ -250,7 +250,7 @@ class Trainer:
         write_log(self.folder / LOG, self.history)
 
     def _write(self, name: str, content: Mapping[str, Any]) -> None:
-        with replacing(self.folder / name) as draft, draft.open("wb") as file, _telling_full_disks():
+        with atomic_write(self.folder / name) as draft, draft.open("wb") as file, _telling_full_disks():
             torch.save(dict(content), file)
 
     def _made_with(self) -> dict[str, Any]:

@@ -16,8 +16,7 @@ from segtrust.report.html.markup import Html, joined, tag
 from segtrust.report.html.run import ReportedRun
 from segtrust.report.html.words import set_title
 from segtrust.report.styles import style_of
-from segtrust.selective.bands import RiskBand, risk_band
-from segtrust.selective.curve import RiskCoverageCurve
+from segtrust.selective import RiskBand, RiskCoverageCurve, risk_band
 
 __all__ = ["Line", "curve_chart", "lines_of"]
 

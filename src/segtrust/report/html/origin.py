@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from segtrust.engine.score_table import COMMANDS, journal_beside
+from segtrust.policy import Policy
 from segtrust.report.html.markup import Html, joined, tag
 from segtrust.report.html.run import ReportedRun
 from segtrust.report.html.words import counted
-from segtrust.selective.policy import Policy
 
 __all__ = ["data_and_settings", "how_to_reproduce"]
 

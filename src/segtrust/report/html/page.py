@@ -11,6 +11,7 @@ from importlib.resources import files
 from itertools import count
 from pathlib import Path
 
+from segtrust._files import make_writable_folder
 from segtrust.errors import ParameterError
 from segtrust.evaluation import EvaluatedSet
 from segtrust.report.html.cautions import cautions_of
@@ -26,7 +27,6 @@ from segtrust.report.html.shown_tables import tables_of
 from segtrust.report.html.summary import summary_of
 from segtrust.report.runs import more_results
 from segtrust.report.tables import write_text
-from segtrust.saved import make_writable
 
 __all__ = ["page_of", "write_page", "write_report"]
 
@@ -81,7 +81,7 @@ def write_page(run: ReportedRun, out: Path | None = None, *, with_figures: bool 
     page = out or run.folder / "report.html"
     if page.is_dir():
         raise ParameterError(f"{page}: expected the name of a page, such as report.html, got a folder.")
-    make_writable(page.parent)
+    make_writable_folder(page.parent)
     write_text(page, page_of(run))
     if with_figures and run.is_finished:
         _write_figures(run, page)

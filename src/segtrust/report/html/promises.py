@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from segtrust.policy import Policy, Standing
 from segtrust.report.html.choosing import kept_and_deferred
 from segtrust.report.html.markup import Html, joined, tag
 from segtrust.report.html.run import ReportedRun
 from segtrust.report.html.standing import Comparison, observed_risks
 from segtrust.report.html.words import UNNAMED, counted, is_or_are, listed, percent, set_name
-from segtrust.selective.policy import Policy, Standing
 
 __all__ = ["promises_of"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from segtrust.evaluation import EvaluatedSet
 from segtrust.report.html.words import counted, percent
-from segtrust.selective.curve import RiskCoverageCurve
+from segtrust.selective import RiskCoverageCurve
 
 __all__ = ["FEWEST_TO_JUDGE", "half_sentence", "half_tile", "has_gap", "ranking_tile", "verdict"]
 

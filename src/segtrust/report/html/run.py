@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from segtrust._files import read_json
 from segtrust.engine.decisions import Policies
 from segtrust.engine.score_table import failures_beside
 from segtrust.engine.unfinished import find_table
@@ -29,8 +30,7 @@ from segtrust.report.html.standing import (
 from segtrust.report.html.words import UNNAMED, set_name
 from segtrust.report.runs import check_run_format
 from segtrust.report.styles import is_styled
-from segtrust.saved import read_json
-from segtrust.selective.resample import Bootstrap
+from segtrust.selective import Bootstrap
 
 __all__ = ["TABLES", "ReportedRun", "open_run_folder"]
 

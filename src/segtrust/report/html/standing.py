@@ -15,9 +15,8 @@ from segtrust.engine.seen_cases import are_calibration_cases
 from segtrust.engine.triage import check_drift
 from segtrust.errors import ParameterError
 from segtrust.io.tables import Table
-from segtrust.selective.policy import Policy
-from segtrust.selective.targets import Observed
-from segtrust.selective.two_sample import DriftTest
+from segtrust.policy import Policy
+from segtrust.selective import DriftTest, Observed
 
 __all__ = [
     "Comparison",

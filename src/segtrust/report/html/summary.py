@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from segtrust.evaluation import ALL_STRUCTURES, EvaluatedSet
+from segtrust.policy import Decision
 from segtrust.report.html.choosing import kept_and_deferred
 from segtrust.report.html.markup import Html, joined, tag
 from segtrust.report.html.promises import promises_of
@@ -24,7 +25,6 @@ from segtrust.report.html.run import ReportedRun
 from segtrust.report.html.standing import loss_of_row
 from segtrust.report.html.words import UNNAMED, counted, is_or_are, listed, percent, set_name
 from segtrust.report.styles import style_of
-from segtrust.selective.policy import Decision
 
 __all__ = ["summary_of"]
 
