@@ -22,7 +22,7 @@ class PairwiseDice(ConfidenceEstimator):
     --------
     >>> import numpy as np
     >>> from segtrust import Prediction
-    >>> from segtrust.kernels.agreement import Agreement
+    >>> from segtrust.kernels import Agreement
     >>> agreement = Agreement(((4, 3), (3, 5)))  # masks of 4 and 5 pixels, 3 of them in both
     >>> round(PairwiseDice().score(Prediction(np.full((3, 3), 0.6), agreement=agreement)), 4)
     0.6667

@@ -40,10 +40,10 @@ def are_calibration_cases(
 
     Examples
     --------
-    >>> from segtrust.selective.cases import CalibrationCases
-    >>> from segtrust.selective.certify import certify
-    >>> from segtrust.selective.scoring import Scoring
-    >>> from segtrust.selective.targets import Target
+    >>> from segtrust.selective import CalibrationCases
+    >>> from segtrust.selective import certify
+    >>> from segtrust.policy import Scoring
+    >>> from segtrust.selective import Target
     >>> c = np.linspace(0, 1, 400)
     >>> cases = CalibrationCases(c, (1 - c) / 2, ids=range(400), reference=np.linspace(0, 0.99, 50))
     >>> policy = Policy.from_certificate(certify(cases, [Target(0.2)]), Scoring("sdc"))

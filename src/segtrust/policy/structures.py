@@ -158,7 +158,7 @@ class StructurePolicies:
         Examples
         --------
         >>> import numpy as np
-        >>> from segtrust.policy.scoring import Scoring
+        >>> from segtrust.policy import Scoring
         >>> c = np.linspace(0, 1, 400)
         >>> cases = CalibrationCases(c, (1 - c) / 2, reference=np.linspace(0, 0.99, 50))
         >>> certificates = certify_structures({"liver": cases, "tumour": cases}, [Target(0.2)])
