@@ -1,3 +1,0 @@
-# ruff: noqa: F401, D100
-# mypy: implicit-reexport
-from segtrust.selective.bootstrap import Sample
