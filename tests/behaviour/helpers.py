@@ -17,6 +17,7 @@ import numpy as np
 
 GOLDEN = Path(__file__).parent / "golden"
 RELATIVE = 1e-12
+_recorded = set()  # a value that is compared twice is recorded once
 RECORDING = os.environ.get("SEGTRUST_RECORD") == "1"
 
 
@@ -98,7 +99,8 @@ def assert_golden(name, actual, *, key=None, rel=RELATIVE, abs_tol=0.0):
     those with one process (``-n0``).
     """
     path = GOLDEN / f"{name}.json"
-    if RECORDING:
+    if RECORDING and (name, key) not in _recorded:
+        _recorded.add((name, key))
         content = plain(actual)
         if key is not None:
             content = {**(golden(name) if path.exists() else {}), key: content}
@@ -107,6 +109,18 @@ def assert_golden(name, actual, *, key=None, rel=RELATIVE, abs_tol=0.0):
         path.write_text(format_golden(content), "utf-8")
     recorded = golden(name)
     assert_same(actual, recorded if key is None else recorded[key], rel=rel, abs_tol=abs_tol)
+
+
+def assert_golden_table(name, rows, *, key=None):
+    """Compare rows (dicts) with those recorded, their columns and the order of these included.
+
+    ``relative_error`` is a difference from 1, so its last digits are those of 1: an absolute 1e-15 is
+    allowed, which matters for no other column.
+    """
+    columns = list(rows[0]) if rows else []
+    assert all(list(row) == columns for row in rows)
+    values = {"columns": columns, "rows": [list(row.values()) for row in rows]}
+    assert_golden(name, values, key=key, abs_tol=1e-15)
 
 
 def format_golden(content, width=110, indent=""):
@@ -126,7 +140,7 @@ def format_golden(content, width=110, indent=""):
         opening, closing = "[]"
     else:  # numbers or text: as many per line as fit
         items = [""]
-        for value in map(json.dumps, content):
+        for value in (json.dumps(each, ensure_ascii=False) for each in content):
             if items[-1] and len(deeper) + len(items[-1]) + len(value) + 3 > width:
                 items.append("")
             items[-1] += (", " if items[-1] else "") + value
