@@ -124,29 +124,31 @@ def assert_golden_table(name, rows, *, key=None):
 
 
 def format_golden(content, width=110, indent=""):
-    """Return JSON in which whatever fits stands on one line."""
+    """Return JSON with as many values per line as fit."""
     text = json.dumps(content, ensure_ascii=False)
     if len(indent) + len(text) <= width or not isinstance(content, dict | list) or not content:
         return text if indent else text + "\n"
     deeper = indent + " "
-    if isinstance(content, dict):
-        items = [
-            f"{json.dumps(key, ensure_ascii=False)}: {format_golden(value, width, deeper)}"
-            for key, value in content.items()
-        ]
-        opening, closing = "{}"
-    elif any(isinstance(value, dict | list) for value in content):
-        items = [format_golden(value, width, deeper) for value in content]
-        opening, closing = "[]"
-    else:  # numbers or text: as many per line as fit
-        items = [""]
-        for value in (json.dumps(each, ensure_ascii=False) for each in content):
-            if items[-1] and len(deeper) + len(items[-1]) + len(value) + 3 > width:
-                items.append("")
-            items[-1] += (", " if items[-1] else "") + value
-        opening, closing = "[]"
+    is_dict = isinstance(content, dict)
+    values = list(content.values()) if is_dict else content
+    names = [f"{json.dumps(name, ensure_ascii=False)}: " if is_dict else "" for name in content]
+    items = [name + format_golden(value, width, deeper) for name, value in zip(names, values, strict=True)]
+    if not any(isinstance(value, dict | list) for value in values):
+        items = fill(items, width - len(deeper) - 1)
+    opening, closing = "{}" if is_dict else "[]"
     lines = ",\n".join(deeper + item for item in items)
     return f"{opening}\n{lines}\n{indent}{closing}" + ("" if indent else "\n")
+
+
+def fill(items, width):
+    """Return lines of several items each."""
+    lines = [items[0]]
+    for item in items[1:]:
+        if len(lines[-1]) + len(item) + 2 <= width:
+            lines[-1] += f", {item}"
+        else:
+            lines.append(item)
+    return lines
 
 
 def number_or_text(text):
