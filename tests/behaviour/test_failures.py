@@ -43,46 +43,34 @@ def write_manifest(path, rows):
 # Broken files.
 
 
-@pytest.fixture(scope="module")
-def broken_run(tmp_path_factory):
-    """All broken maps and masks beside two good cases, scored by one command."""
-    folder = tmp_path_factory.mktemp("broken")
-    canary = folder / "canary"
-    rows = [(case, path, "", "") for case, (path, _) in broken.maps(folder, canary).items()]
-    rows += [(case, path, mask, "") for case, (path, mask, _) in broken.masks(folder).items()]
-    bad = [row[0] for row in rows]
-    good = broken.saved(folder / "good.npy", broken.good_map())
-    rows.insert(len(rows) // 2, ("good", good, "", ""))
-    rows.append(("good as well", good, "", ""))
-    manifest = write_manifest(folder / "cases.csv", rows)
-    done = segtrust_process("score", manifest, "-o", folder / "out/scores.csv", "--json", timeout=SECONDS)
-    return done, folder, bad, canary
-
-
 @LIBRARIES
 @POSIX
-def test_broken_files_are_named_failures(broken_run):
-    done, folder, bad, canary = broken_run
+def test_broken_files_are_named_failures(tmp_path):
+    """All broken maps and masks with two good cases among them, scored by one command."""
+    canary = tmp_path / "canary"
+    rows = [(case, path, "", "") for case, (path, _) in broken.maps(tmp_path, canary).items()]
+    rows += [(case, path, mask, "") for case, (path, mask, _) in broken.masks(tmp_path).items()]
+    bad = [row[0] for row in rows]
+    assert len(bad) >= 40
+    good = broken.saved(tmp_path / "good.npy", broken.good_map())
+    rows.insert(len(rows) // 2, ("good", good, "", ""))
+    rows.append(("good as well", good, "", ""))
+    manifest = write_manifest(tmp_path / "cases.csv", rows)
+    out = tmp_path / "out"
+    done = segtrust_process("score", manifest, "-o", out / "scores.csv", "--json", timeout=SECONDS)
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr
     summary = json.loads(done.stdout)
     assert (summary["cases"], summary["failed"]) == (2, len(bad))
-    failures = {row["case"]: row for row in read_csv(folder / "out/failures.csv")}
+    failures = {row["case"]: row for row in read_csv(out / "failures.csv")}
     assert sorted(failures) == sorted(bad)
-    assert len(bad) >= 40
     for case, failure in failures.items():
         assert is_foreseen(failure), failure
-        assert str(folder) in failure["reason"], case
+        assert str(tmp_path) in failure["reason"], case
     assert not canary.exists(), "a pickle was run"
-
-
-@LIBRARIES
-@POSIX
-def test_good_files_among_broken_ones_are_scored(broken_run):
-    _, folder, _, _ = broken_run
-    rows = {row["case"]: row["sdc"] for row in read_csv(folder / "out/scores.csv")}
+    scored = {row["case"]: row["sdc"] for row in read_csv(out / "scores.csv")}
     expected = st.soft_dice_confidence(broken.good_map())
-    assert rows == pytest.approx({"good": expected, "good as well": expected}, rel=1e-12)
+    assert scored == pytest.approx({"good": expected, "good as well": expected}, rel=1e-12)
 
 
 def fuzz_inputs(*readers):

@@ -429,19 +429,28 @@ def certificate(found):
 
 
 def test_thresholds_are_certified():
+    """With reference confidences; without them, cases are set aside by chance, unless a seed is given."""
     found = {}
     for name, options in {
         "easy": {"target_risk": 0.45},
-        "with a reference": {"target_risk": 0.4, "reference": REFERENCE},
+        "less easy": {"target_risk": 0.4},
         "strict": {"target_risk": 0.35, "delta": 0.01},
         "patients": {"target_risk": 0.45, "patients": [f"p{number // 4}" for number in range(400)]},
         "impossible": {"target_risk": 0.01},
     }.items():
-        found[name] = certificate(st.certify_threshold(MANY_CONFIDENCE, MANY_LOSS, **options))
+        made = st.certify_threshold(MANY_CONFIDENCE, MANY_LOSS, reference=REFERENCE, **options)
+        found[name] = certificate(made)
     found["few cases"] = outcome(
         lambda: certificate(st.certify_threshold(MANY_CONFIDENCE[:8], MANY_LOSS[:8], target_risk=0.3))
     )
     check("certified thresholds", found, rel=1e-10)
+
+
+def test_cases_are_set_aside_by_chance():
+    """Two runs without a seed rarely agree, and each says how many cases it used."""
+    made = st.certify_threshold(MANY_CONFIDENCE, MANY_LOSS, target_risk=0.45)
+    assert made.certified
+    assert (made.evidence.references, made.evidence.set_aside, made.evidence.n) == (80, 80, 320)
 
 
 def test_several_targets_and_structures():
@@ -450,10 +459,12 @@ def test_several_targets_and_structures():
     procedure = st.Procedure(start_coverages=(0.9, 0.6), seed=5)
     found = {
         "all": certificate(st.certify(cases, targets, procedure=procedure)),
-        "each": [certificate(each) for each in st.certify_each(cases, targets)],
+        "each": [certificate(each) for each in st.certify_each(cases, targets, procedure=procedure)],
         "structures": {
             name: certificate(each)
-            for name, each in st.certify_structures({"cup": cases, "disc": cases}, targets[:1]).items()
+            for name, each in st.certify_structures(
+                {"cup": cases, "disc": cases}, targets[:1], procedure=procedure
+            ).items()
         },
         "seen": outcome(lambda: st.certify(cases, targets, used_ids=["case 3"])),
     }
@@ -531,7 +542,7 @@ def test_mean_dice():
 
 
 def test_policies_decide():
-    made = st.certify_threshold(MANY_CONFIDENCE, MANY_LOSS, target_risk=0.45)
+    made = st.certify_threshold(MANY_CONFIDENCE, MANY_LOSS, target_risk=0.45, reference=REFERENCE)
     policy = st.Policy.from_certificate(made, st.Scoring("sdc"))
     confidences = [0.0, policy.threshold - 1e-9, policy.threshold, 1.0]
     found = {
