@@ -79,14 +79,6 @@ def test_scalings(release, numbers):
     assert found == pytest.approx(numbers["scaled"], rel=1e-12)
 
 
-def test_martingales(release, numbers):
-    watch = st.ExchangeabilityMartingale.load(release / "martingale.json")
-    for state, known in ((watch.state, "martingale"), (watch.update(0.5), "after one more")):
-        expected = numbers[known]
-        assert state.alarmed_at == expected.pop("alarmed_at")
-        assert {name: getattr(state, name) for name in expected} == pytest.approx(expected, rel=1e-12)
-
-
 @pytest.mark.needs("sqlalchemy")
 def test_verdicts(release, numbers):
     from segtrust.review.entries import Seen, Verdict
@@ -139,50 +131,19 @@ def reversioned(path, version):
     return path.read_bytes()
 
 
-MAPS = ("{release}/maps", "--estimators", "sdc")
-JUDGED = "{release}/scores.csv"
-COMMANDS = {
-    "scores.csv.about.json": [
-        ("calibrate", JUDGED, "-o", "{out}/policy.json", "--target-risk", "0.4"),
-        ("evaluate", JUDGED, "-o", "{out}/evaluation"),
-        ("report", JUDGED, "-o", "{out}/report.html"),
-        ("merge", JUDGED, "-o", "{out}/merged.csv"),
-    ],
-    "scores.json": [("evaluate", "{release}/scores.json", "-o", "{out}/evaluation")],
-    ".scores.csv.journal": [("score", *MAPS, "-o", JUDGED)],
-    "policy.json": [("triage", "{release}/maps", "--policy", "{release}/policy.json", "-o", "{out}")],
-    "structures.json": [("triage", "{release}/maps", "--policy", "{release}/structures.json", "-o", "{out}")],
-    "policy.reference.json": [
-        ("triage", "{release}/maps", "--policy", "{release}/policy.json", "-o", "{out}")
-    ],
-    "scaling.json": [
-        ("score", *MAPS, "-o", "{out}/s.csv", "--calibrate-maps", "{release}/scaling.json"),
-    ],
-    "run.json": [
-        ("evaluate", JUDGED, "-o", "{release}"),
-        ("report", "{release}", "-o", "{out}/report.html"),
-    ],
-}
-
-
-@pytest.mark.needs("pyarrow")  # one of the tables that a folder may have
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize(
-    ("name", "command"), [(name, command) for name, commands in COMMANDS.items() for command in commands]
-)
-def test_another_version_is_told_and_left_as_it_is(tmp_path, name, command, version):
+def test_a_diary_of_another_version_is_told_and_left_as_it_is(tmp_path, version):
+    """Other files are read by commands alone, in ``tests/behaviour/test_releases.py``."""
     release = Path(shutil.copytree(RELEASES[-1], tmp_path / "release"))
     (release / "maps").mkdir()
     np.save(release / "maps" / "a.npy", np.eye(8, dtype=np.float32))
-    before = reversioned(release / name, version)
-    done = segtrust(*(word.format(release=release, out=tmp_path / "out") for word in command))
+    diary = release / ".scores.csv.journal"
+    before = reversioned(diary, version)
+    done = segtrust("score", release / "maps", "--estimators", "sdc", "-o", release / "scores.csv")
     assert done.returncode == 2, done
-    told = name.removesuffix(".about.json")
-    assert done.stderr.startswith(f"error: {release / told}: ")
-    assert "expected format 'segtrust-" in done.stderr
-    assert f"-{version}'" in done.stderr
-    assert "of another version" in done.stderr
-    assert (release / name).read_bytes() == before
+    assert done.stderr.startswith(f"error: {diary}: expected format 'segtrust-")
+    assert f"-{version}', of another version" in done.stderr
+    assert diary.read_bytes() == before
 
 
 @pytest.mark.needs("sqlalchemy")
