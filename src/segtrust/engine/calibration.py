@@ -75,7 +75,7 @@ class Calibration:
         Whether rows without a loss are left out, instead of being an error. The promise is then about cases
         that have one.
     seed
-        Of the draw of cases that are set aside, to repeat one; see `seed_for`.
+        Of the draw of cases that are set aside, to repeat one; see `choose_seed`.
     """
 
     estimator: str

@@ -37,7 +37,7 @@ from segtrust.errors import ParameterError, TooFewCasesError
 from segtrust.selective.intervals import chernoff_interval, clopper_pearson
 from segtrust.selective.plan import Accepted, Need, compute_need, no_case_accepted
 from segtrust.selective.seen import HashedIds, check_ids, ids_as_text, refuse_seen
-from segtrust.selective.shuffling import first_come, least_lost_of_ties, seed_for, shuffled_places
+from segtrust.selective.shuffling import choose_seed, number_by_appearance, prefer_low_losses, shuffled_order
 from segtrust.selective.targets import (
     Procedure,
     Target,
@@ -123,7 +123,7 @@ class CalibrationCases:
     @property
     def units(self) -> Any:
         """Number of each case's independent unit (its patient, or the case itself), counted from 0."""
-        return np.arange(self.n) if self.patients is None else first_come(self.patients)
+        return np.arange(self.n) if self.patients is None else number_by_appearance(self.patients)
 
     @property
     def digest(self) -> str:
@@ -147,7 +147,7 @@ class CalibrationCases:
     def shuffled(self, seed: int) -> CalibrationCases:
         """Return the cases in a random order that does not depend on their losses; units stay together."""
         patients = None if self.patients is None else number_labels(self.patients, self.n, "patients")
-        return self.part(shuffled_places(seed, self.confidence, units=patients, ids=self.ids))
+        return self.part(shuffled_order(seed, self.confidence, units=patients, ids=self.ids))
 
     def refuse(self, used_ids: Collection[str] | HashedIds) -> None:
         """Raise `SeenCasesError` if a case is among ``used_ids``, or an error if the cases have no ids."""
@@ -425,7 +425,7 @@ def certify(
         )
     procedure = check_procedure(procedure)
     if cases.reference is None:  # the certificate keeps the seed that chooses the cases set aside
-        procedure = replace(procedure, seed=seed_for(cases.confidence, procedure.seed))
+        procedure = replace(procedure, seed=choose_seed(cases.confidence, procedure.seed))
     cases.refuse(used_ids)
     tests, steps = walk_candidates(cases, targets, delta, procedure)
     passed = [step.threshold for step in steps if step.passed]
@@ -510,7 +510,7 @@ def _split(cases: CalibrationCases, procedure: Procedure) -> tuple[CalibrationCa
     """Return the cases to test on, and the confidences from which candidates are taken."""
     if cases.reference is not None:
         return cases, cases.reference
-    shuffled = cases.shuffled(seed_for(cases.confidence, procedure.seed))
+    shuffled = cases.shuffled(choose_seed(cases.confidence, procedure.seed))
     units = shuffled.units
     aside = units < round(procedure.set_aside * (units.max() + 1))
     if aside.sum() < FEWEST_REFERENCES or (~aside).sum() < 2:
@@ -527,7 +527,7 @@ def _split(cases: CalibrationCases, procedure: Procedure) -> tuple[CalibrationCa
     if units.max() == shuffled.n - 1:
         # Rows of equal confidence may come sorted by loss. Setting aside the best of them leaves the worse
         # ones to be tested, which never favours the guarantee.
-        aside = least_lost_of_ties(shuffled.confidence, shuffled.loss, aside)
+        aside = prefer_low_losses(shuffled.confidence, shuffled.loss, aside)
     return shuffled.part(~aside), shuffled.confidence[aside]
 
 

@@ -24,7 +24,7 @@ from segtrust.errors import NotFittedError, ParameterError, TooFewCasesError
 from segtrust.selective.coverage import exact
 from segtrust.selective.estimate import Recalibration
 from segtrust.selective.seen import HashedIds, ids_as_text, refuse_seen
-from segtrust.selective.shuffling import seed_for, shuffled_places
+from segtrust.selective.shuffling import choose_seed, shuffled_order
 from segtrust.selective.vectors import (
     check_confidences,
     check_dices,
@@ -204,8 +204,8 @@ class ConformalDice(HasParams):
         dice = check_dices(dice, confidence.size, ids=ids)
         names = refuse_seen(ids, used_ids, confidence.size)
         keys = self._cell_keys(confidence, groups, ids)
-        seed = seed_for(confidence, self.seed)
-        order = shuffled_places(seed, confidence, ids=names or None)
+        seed = choose_seed(confidence, self.seed)
+        order = shuffled_order(seed, confidence, ids=names or None)
         is_training = np.zeros(keys.size, bool)
         for key in np.unique(keys):
             members = order[keys[order] == key]

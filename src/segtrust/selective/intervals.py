@@ -58,7 +58,3 @@ def bernoulli_divergence(mean: float, other: float) -> float:
     hits = mean * math.log(mean / other) if mean > 0.0 else 0.0
     misses = (1.0 - mean) * math.log((1.0 - mean) / (1.0 - other)) if mean < 1.0 else 0.0
     return hits + misses
-
-
-# Old name, until its callers are switched.
-coin_divergence = bernoulli_divergence

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from segtrust.errors import CaseValueError, ParameterError
-from segtrust.selective.intervals import coin_divergence
+from segtrust.selective.intervals import bernoulli_divergence
 
 __all__ = [
     "P_VALUES",
@@ -101,7 +101,7 @@ def hoeffding_bentkus_p_value(losses: Any, target: float, delta: float) -> float
     if losses.size == 0:
         return 1.0
     mean = float(losses.mean())
-    hoeffding = math.exp(-losses.size * coin_divergence(min(mean, target), target))
+    hoeffding = math.exp(-losses.size * bernoulli_divergence(min(mean, target), target))
     whole = math.ceil(round(losses.size * mean, 9))  # a rounding error in the mean must not cost a case
     return min(1.0, hoeffding, math.e * _binomial_cdf(whole, losses.size, target))
 

@@ -99,10 +99,3 @@ def number_by_appearance(labels: Any) -> Any:
     """
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
-
-
-# Old names, until their callers are switched.
-first_come = number_by_appearance
-least_lost_of_ties = prefer_low_losses
-seed_for = choose_seed
-shuffled_places = shuffled_order
