@@ -84,14 +84,10 @@ class Page(HTMLParser):
         ]
 
     def numbers(self):
-        """Return the numbers of each table, row by row."""
-        return [
-            [
-                [float(each.replace("−", "-")) for cell in row for each in NUMBER.findall(cell)]
-                for row in table
-            ]
-            for table in self.tables
-        ]
+        """Return the numbers of each table of results, row by row."""
+        places = zip(self.places, self.tables, strict=True)
+        tables = [table for place, table in places if place == "tables"]
+        return [[numbers_in(" ".join(row)) for row in table] for table in tables]
 
 
 def run(*arguments):
