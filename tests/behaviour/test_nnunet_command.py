@@ -1,0 +1,77 @@
+"""``segtrust nnunet``: what is found in nnU-Net's folders, and decisions for one fold or for several."""
+
+import json
+import os
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from tests.behaviour.helpers import assert_golden, read_csv
+from tests.commands import segtrust
+from tests.nnunet.fixtures import kept_run
+from tests.nnunet.layout import lay_out
+
+pytestmark = pytest.mark.needs("nibabel")
+UNTIMED = ("seconds", "digest", "mask_digest", "file", "mask_file", "truth_file", "image_file", "policy")
+FOLD_0 = ("-c", "3d_fullres", "-f", "0")
+
+
+@pytest.fixture(scope="module")
+def laid_out(tmp_path_factory):
+    """Two folds of sixty cases each, and two predictions."""
+    return lay_out(tmp_path_factory.mktemp("nnunet"), kept_run("plain"), "plain", folds=(0, 1), copies=30)
+
+
+def nnunet(layout, *arguments, code=0):
+    with mock.patch.dict(os.environ, layout.variables):  # nnU-Net's own way to say where its folders are
+        done = segtrust("nnunet", *arguments, "--json")
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout) if done.stdout else None
+
+
+def without_root(value, root):
+    return json.loads(json.dumps(value).replace(str(root), "ROOT"))
+
+
+def test_show(laid_out):
+    found = {
+        "dataset": nnunet(laid_out, "show", "1"),
+        "predictions": nnunet(laid_out, "show", laid_out.predictions),
+    }
+    assert_golden("decisions/nnunet_show", without_root(found, laid_out.root))
+
+
+@pytest.fixture(scope="module")
+def policy(laid_out):
+    """A policy of fold 0; its cases are copies, so that which of them are set aside is drawn each time."""
+    path = laid_out.root / "policies/fold.json"
+    nnunet(laid_out, "calibrate", "1", "-o", path, "--target-risk", 0.4, "-f", "0")
+    return path
+
+
+def test_calibrate(laid_out, policy):
+    content = json.loads(policy.read_text())
+    assert content["standing"] == "certified"
+    assert (content["evidence"]["n"], content["evidence"]["set_aside"]) == (48, 12)
+    name = content["scoring"]["predictor"]
+    rows = read_csv(policy.with_name("fold.scores.csv"), without=UNTIMED)
+    assert len(rows) == 60
+    first = [rows[0], rows[30]]
+    assert_golden("decisions/nnunet_calibrate", {"predictor": name, "rows": first})
+    both = policy.with_name("both.json")
+    nnunet(laid_out, "calibrate", "1", "-o", both, "--target-risk", 0.4)
+    assert json.loads(both.read_text())["standing"] == "estimated"
+
+
+def test_triage(laid_out, policy):
+    out = Path(laid_out.root) / "triage"
+    command = ("triage", laid_out.predictions, "--policy", policy)
+    same = nnunet(laid_out, *command, "-o", out, *FOLD_0)
+    assert same["standing"] == {"foreground": "certified"}
+    other = nnunet(laid_out, *command, "-o", out / "other", "-c", "3d_fullres", "-f", "0,1")
+    assert other["standing"] == {"foreground": "estimated"}
+    assert sum(same["counts"].values()) == sum(other["counts"].values()) == 2
+    rows = read_csv(out / "scores.csv", without=(*UNTIMED, "margin", "decision"))
+    assert_golden("decisions/nnunet_triage", rows)
+    nnunet(laid_out, "triage", laid_out.model, "--policy", policy, "-o", out / "none", code=2)
