@@ -221,6 +221,7 @@ def certificates():
     patients = calibration_cases(patients=[row["group"] for row in score_rows(160)])
     failure = st.Target(0.3, below_dice=0.6)
     confidence, loss = columns(score_rows(160))
+    tied = st.CalibrationCases([round(each, 1) for each in confidence], loss)
     strict, lax = st.certify_each(cases, [st.Target(0.27), failure])
     return {
         "threshold": st.certify_threshold(confidence, loss, target_risk=0.3),
@@ -234,6 +235,7 @@ def certificates():
             cases, [st.Target(0.3)], procedure=st.Procedure(start_coverages=(0.3, 0.7), step=0.05, seed=7)
         ),
         "patients": st.certify(patients, [st.Target(0.4)]),
+        "ties": st.certify(tied, [st.Target(0.3)], procedure=st.Procedure(seed=3)),
         "impossible": st.certify(cases, [st.Target(0.05)]),
     }
 
