@@ -6,7 +6,9 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 from unittest import mock
 
-from segtrust.cli import main
+import typer
+
+from segtrust.cli import app, main
 
 
 def segtrust_process(*arguments, **more):
@@ -26,6 +28,11 @@ def segtrust(*arguments):
     with replaced[0], replaced[1], redirect_stdout(out), redirect_stderr(err):  # Typer sets an excepthook
         code = _exit_code()
     return subprocess.CompletedProcess(command, code, _text(out), _text(err))
+
+
+def command_tree():
+    """Return the whole command line as Click's commands, for tests that list its commands and options."""
+    return typer.main.get_command(app)
 
 
 def _exit_code():

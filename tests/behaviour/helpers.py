@@ -17,6 +17,7 @@ import numpy as np
 
 GOLDEN = Path(__file__).parent / "golden"
 RELATIVE = 1e-12
+_recorded = set()  # a value that is compared twice is recorded once
 RECORDING = os.environ.get("SEGTRUST_RECORD") == "1"
 
 
@@ -98,7 +99,8 @@ def assert_golden(name, actual, *, key=None, rel=RELATIVE, abs_tol=0.0):
     those with one process (``-n0``).
     """
     path = GOLDEN / f"{name}.json"
-    if RECORDING:
+    if RECORDING and (name, key) not in _recorded:
+        _recorded.add((name, key))
         content = plain(actual)
         if key is not None:
             content = {**(golden(name) if path.exists() else {}), key: content}
@@ -109,30 +111,44 @@ def assert_golden(name, actual, *, key=None, rel=RELATIVE, abs_tol=0.0):
     assert_same(actual, recorded if key is None else recorded[key], rel=rel, abs_tol=abs_tol)
 
 
+def assert_golden_table(name, rows, *, key=None):
+    """Compare rows (dicts) with those recorded, their columns and the order of these included.
+
+    ``relative_error`` is a difference from 1, so its last digits are those of 1: an absolute 1e-15 is
+    allowed, which matters for no other column.
+    """
+    columns = list(rows[0]) if rows else []
+    assert all(list(row) == columns for row in rows)
+    values = {"columns": columns, "rows": [list(row.values()) for row in rows]}
+    assert_golden(name, values, key=key, abs_tol=1e-15)
+
+
 def format_golden(content, width=110, indent=""):
-    """Return JSON in which whatever fits stands on one line."""
+    """Return JSON with as many values per line as fit."""
     text = json.dumps(content, ensure_ascii=False)
     if len(indent) + len(text) <= width or not isinstance(content, dict | list) or not content:
         return text if indent else text + "\n"
     deeper = indent + " "
-    if isinstance(content, dict):
-        items = [
-            f"{json.dumps(key, ensure_ascii=False)}: {format_golden(value, width, deeper)}"
-            for key, value in content.items()
-        ]
-        opening, closing = "{}"
-    elif any(isinstance(value, dict | list) for value in content):
-        items = [format_golden(value, width, deeper) for value in content]
-        opening, closing = "[]"
-    else:  # numbers or text: as many per line as fit
-        items = [""]
-        for value in map(json.dumps, content):
-            if items[-1] and len(deeper) + len(items[-1]) + len(value) + 3 > width:
-                items.append("")
-            items[-1] += (", " if items[-1] else "") + value
-        opening, closing = "[]"
+    is_dict = isinstance(content, dict)
+    values = list(content.values()) if is_dict else content
+    names = [f"{json.dumps(name, ensure_ascii=False)}: " if is_dict else "" for name in content]
+    items = [name + format_golden(value, width, deeper) for name, value in zip(names, values, strict=True)]
+    if not any(isinstance(value, dict | list) for value in values):
+        items = fill(items, width - len(deeper) - 1)
+    opening, closing = "{}" if is_dict else "[]"
     lines = ",\n".join(deeper + item for item in items)
     return f"{opening}\n{lines}\n{indent}{closing}" + ("" if indent else "\n")
+
+
+def fill(items, width):
+    """Return lines of several items each."""
+    lines = [items[0]]
+    for item in items[1:]:
+        if len(lines[-1]) + len(item) + 2 <= width:
+            lines[-1] += f", {item}"
+        else:
+            lines.append(item)
+    return lines
 
 
 def number_or_text(text):

@@ -1,0 +1,160 @@
+"""Runs that are killed and resumed, spread over workers or an array of jobs: always the same table."""
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from tests.behaviour.helpers import assert_same, read_csv
+from tests.behaviour.maps import FLAT, blob, write_cases
+from tests.commands import segtrust
+
+CASES = 40
+TIMES = ("seconds",)
+POSIX = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills a process as POSIX does")
+
+
+def command(folder, *options):
+    return ("score", folder / "maps", "-o", folder / "out/scores.csv", "--truth", folder / "truth", *options)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Forty cases, one of them broken, large enough that scoring them all takes a while; and their table."""
+    folder = tmp_path_factory.mktemp("cases")
+    write_cases(folder / "maps", CASES, shape=(300, 400), truths=folder / "truth")
+    p = blob(FLAT)
+    p[1, 2] = np.nan
+    np.save(folder / "maps/case_007.npy", p)
+    done = segtrust(*command(folder))
+    assert done.returncode == 1, done.stderr
+    rows = read_csv(folder / "out/scores.csv", without=TIMES)
+    assert len(rows) == CASES - 1
+    shutil.move(folder / "out", folder / "unbroken")
+    return folder, rows
+
+
+def written(folder):
+    """Return the sizes of all files of a run, the log of its finished cases among them."""
+    return sum(path.stat().st_size for path in folder.glob("**/*") if path.is_file())
+
+
+def start_and_kill(folder, changes, *options):
+    """Start a run and kill it when its files have grown so many times; return whether it was running."""
+    running = subprocess.Popen(
+        [sys.executable, "-m", "segtrust", *map(str, command(folder, *options))],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        seen, size, end = 0, 0, time.monotonic() + 120
+        while seen < changes and running.poll() is None and time.monotonic() < end:
+            try:
+                now = written(folder / "out")
+            except FileNotFoundError:  # a file was replaced meanwhile
+                continue
+            seen, size = seen + (now > size), now
+            time.sleep(0.001)
+    finally:
+        running.kill()
+        running.wait()
+    return running.returncode == -signal.SIGKILL
+
+
+def kill_midway(folder, *options):
+    """Kill a run that has finished some of its cases, and not all, and keep a copy of what it leaves."""
+    for changes in (12, 8, 5):  # fewer where the run was over before it could be killed
+        for name in ("out", "kept"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+        if start_and_kill(folder, changes, *options):
+            assert not (folder / "out/scores.csv").exists()
+            shutil.copytree(folder / "out", folder / "kept")
+            return
+    pytest.fail("every run was over before it could be killed")
+
+
+def resume(folder, expected):
+    """Resume a run from what was left, check its table, and return the time of each case."""
+    out = folder / "out"
+    shutil.rmtree(out)
+    shutil.copytree(folder / "kept", out)
+    done = segtrust(*command(folder))
+    assert done.returncode == 1, done.stderr
+    assert_same(read_csv(out / "scores.csv", without=TIMES), expected)
+    assert [row["case"] for row in read_csv(out / "failures.csv")] == ["case_007"]
+    return [row["seconds"] for row in read_csv(out / "scores.csv")]
+
+
+@POSIX
+@pytest.mark.parametrize("options", [(), ("--workers", "2")], ids=["one worker", "two workers"])
+def test_a_run_that_was_killed_is_resumed(made, options):
+    """The same table as without the kill, and what was finished before it is not scored again.
+
+    The run is resumed twice from the same state. Rows with the same time in both were kept from before the
+    kill: a case that is scored twice never takes the same time to the last digit.
+    """
+    folder, expected = made
+    kill_midway(folder, *options)
+    first, second = resume(folder, expected), resume(folder, expected)
+    kept = sum(one == other for one, other in zip(first, second, strict=True))
+    assert 0 < kept < CASES - 1
+
+
+def test_a_finished_run_is_not_scored_again(tmp_path):
+    write_cases(tmp_path / "maps", 4, truths=tmp_path / "truth")
+    tables = []
+    for options in ((), (), ("--no-resume",)):
+        assert segtrust(*command(tmp_path, *options)).returncode == 0
+        tables.append(read_csv(tmp_path / "out/scores.csv"))
+    seconds = [[row["seconds"] for row in rows] for rows in tables]
+    assert seconds[0] == seconds[1]
+    assert seconds[0] != seconds[2]
+    for rows in tables[1:]:
+        assert_same(without_times(rows), without_times(tables[0]))
+
+
+def without_times(rows):
+    return [{key: value for key, value in row.items() if key not in TIMES} for row in rows]
+
+
+def test_what_changed_or_came_is_scored(tmp_path):
+    """Cases that are added, removed or changed between two runs of the same command."""
+    write_cases(tmp_path / "maps", 4, truths=tmp_path / "truth")
+    assert segtrust(*command(tmp_path)).returncode == 0
+    before = {row["case"]: row for row in read_csv(tmp_path / "out/scores.csv")}
+    np.save(tmp_path / "maps/case_001.npy", blob((11, 17), at=0.2))
+    (tmp_path / "maps/case_002.npy").unlink()
+    (tmp_path / "truth/case_002.npy").unlink()
+    write_cases(tmp_path / "maps", 1, truths=tmp_path / "truth", first=4)
+    assert segtrust(*command(tmp_path)).returncode == 0
+    after = {row["case"]: row for row in read_csv(tmp_path / "out/scores.csv")}
+    assert list(after) == ["case_000", "case_001", "case_003", "case_004"]
+    kept = [case for case in after if after[case] == before.get(case)]
+    assert kept == ["case_000", "case_003"]
+
+
+def test_workers_and_job_arrays_give_the_same_table(made):
+    folder, expected = made
+    out = folder / "out"
+    shutil.rmtree(out, ignore_errors=True)
+    done = segtrust(*command(folder, "--workers", 2))
+    assert done.returncode == 1, done.stderr
+    assert_same(read_csv(out / "scores.csv", without=TIMES), expected)
+    parts = [out / f"part-{part}.csv" for part in range(3)]
+    sizes = []
+    for part, path in enumerate(parts):
+        array = ("--num-parts", 3, "--part-id", part)
+        done = segtrust("score", folder / "maps", "-o", path, "--truth", folder / "truth", *array)
+        assert done.returncode in (0, 1), done.stderr
+        sizes.append(len(read_csv(path)))
+    assert sum(sizes) == CASES - 1
+    assert min(sizes) > 0
+    merged = segtrust("merge", *parts, "-o", out / "merged.csv")
+    assert merged.returncode == 1, merged.stderr  # one case failed
+    assert_same(read_csv(out / "merged.csv", without=TIMES), expected)
+    assert segtrust("merge", *parts[:2], "-o", out / "two.csv").returncode == 2
+    assert not (out / "two.csv").exists()
