@@ -2,15 +2,15 @@
 
 import json
 import os
+import shutil
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
-from unittest import mock
 
 import pytest
 
 from tests.behaviour.helpers import assert_golden, read_csv
-from tests.commands import segtrust
-from tests.nnunet.fixtures import kept_run
-from tests.nnunet.layout import lay_out
+from tests.commands import segtrust_process
 
 pytestmark = pytest.mark.needs("nibabel")
 UNTIMED = ("seconds", "digest", "mask_digest", "file", "mask_file", "truth_file", "image_file", "policy")
@@ -18,15 +18,58 @@ ROUNDING = 1e-15  # relative_error is a difference from 1
 FOLD_0 = ("-c", "3d_fullres", "-f", "0")
 
 
+KEPT = Path(__file__).parents[1] / "fixtures/nnunet/plain"
+DATASET, MODEL = "Dataset001_Plain", "nnUNetTrainer__nnUNetPlans__3d_fullres"
+
+
+@dataclass
+class Layout:
+    """nnU-Net's three folders, and one of predictions."""
+
+    root: Path
+
+    @property
+    def model(self):
+        return self.root / "results" / DATASET / MODEL
+
+    @property
+    def predictions(self):
+        return self.root / "predictions"
+
+
+def link(source, target):
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.symlink_to(source)
+
+
 @pytest.fixture(scope="module")
 def laid_out(tmp_path_factory):
-    """Two folds of sixty cases each, and two predictions."""
-    return lay_out(tmp_path_factory.mktemp("nnunet"), kept_run("plain"), "plain", folds=(0, 1), copies=30)
+    """Two folds of sixty cases each, which are copies of two, and two predictions."""
+    found = Layout(tmp_path_factory.mktemp("nnunet"))
+    for fold in (0, 1):
+        folder = found.model / f"fold_{fold}/validation"
+        link(KEPT / "validation/summary.json", folder / "summary.json")
+        for case, number in product(("train_0", "train_1"), range(30)):
+            name = f"{case}_{fold}_{number:03}"
+            for ending in ("npz", "pkl", "nii.gz"):
+                link(KEPT / f"validation/{case}.{ending}", folder / f"{name}.{ending}")
+            truth = found.root / "preprocessed" / DATASET / f"gt_segmentations/{name}.nii.gz"
+            link(KEPT / f"validation_labels/{case}.nii.gz", truth)
+    raw = found.root / "raw" / DATASET
+    for folder in (found.model, raw):
+        link(KEPT / "predictions/dataset.json", folder / "dataset.json")
+    (raw / "imagesTs").mkdir()
+    for path in (KEPT / "labels").iterdir():
+        link(path, raw / "labelsTs" / path.name)
+    shutil.copytree(KEPT / "predictions", found.predictions)
+    noted = found.predictions / "predict_from_raw_data_args.json"
+    noted.write_text(noted.read_text().replace("/data", str(found.root)))
+    return found
 
 
 def nnunet(layout, *arguments, code=0):
-    with mock.patch.dict(os.environ, layout.variables):  # nnU-Net's own way to say where its folders are
-        done = segtrust("nnunet", *arguments, "--json")
+    places = {f"nnUNet_{name}": str(layout.root / name) for name in ("raw", "preprocessed", "results")}
+    done = segtrust_process("nnunet", *arguments, "--json", env={**os.environ, **places})
     assert done.returncode == code, done.stderr
     return json.loads(done.stdout) if done.stdout else None
 
