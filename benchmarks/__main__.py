@@ -15,7 +15,7 @@ from rich.table import Table
 from segtrust.cli.apps import App
 from segtrust.cli.console import new_console
 
-bench_app = App(no_args_is_help=True, help="Measure speed as ratios within one run.")
+bench_app = App(no_args_is_help=True, add_completion=False, help="Measure speed as ratios within one run.")
 
 
 def _ratio_table(title: str, ratios: Iterable[Any]) -> Table:
