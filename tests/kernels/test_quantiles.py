@@ -246,7 +246,7 @@ class TestDistinctDoubts:
         values, upto = [table.values for table in counted], [np.cumsum(table.counts) for table in counted]
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(quantiles, "COLLECT", room)
-            patch.setattr(quantiles, "SAMPLE", 4)
+            patch.setattr(quantiles, "_SAMPLE_OF_TABLES", 4)
             pair = pair_of_ranks(values, upto, rank)
         assert pair == (pooled[rank], pooled[min(rank + 1, pooled.size - 1)])
 

@@ -639,6 +639,7 @@ def window_sums(values: Any, sides: tuple[int, ...]) -> Any:
     >>> window_sums(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), (2, 2)).tolist()
     [[12.0, 16.0]]
     """
+    total: Any
     for axis, side in enumerate(sides):
         window = np.moveaxis(values, axis, 0)
         count, total, done, length = window.shape[0] - side + 1, 0.0, 0, 1

@@ -44,8 +44,10 @@ __all__ = [
 ]
 
 SAMPLE = 65536
-"""Number of sampled pixels; three standard deviations of a rank in both directions are 1.2 % of the
-pixels."""
+"""Number of sampled pixels; three standard deviations of a rank to both sides are 1.2 % of the pixels."""
+
+_SAMPLE_OF_TABLES = 16384
+"""Number of pixels sampled from tables of distinct doubts, in which counting is fast."""
 
 _GUIDES = 1024
 """Approximate number of values that bracket an order statistic in an array."""
@@ -267,30 +269,32 @@ def pair_of_ranks(values: Sequence[Any], ranks: Sequence[Any], rank: int) -> tup
     """
     total = sum(int(upto[-1]) for upto in ranks)
     # Evenly spaced pixels of each map, in the order of their doubts.
-    places = np.linspace(0.0, 1.0, max(2, SAMPLE // len(values)), endpoint=False)
-    sample = np.concatenate(
-        [
-            doubts[upto.searchsorted(places * upto[-1], "right")]
-            for doubts, upto in zip(values, ranks, strict=True)
-        ]
-    )
-    count = partial(_count_in_tables, values, ranks, max(COLLECT, total // 50))
+    places = np.linspace(0.0, 1.0, max(2, _SAMPLE_OF_TABLES // len(values)), endpoint=False)
+    samples = [
+        doubts[upto.searchsorted((places * upto[-1]).astype(upto.dtype), "right")]
+        for doubts, upto in zip(values, ranks, strict=True)
+    ]
+    sample = np.concatenate(samples)
+    count = partial(_count_in_tables, values, ranks, max(COLLECT, total // 20))
     bracket = bracket_from_sample(sample, rank / total)
     return Selector(count, total, sample, bracket, count(bracket)).pair(rank)
 
 
 def _count_in_tables(values: Sequence[Any], ranks: Sequence[Any], room: int, bracket: Bracket) -> Ranks:
     """Count the pixels of several maps around a bracket; list those inside if there is room for them."""
-    counts, inside = np.zeros(4, np.int64), []
+    ends, counts, inside = np.array(bracket), [0, 0, 0, 0], []
     for doubts, upto in zip(values, ranks, strict=True):
-        below_low, below_high = doubts.searchsorted(bracket, "left")
-        upto_low, upto_high = doubts.searchsorted(bracket, "right")
-        ends = (below_low, upto_low, below_high, upto_high)
-        counts += [upto[end - 1] if end else 0 for end in ends]
-        inside.append(slice(upto_low, max(below_high, upto_low)))
+        (below_low, below_high), (upto_low, upto_high) = (
+            doubts.searchsorted(ends, side).tolist() for side in ("left", "right")
+        )
+        for i, end in enumerate((below_low, upto_low, below_high, upto_high)):
+            if end:
+                counts[i] += int(upto[end - 1])
+        if below_high > upto_low:
+            inside.append((doubts, upto, upto_low, below_high))
     listed = [np.empty(0)]
     if counts[2] - counts[1] <= room:
-        for doubts, upto, part in zip(values, ranks, inside, strict=True):
-            before = upto[part.start - 1] if part.start else 0
-            listed.append(np.repeat(doubts[part], np.diff(upto[part], prepend=before)))
-    return Ranks(*counts.tolist(), np.concatenate(listed))
+        for doubts, upto, first, last in inside:
+            pixels = np.diff(upto[first - 1 : last]) if first else np.diff(upto[:last], prepend=0)
+            listed.append(np.repeat(doubts[first:last], pixels))
+    return Ranks(counts[0], counts[1], counts[2], counts[3], np.concatenate(listed))
