@@ -177,7 +177,7 @@ def test_can_be_exported(task):
     ("error", "message", "task", "values"),
     [
         (ProbabilityRangeError, r"got -2 at index \(0, 0\).*look like logits", "binary", [[-2.0, 3.0]]),
-        (ProbabilityRangeError, r"nan at index \(0, 1\).*never ranked", "binary", [[0.5, float("nan")]]),
+        (ProbabilityRangeError, r"nan at index \(0, 1\).*cannot be scored", "binary", [[0.5, float("nan")]]),
         (ProbabilityTypeError, "Signed integers", "binary", [[0, 1]]),
         (NotNormalisedError, "sums run from 1.2 to 1.2", "multiclass", [[[0.6], [0.6]]]),
         (EmptyArrayError, r"a batch \(N, ...\)", "binary", [0.5]),

@@ -127,7 +127,7 @@ def test_growing_masks_are_worth_what_each_of_them_is(n):
         assert grown[at] == pytest.approx(alone, rel=2e-13)
 
 
-@pytest.mark.parametrize("dtype", [bool, np.uint8, np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float32])
 def test_types_are_cut_at_one_of_their_values(dtype):
     p = logit_normal((30, 40), seed=2)
     p = (p * np.iinfo(dtype).max).astype(dtype) if np.dtype(dtype).kind == "u" else p.astype(dtype)

@@ -7,9 +7,10 @@ of the k largest,
 
     2s / (k + 1 + Λ - s/k)  <=  expected Dice of the k largest  <=  2s / (k - 1 + Λ)
 
-Let b be the largest of the left sides. A size whose right side is below b is not the best. For the others 2s
-- b(k - 1 + Λ) >= 0, which is concave in k: they form one interval of sizes, in which few values lie. The
-exact expectation is computed for each size in that interval, and the largest of them is the largest of all.
+Let b be the largest of the left sides. A size whose right side is below b is not the best. The others have
+2s - b(k - 1 + Λ) >= 0, which is concave in k, so they form one interval of sizes, in which few values lie.
+The exact expectation is computed for each size in that interval, and the largest of them is the largest of
+all.
 
 To find the interval, pixels are counted by probability from the largest down, tile by tile for maps in
 chunks. Maps of integers and half floats have few values, each of which is a *level*. Other floats are counted

@@ -44,8 +44,7 @@ __all__ = [
 ]
 
 SAMPLE = 65536
-"""Number of sampled pixels; three standard deviations of a rank in both directions are 1.2 % of the
-pixels."""
+"""Number of sampled pixels; three standard deviations of a rank to both sides are 1.2 % of the pixels."""
 
 _SAMPLE_OF_TABLES = 16384
 """Number of pixels sampled from tables of distinct doubts, in which counting is fast."""
