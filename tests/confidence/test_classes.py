@@ -139,7 +139,7 @@ class TestIndependentClasses:
 @pytest.mark.parametrize("label", [-1, 3, 255, 0.5, np.nan])
 def test_labels_without_a_channel_are_refused(label):
     p = np.full((3, 4), 1 / 3)
-    message = rf"^mask: .* from 0 to 2, one a channel, got {label:g}\. Renumber .*ignore index .*cropped"
+    message = rf"^mask: .* from 0 to 2, one per channel, got {label:g}\. Renumber .*ignore index .*cropped"
     with pytest.raises(MaskError, match=message):
         score_classes(p, ["background", "liver", "tumour"], np.array([0, 1, 2, label]))
 
@@ -250,7 +250,7 @@ class TestChunks:
 
     def test_what_is_refused(self, kind, tmp_path):
         p = kind(self.P, (2, 10, 10), tmp_path)
-        with pytest.raises(MaskError, match="from 0 to 3, one a channel, got 255"):
+        with pytest.raises(MaskError, match="from 0 to 3, one per channel, got 255"):
             score_classes(p, ORGANS, kind(np.where(self.LABELS == 3, 255, 0), (9, 8), tmp_path))
         with pytest.raises(NotNormalisedError, match="sums run from"):
             score_classes(kind(self.P * 0.9, (2, 10, 10), tmp_path), ORGANS)

@@ -1,7 +1,5 @@
 """The Dice-optimal mask, as users ask for it."""
 
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -130,21 +128,3 @@ def test_a_prediction_keeps_a_mask_that_was_delivered():
     assert decoded(st.Prediction(p, id="a")).threshold == 0.45
     with pytest.raises(st.errors.ProbabilityRangeError, match="case 7"):
         decoded(st.Prediction(np.array([0.5, 2.0]), id="case 7"))
-
-
-def test_without_numba_the_same_mask_is_found(tmp_path):
-    p = logit_normal((40, 50), seed=11)
-    np.save(tmp_path / "p.npy", p)
-    code = (
-        "import sys; sys.modules['numba'] = None\n"
-        "import numpy as np, segtrust as st\n"
-        "best = st.dice_optimal_mask(np.load(sys.argv[1])); print(best.threshold, best.confidence)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, tmp_path / "p.npy"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    threshold, confidence = map(float, done.stdout.split())
-    best = st.dice_optimal_mask(p)
-    assert threshold == best.threshold
-    assert confidence == pytest.approx(best.confidence, rel=1e-12)

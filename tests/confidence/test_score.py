@@ -24,7 +24,7 @@ from segtrust.errors import (
     ProbabilityTypeError,
     UnknownNameError,
 )
-from segtrust.kernels import sweep
+from segtrust.kernels import host_maps
 from segtrust.maps import EmptyPolicy
 from tests.references import close, logit_normal, pla, scores, tla
 
@@ -51,11 +51,11 @@ class TestScore:
 
     def test_takes_one_pass_for_the_dice_family_and_one_for_the_rest(self, monkeypatch):
         passes = []
-        for name in ("count", "dice_statistics", "measure"):
-            original = getattr(sweep, name)
-            monkeypatch.setattr(sweep, name, lambda *a, o=original, n=name: passes.append(n) or o(*a))
+        for name in ("count_map", "dice_statistics", "measure_map", "measure_with_patches"):
+            original = getattr(host_maps, name)
+            monkeypatch.setattr(host_maps, name, lambda *a, o=original, n=name: passes.append(n) or o(*a))
         score(logit_normal((30, 40)), estimators=EVERYTHING)
-        assert sorted(passes) == ["dice_statistics", "measure"]
+        assert sorted(passes) == ["dice_statistics", "measure_with_patches"]
 
     def test_two_sides_and_two_thresholds_in_one_call(self):
         class OtherPatch(PatchLevel):

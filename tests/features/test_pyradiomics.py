@@ -1,12 +1,14 @@
 """The compiled features against PyRadiomics, feature by feature."""
 
 import logging
+from importlib import import_module
 
 import numpy as np
 import pytest
 
 from segtrust.errors import GreyLevelsError
 from segtrust.features import extract_features, feature_names
+from segtrust.features.pyradiomics import CALCULATORS
 from tests.masks import SHAPES, masks
 from tests.selective.polyps import INSIDE, OUTSIDE, read_png
 
@@ -40,6 +42,16 @@ def entropy_map(path):
     p = read_png(path) / 255
     q = np.clip(p, 1e-300, 1), np.clip(1 - p, 1e-300, 1)
     return -sum(each * np.log2(each) for each in q)
+
+
+@pytest.mark.parametrize("ndim", [2, 3])
+def test_names_are_those_of_pyradiomics(ndim):
+    expected = []
+    for group in dict.fromkeys(name.partition("_")[0] for name in feature_names(ndim)):
+        calculator = getattr(import_module(f"radiomics.{group}"), CALCULATORS[group])
+        names = calculator.getFeatureNames().items()
+        expected += [f"{group}_{name}" for name, deprecated in names if not deprecated]
+    assert sorted(feature_names(ndim)) == sorted(expected)
 
 
 @pytest.mark.parametrize("mask", NAMED)
@@ -109,8 +121,6 @@ def test_other_widths_go_to_pyradiomics(ndim):
 
 def plainly(image, mask, group, name, width):
     """One class called on the whole arrays, as a script would."""
-    from importlib import import_module
-
     from SimpleITK import GetImageFromArray
 
     calculator = getattr(import_module(f"radiomics.{group}"), name)
@@ -136,7 +146,7 @@ def test_backend_gives_what_plain_calls_give(ndim, width):
             assert found[f"{group}_{feature}"] == pytest.approx(float(value), rel=1e-12, abs=1e-15)
 
 
-def test_more_levels_than_there_is_room_for_are_refused():
+def test_more_levels_than_there_is_room_for_are_rejected():
     image = np.random.default_rng(0).random((9, 9))
     with pytest.raises(GreyLevelsError, match=r"at most 1000 grey levels, got more: a width of 1e-06"):
         extract_features(image, image > 0.5, bin_width=1e-6)

@@ -218,7 +218,7 @@ def test_what_are_no_masks_is_refused(error, task, shape):
 def test_labels_without_a_channel_are_refused(kind, label):
     labels = torch.zeros(2, 4, 5, dtype=kind)
     labels[1, 2, 3] = label
-    message = rf": expected whole numbers as labels, from 0 to 2, one a channel, got {label:g}\. Renumber"
+    message = rf": expected whole numbers as labels, from 0 to 2, one per channel, got {label:g}\. Renumber"
     logits = torch.randn(2, 3, 4, 5)
     with pytest.raises(MaskError, match=f"^mask{message}"):
         SoftDiceConfidence(from_logits=True, task="multiclass")(logits, labels)

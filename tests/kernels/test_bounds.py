@@ -168,7 +168,7 @@ class TestDiceBounds:
             (3, 1.0, math.inf),
         ],
     )
-    def test_refuses_sums_of_no_map(self, k, s, lam):
+    def test_rejects_impossible_sums(self, k, s, lam):
         with pytest.raises(ParameterError, match="expected 0 <= s <= k and 0 <= lam < inf"):
             dice_bounds_from(k, s, lam)
 
@@ -228,13 +228,13 @@ class TestWorstRelativeError:
         bounds = dice_bounds_from(k, k * mu, lam)
         assert bounds.relative_error <= worst_relative_error(bounds.s) * (1 + TIGHT)
 
-    def test_nothing_is_promised_without_mass(self):
+    def test_without_mass_there_is_no_guarantee(self):
         assert worst_relative_error(0.0) == epsilon1(0.0) == math.inf
         assert epsilon2(0.0) == 1
 
     @pytest.mark.parametrize("s", [-1.0, math.nan, math.inf])
     @pytest.mark.parametrize("function", [worst_relative_error, epsilon1, epsilon2])
-    def test_refuses_what_is_no_mass(self, function, s):
+    def test_rejects_what_is_not_a_mass(self, function, s):
         with pytest.raises(ParameterError, match="expected 0 <= s < inf"):
             function(s)
 
@@ -342,6 +342,6 @@ class TestManyImages:
     @pytest.mark.parametrize(
         ("s", "lam"), [(3.5, 0.0), (-0.1, 0.0), (1.0, -1.0), (1.0, math.inf), (math.nan, 0.0)]
     )
-    def test_sums_of_no_map_are_refused(self, s, lam):
+    def test_impossible_sums_are_rejected(self, s, lam):
         with pytest.raises(ParameterError, match="expected 0 <= s <= k"):
             relative_errors_from([3, 3], [1.0, s], [0.0, lam])

@@ -36,7 +36,7 @@ KINDS = [
 
 @pytest.mark.parametrize("kind", KINDS)
 class TestLabels:
-    @pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "uint16", "int32", "float16", "float32"])
+    @pytest.mark.parametrize("dtype", ["bool", "uint8", "uint16", "float16"])
     def test_whole_numbers_of_any_type(self, kind, dtype):
         check_labels(kind(np.array([[0, 1, 1], [1, 0, 0]], dtype)), 2)
 
@@ -71,9 +71,9 @@ def softmax(shape, axis):
 class TestSums:
     @pytest.mark.parametrize("shape", [(3, 5), (3, 40, 50), (3, 1, 9000), (3, 7, 8, 9)])
     def test_of_a_softmax(self, kind, shape):
-        check_normalised(kind(softmax(shape, 0)), remedy="Mend it.")
-        with pytest.raises(NotNormalisedError, match=r"p: .* axis 0 of \(3, .* from 1\.1 to 1\.1\. Mend"):
-            check_normalised(kind(softmax(shape, 0) * 1.1), remedy="Mend it.")
+        check_normalised(kind(softmax(shape, 0)), remedy="Fix it.")
+        with pytest.raises(NotNormalisedError, match=r"p: .* axis 0 of \(3, .* from 1\.1 to 1\.1\. Fix"):
+            check_normalised(kind(softmax(shape, 0) * 1.1), remedy="Fix it.")
 
     def test_over_another_axis(self, kind):
         p = softmax((2, 3, 4, 5), 1)

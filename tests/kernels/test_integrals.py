@@ -1,4 +1,4 @@
-"""Exact expectations: enumeration of all truths, the Poisson-binomial recursion, and finer integrals."""
+"""Exact expectations against sums over all truths, the Poisson-binomial recursion, and finer integrals."""
 
 import mpmath
 import numpy as np
@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 from segtrust.confidence import dice_bounds, expected_tversky, ideal_dice_confidence
+from segtrust.kernels.generating import generating_sums
 from segtrust.kernels.integrals import probability_of_empty, probability_of_foreground
 from segtrust.kernels.opening import open_map
 from segtrust.kernels.statistics import APART_ABOVE, MASS_LIMIT
 from segtrust.kernels.sums import QUARTIC_MASS, QUARTIC_TOP
 from tests.references import (
+    Exact,
     close,
     counted_tversky,
     enumerated_tversky,
@@ -53,21 +55,14 @@ def example(family, mask, n):
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("family", FAMILIES)
 class TestIdealDice:
-    @pytest.mark.parametrize("n", [1, 2, 3, 7, 12])
+    @pytest.mark.parametrize("n", [1, 3, 12])
     def test_equals_the_sum_over_all_truths(self, family, mask, n):
         p, y = example(family, mask, n)
         assert close(ideal_dice_confidence(p, y), enumerated_tversky(p, y))
 
-    @pytest.mark.parametrize("n", [40, 700])
-    def test_equals_the_recursion(self, family, mask, n):
-        p, y = example(family, mask, n)
+    def test_equals_the_recursion(self, family, mask):
+        p, y = example(family, mask, 700)
         assert close(ideal_dice_confidence(p, y), counted_tversky(p, y))
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_ideal_dice_of_16_pixels(family):
-    p, y = example(family, "any", 16)
-    assert close(ideal_dice_confidence(p, y), enumerated_tversky(p, y))
 
 
 @pytest.mark.parametrize("mean", [-8, -3, 0, 3, 8])
@@ -111,7 +106,7 @@ HAND_OVERS = {
 }
 
 
-@pytest.mark.parametrize("order", ["background first", "mask first", "shuffled"])
+@pytest.mark.parametrize("order", ["background first", "shuffled"])
 @pytest.mark.parametrize("case", HAND_OVERS)
 def test_hand_overs_do_not_show(case, order):
     background, mask = (np.concatenate([np.full(*each) for each in side]) for side in HAND_OVERS[case])
@@ -119,13 +114,12 @@ def test_hand_overs_do_not_show(case, order):
     y = np.arange(p.size) >= background.size
     places = {
         "background first": np.arange(p.size),
-        "mask first": np.arange(p.size)[::-1],
         "shuffled": np.random.default_rng(0).permutation(p.size),
     }[order]
     assert close(ideal_dice_confidence(p[places], y[places]), integrated_dice(p, y))
 
 
-@pytest.mark.parametrize("mean", [-12, -6, 0, 6])
+@pytest.mark.parametrize("mean", [-12, 0])
 @pytest.mark.parametrize("dtype", ["float32", "uint8"])
 def test_ideal_dice_of_a_large_map(mean, dtype):
     p = logit_normal((600, 500), mean=mean)
@@ -149,20 +143,20 @@ WEIGHTS = [
 
 
 class TestExpectedTversky:
-    @pytest.mark.parametrize(("alpha", "beta"), WEIGHTS)
     @pytest.mark.parametrize("family", ["random", "saturated", "tiny", "near empty", "near full"])
     @pytest.mark.parametrize("mask", ["one pixel", "full", "any"])
-    def test_equals_the_sum_over_all_truths(self, alpha, beta, family, mask):
+    def test_equals_the_sum_over_all_truths(self, family, mask):
         p, y = example(family, mask, 9)
-        found = expected_tversky(p, y, alpha=alpha, beta=beta)
-        assert close(found, enumerated_tversky(p, y, alpha, beta))
+        for alpha, beta in WEIGHTS:
+            expected = enumerated_tversky(p, y, alpha, beta)
+            assert close(expected_tversky(p, y, alpha=alpha, beta=beta), expected), (alpha, beta)
 
-    @pytest.mark.parametrize(("alpha", "beta"), WEIGHTS)
     @pytest.mark.parametrize("mean", [-9, -2, 4])
-    def test_equals_the_recursion(self, alpha, beta, mean):
+    def test_equals_the_recursion(self, mean):
         p = logit_normal(1500, mean=mean)
-        found = expected_tversky(p, alpha=alpha, beta=beta)
-        assert close(found, counted_tversky(p, p >= 0.5, alpha, beta))
+        for alpha, beta in WEIGHTS:
+            expected = counted_tversky(p, p >= 0.5, alpha, beta)
+            assert close(expected_tversky(p, alpha=alpha, beta=beta), expected), (alpha, beta)
 
     @pytest.mark.parametrize("beta", [3, 30, 1e4])
     def test_certain_pixels_outside_have_no_chance_of_being_hits(self, beta):
@@ -227,3 +221,37 @@ def test_many_equal_pixels_are_not_rounded_alike(k, p):
     expected = 2 * k * q * mpmath.quad(integrand, [0, 1, 3, 8, 20, 50, 120]) / (k + k * q)
     found = ideal_dice_confidence(np.full(2 * k, p), np.arange(2 * k) < k)
     assert abs(found / expected - 1) < 2e-13
+
+
+Y = np.array([0.0, 1e-9, 1e-3, 0.5, 3.0, 40.0, 300.0])
+T, U = np.exp(-Y), -np.expm1(-Y)
+
+
+def exact_generating_sums(values, y):
+    values, y = values.astype(Exact), y.astype(Exact)[:, None]
+    factors = (1 - values) + values * np.exp(-y)
+    with np.errstate(divide="ignore"):
+        logarithms = np.where(factors > 0.5, np.log1p(values * np.expm1(-y)), np.log(factors))
+        return logarithms.sum(1), (values / factors).sum(1)
+
+
+class TestGeneratingSums:
+    @pytest.mark.parametrize("size", [1, 15, 16, 17, 1000])
+    @pytest.mark.parametrize("low", [0.004, 0.9, 1 - 1e-12])
+    def test_equal_the_formula(self, size, low):
+        values = np.random.default_rng(size).uniform(low, 1, size)
+        logarithms, slopes = generating_sums(values, T, U)
+        expected_logarithms, expected_slopes = exact_generating_sums(values, Y)
+        finite = np.isfinite(logarithms)  # a product that underflows has a logarithm of minus infinity
+        assert (expected_logarithms[~finite] < -700).all()
+        error = logarithms[finite] - expected_logarithms[finite]
+        assert (np.abs(error) <= -4e-15 * expected_logarithms[finite]).all()
+        assert np.allclose(slopes, expected_slopes.astype(float), rtol=1e-12)
+
+    def test_certain_pixels_count_fully(self):
+        logarithms, slopes = generating_sums(np.ones(3), T[:-1], U[:-1])
+        assert np.allclose(logarithms, 3 * np.log(T[:-1]))
+        assert np.allclose(slopes, 3 / T[:-1])
+
+    def test_are_zero_without_pixels(self):
+        assert [sums.tolist() for sums in generating_sums(np.empty(0), T, U)] == [[0] * T.size] * 2

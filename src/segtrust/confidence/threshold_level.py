@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
@@ -21,8 +20,7 @@ from segtrust.kernels.device import DeviceMap
 from segtrust.kernels.distinct import pair_of_ranks
 from segtrust.kernels.inputs import check_fraction, check_number
 from segtrust.kernels.needs import UncertaintyNeeds
-from segtrust.kernels.opening import numba_is_there, open_map
-from segtrust.kernels.radix import doubt_of_rank
+from segtrust.kernels.opening import open_map
 from segtrust.maps import Case, Prediction, prediction_of
 
 if TYPE_CHECKING:  # they need Numba
@@ -186,35 +184,15 @@ def entropy_quantile(cases: Collection[Case | Prediction], fraction: float) -> f
     1.0
     """
     check_fraction(fraction, "fraction")
-    n, pair = _selection(cases, fraction)
-    place = fraction * (n - 1)
-    return _between(pair(math.floor(place)), place - math.floor(place))
+    selector = _selector(cases, fraction)
+    place = fraction * (selector.n - 1)
+    return _between(selector.pair(math.floor(place)), place - math.floor(place))
 
 
 def _between(doubts: tuple[float, float], fraction: float) -> float:
     """Interpolate between the entropies of two doubts."""
     lower, upper = map(binary_entropy, doubts)
     return lower + fraction * (upper - lower)
-
-
-def _selection(
-    cases: Collection[Case | Prediction], fraction: float
-) -> tuple[int, Callable[[int], tuple[float, float]]]:
-    """Give the number of all pixels and the function from a rank to its doubt and the next."""
-    if numba_is_there():
-        selector = _selector(cases, fraction)
-        return selector.n, selector.pair
-    n = sum(_of_each(lambda case: _source(case).n, cases))
-
-    def doubts() -> Iterator[Any]:
-        return chain.from_iterable(map(_doubts, cases))
-
-    return n, lambda rank: (doubt_of_rank(doubts, rank), doubt_of_rank(doubts, min(rank + 1, n - 1)))
-
-
-def _doubts(case: Case | Prediction) -> Iterator[Any]:
-    """Give the doubts of a case a block at a time, where Numba is missing."""
-    return cast("DeviceMap", _source(case)).doubts()
 
 
 def _selector(cases: Collection[Case | Prediction], fraction: float) -> Selector:

@@ -14,8 +14,6 @@ from segtrust.confidence.learning import LearningEstimator, refuse_unfitted
 from segtrust.confidence.ranking import ranking_areas
 from segtrust.confidence.summary import Needs, Summary
 from segtrust.errors import CaseLengthError
-from segtrust.kernels.arrays import window_sums
-from segtrust.kernels.opening import numba_is_there
 from segtrust.maps import Case, Prediction
 
 __all__ = ["SIDES", "TunedPatchLevel", "largest_sums"]
@@ -97,21 +95,13 @@ class TunedPatchLevel(LearningEstimator):
 
 
 def largest_sums(entropies: Any, sides: Sequence[int]) -> Any:
-    """Largest sum over a box of each side; plainly, and slower, where Numba is missing.
+    """Return the largest sum over a box of each side.
 
     Examples
     --------
     >>> largest_sums(np.array([[1.0, 0.5], [0.0, 0.0]]), (1, 2, 3)).tolist()
     [1.0, 1.5, 1.5]
     """
-    if numba_is_there():
-        from segtrust.kernels.boxes import largest_box_sums
+    from segtrust.kernels.boxes import largest_box_sums
 
-        return largest_box_sums(entropies, sides)
-    return np.array([_largest_sum(entropies, side) for side in sides])
-
-
-def _largest_sum(entropies: Any, side: int) -> float:
-    for axis, length in enumerate(entropies.shape):
-        entropies = window_sums(entropies, axis, min(side, length))
-    return float(entropies.max())
+    return largest_box_sums(entropies, sides)

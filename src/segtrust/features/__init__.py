@@ -1,8 +1,11 @@
-"""Features of an image inside a mask: those of PyRadiomics, compiled where there is one grey level."""
+"""Radiomic features of an image inside a mask, equal to those of PyRadiomics.
+
+`extract_features` computes them with compiled loops where the image has one grey level, which is the setting
+of the paper, and calls PyRadiomics otherwise.
+"""
 
 from __future__ import annotations
 
-from segtrust.features.extraction import BACKENDS, Backend, extract_features
-from segtrust.features.names import feature_names
+from segtrust.features.extraction import BACKENDS, Backend, extract_features, feature_names
 
 __all__ = ["BACKENDS", "Backend", "extract_features", "feature_names"]

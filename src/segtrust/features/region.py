@@ -1,4 +1,4 @@
-"""A mask and what the image holds in it, cut out of both once."""
+"""The part of an image that lies inside a mask, cropped once for all features."""
 
 from __future__ import annotations
 
@@ -8,27 +8,25 @@ from typing import Any
 
 import numpy as np
 
+from segtrust.compiled import entry, reduction
 from segtrust.errors import ParameterError
-from segtrust.kernels.device import on_host
-from segtrust.kernels.inputs import as_array
-from segtrust.kernels.refusals import check_shapes
-from segtrust.kernels.view import as_binary, packed
+from segtrust.kernels.map_view import contiguous
 
-__all__ = ["Region", "check_pair", "cut_out"]
+__all__ = ["Region", "bounding_box", "crop_region"]
 
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """The box around a mask.
+    """A mask cropped to its bounding box, and the image values inside the mask.
 
     Attributes
     ----------
     mask
-        uint8 of the mask's box, 2-D or 3-D.
+        uint8, 2-D or 3-D, cropped to the bounding box.
     values
-        What the image holds at the mask's pixels, float64.
+        Image values at the pixels of the mask, float64.
     corner
-        Index of the box's first pixel in the array that it was cut out of.
+        Index of the first pixel of the bounding box in the original array.
     """
 
     mask: Any
@@ -37,57 +35,70 @@ class Region:
 
     @property
     def ndim(self) -> int:
-        """2 or 3."""
+        """Number of dimensions, 2 or 3."""
         return int(self.mask.ndim)
 
     @cached_property
-    def cells(self) -> Any:
+    def padded(self) -> Any:
         """The mask with a border of zeros."""
         return np.pad(self.mask, 1)
 
     @cached_property
     def volume(self) -> Any:
-        """The cells as a volume; an image is one slice of it."""
-        return self.cells.reshape((1,) * (3 - self.ndim) + self.cells.shape)
+        """The padded mask as a 3-D array; a 2-D mask becomes a single slice."""
+        return self.padded.reshape((1,) * (3 - self.ndim) + self.padded.shape)
 
     @cached_property
     def is_constant(self) -> bool:
-        """Whether all values are the same."""
+        """Whether all values are equal."""
         return bool(self.values.min() == self.values.max())
 
 
-def check_pair(image: Any, mask: Any) -> tuple[Any, Any]:
-    """Give an image and its mask as NumPy arrays, checked for shape and type."""
-    image, mask = on_host(as_array(image, "image")), on_host(as_array(mask, "mask"))
-    check_shapes(tuple(image.shape), tuple(mask.shape), "image")
-    image, mask = np.asarray(image), np.asarray(mask)
-    if image.ndim not in (2, 3):
-        raise ParameterError(
-            f"image: expected 2 or 3 dimensions, got the shape {image.shape}. Give one channel at a time."
-        )
-    if image.dtype.kind not in "fiu":
-        raise ParameterError(f"image: expected floats or integers, got {image.dtype}. Convert it first.")
-    return image, as_binary(mask)
+def crop_region(image: Any, mask: Any) -> Region | None:
+    """Crop an image and its uint8 mask to the bounding box of the mask.
 
-
-def cut_out(image: Any, mask: Any) -> Region | None:
-    """Cut the box of the mask out of an image; ``None`` where the mask is empty."""
-    from segtrust.kernels.regions import bounding_box
-
-    low, high = bounding_box(packed(mask.reshape((1,) * (3 - mask.ndim) + mask.shape)))
+    Returns ``None`` if the mask is empty. Raises if a value inside the mask is not finite.
+    """
+    low, high = bounding_box(contiguous(mask.reshape((1,) * (3 - mask.ndim) + mask.shape)))
     if not high.any():
         return None
     corner = tuple(low[-mask.ndim :].tolist())
     box = tuple(map(slice, corner, high[-mask.ndim :].tolist()))
     values = image[box][mask[box].astype(bool)].astype(np.float64)
     if not np.isfinite(values).all():
-        _refuse_values(image, mask)
+        index = tuple(int(axis[0]) for axis in np.nonzero(~np.isfinite(image) & (mask != 0)))
+        raise ParameterError(
+            f"image: expected finite values inside the mask, got {float(image[index])} at index {index}. "
+            "Fix the map, or remove the pixel from the mask."
+        )
     return Region(mask[box], values, corner)
 
 
-def _refuse_values(image: Any, mask: Any) -> None:
-    at = tuple(int(i[0]) for i in np.nonzero(~np.isfinite(image) & (mask != 0)))
-    raise ParameterError(
-        f"image: expected finite values inside the mask, got {float(image[at])} at index {at}. "
-        "Mend the map, or leave the pixel out of the mask."
-    )
+@reduction
+def _any(row: Any) -> Any:
+    bits = np.uint8(0)
+    for value in row:
+        bits |= value
+    return bits
+
+
+@entry
+def bounding_box(mask: Any) -> Any:
+    """Return the first index and one past the last index of a 3-D mask per axis; zeros if it is empty."""
+    depth, height, width = mask.shape
+    low = np.array([depth, height, width])
+    high = np.zeros(3, np.int64)
+    for z in range(depth):
+        for y in range(height):
+            row = mask[z, y]
+            if not _any(row):
+                continue
+            low[0], high[0] = min(low[0], z), z + 1
+            low[1], high[1] = min(low[1], y), max(high[1], y + 1)
+            first, last = 0, width - 1
+            while not row[first]:
+                first += 1
+            while not row[last]:
+                last -= 1
+            low[2], high[2] = min(low[2], first), max(high[2], last + 1)
+    return np.minimum(low, high), high

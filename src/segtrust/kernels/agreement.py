@@ -1,4 +1,4 @@
-"""How far several masks agree: the pixels that each two of them share, counted once, a bit a pixel."""
+"""Agreement of the masks of an ensemble: the pixels that each two of them share, counted on packed bits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.kernels.masks import thresholded
+from segtrust.kernels.map_source import threshold_map
 from segtrust.kernels.tiles import over_tiles, read_tile
 
 __all__ = ["Agreement", "PackedMasks", "agreement_of_chunks"]
@@ -23,7 +23,8 @@ class Agreement:
     Attributes
     ----------
     shared
-        For each two members the pixels that are in both masks; on the diagonal those of a mask itself.
+        Number of pixels in the masks of both members, for each two members; on the diagonal the size of
+        each mask.
 
     Examples
     --------
@@ -35,55 +36,54 @@ class Agreement:
 
     @property
     def members(self) -> int:
-        """How many there are."""
+        """Number of members."""
         return len(self.shared)
 
     def pairwise_dice(self, *, of_empty: float) -> float:
-        """Mean of the Dice of each two masks, at least one pair; ``of_empty`` is that of two empty ones."""
-        pairs = list(combinations(range(self.members), 2))
-        return sum(self._dice(one, other, of_empty) for one, other in pairs) / len(pairs)
-
-    def _dice(self, one: int, other: int, of_empty: float) -> float:
-        pixels = self.shared[one][one] + self.shared[other][other]
-        return 2.0 * self.shared[one][other] / pixels if pixels else of_empty
+        """Return the mean Dice of each two masks; ``of_empty`` is the Dice of two empty masks."""
+        dice = []
+        for first, second in combinations(range(self.members), 2):
+            pixels = self.shared[first][first] + self.shared[second][second]
+            dice.append(2.0 * self.shared[first][second] / pixels if pixels else of_empty)
+        return sum(dice) / len(dice)
 
 
 class PackedMasks:
-    """Masks that are added one after the other and kept as bits, an eighth of a byte a pixel each."""
+    """Masks of one shape that are added one after the other and kept as one bit per pixel."""
 
     def __init__(self) -> None:
         self._bits: list[Any] = []
 
     def add(self, mask: Any) -> None:
-        """Take one more; all are of one shape."""
+        """Add a mask."""
         self._bits.append(np.packbits(np.asarray(mask, bool)))
 
     def agreement(self) -> Agreement:
-        """Count what each two share."""
-        return _as_agreement(_shared(self._bits))
+        """Count the pixels that each two masks share."""
+        return _as_agreement(self.shared_pixels())
 
-
-def _shared(bits: Sequence[Any]) -> Any:
-    count = len(bits)
-    found = np.zeros((count, count), np.int64)
-    for one in range(count):
-        for other in range(one, count):
-            number = int(np.bitwise_count(bits[one] & bits[other]).sum(dtype=np.int64))
-            found[one, other] = found[other, one] = number
-    return found
-
-
-def _as_agreement(shared: Any) -> Agreement:
-    return Agreement(tuple(tuple(map(int, row)) for row in shared))
+    def shared_pixels(self) -> Any:
+        """Return the counts as a symmetric array of integers."""
+        count = len(self._bits)
+        shared = np.zeros((count, count), np.int64)
+        for i in range(count):
+            for j in range(i, count):
+                common = np.bitwise_count(self._bits[i] & self._bits[j])
+                shared[i, j] = shared[j, i] = common.sum(dtype=np.int64)
+        return shared
 
 
 def agreement_of_chunks(maps: Sequence[Any], threshold: float, sources: Sequence[str]) -> Agreement:
-    """Count what the masks ``p >= threshold`` of maps share that are read piece by piece."""
+    """Return the agreement of the masks ``p >= threshold`` of maps that are read tile by tile."""
     return _as_agreement(sum(over_tiles(partial(_shared_in_tile, maps, threshold, sources), maps[0])))
 
 
 def _shared_in_tile(maps: Sequence[Any], threshold: float, sources: Sequence[str], tile: Any) -> Any:
     masks = PackedMasks()
     for p, source in zip(maps, sources, strict=True):
-        masks.add(thresholded(read_tile(p, tile), threshold=threshold, source=source))
-    return np.array(masks.agreement().shared, np.int64)
+        masks.add(threshold_map(read_tile(p, tile), threshold=threshold, source=source))
+    return masks.shared_pixels()
+
+
+def _as_agreement(shared: Any) -> Agreement:
+    return Agreement(tuple(tuple(map(int, row)) for row in shared))

@@ -1,30 +1,30 @@
-"""How far the soft Dice confidence (SDC) can be from the ideal one (IDC).
+"""Bounds on the difference between the soft Dice confidence (SDC) and the ideal one (IDC).
 
-Theorem 1 of the paper encloses their ratio by numbers that need only three sums over
-the probability map: k, the size of the mask; s = k mu, the probability inside it; lam,
-the probability outside it:
+Theorem 1 of the paper bounds their ratio by numbers that need only three sums over the
+probability map: k, the size of the mask; s = k mu, the sum of the probabilities inside
+it; lam, the sum of the probabilities outside it:
 
     b_L <= IDC / SDC <= b_U,   b_L = (k + s + lam) / (k + s + lam + 1 - mu)
                                b_U = E[(c + lam) / (c + W)]
                                c = k + s,  W ~ Poisson(lam)
 
 On real images both bounds are mostly within 1e-4 of 1, so everything here is computed as
-a distance from 1. Subtracting 1 from the bounds themselves would keep few digits.
+a distance from 1; subtracting 1 from the bounds themselves would leave few digits.
 
 The distance of b_U follows from an identity in which nothing cancels:
 
     b_U - 1 = lam E[1 / ((c + W)(c + W + 1))]
 
-and that mean, with G the generating function of W, is
+With G the generating function of W, this mean is
 
     integral over y > 0 of (1 - exp(-y)) exp(-c y) G(exp(-y)) dy
 
-In z = log y the integrand is analytic for |Im z| < pi/2 and dies off at both ends, so
-the trapezoidal rule converges like exp(-pi^2 / step): step 0.2 leaves about 1e-21. Scaled
-by the first rate of decay, one fixed set of 141 nodes serves all c and lam. Against mpmath
-the relative error stays below 1e-15 for lam from 1e-12 to 1e8 and c from 1e-8 to 2e8, with
-no change of method, hence no seam, in between. A binomial count has a like identity and
-goes through the same rule.
+In z = log y the integrand is analytic for |Im z| < pi/2 and decays at both ends, so the
+trapezoidal rule converges like exp(-pi^2 / step): a step of 0.2 has an error of about
+1e-21. Scaled by the initial rate of decay, one fixed set of 141 nodes serves all c and
+lam. Compared with mpmath, the relative error stays below 1e-15 for lam from 1e-12 to 1e8
+and c from 1e-8 to 2e8, without a change of method in between. A similar identity holds
+for a binomial count, which goes through the same rule.
 """
 
 from __future__ import annotations
@@ -39,24 +39,36 @@ import numpy.typing as npt
 
 from segtrust.errors import ParameterError
 
+__all__ = [
+    "DiceBounds",
+    "binomial_lower_bound",
+    "dice_bounds_from",
+    "epsilon1",
+    "epsilon2",
+    "lower_bound_gap",
+    "relative_errors_from",
+    "upper_bound_excess",
+    "worst_relative_error",
+]
+
 FloatArray = npt.NDArray[np.float64]
 
 _STEP = 0.2
-# On the left the integrand falls like y**2, so starting at exp(-20) leaves 2e-18 out. On the
-# right the slowest tail, exp(-y), is done at y = 40; the scale is at most 46 there, because
-# beyond lam = 45 that tail has no weight. exp(8) = 2981 covers both.
+# On the left the integrand falls like y**2, so starting at exp(-20) leaves out 2e-18. On the
+# right the slowest tail, exp(-y), has decayed at y = 40; the scale is at most 46 there,
+# because beyond lam = 45 that tail has no weight. exp(8) = 2981 covers both.
 _NODES: FloatArray = np.exp(np.arange(-100, 41) * _STEP)
 
-# Images at once: their nodes then fit the processor's cache.
+# Images computed at once, so that their nodes fit the processor's cache.
 _AT_ONCE = 256
 
-# Sums of k probabilities can come out above k by rounding, in float32 by this much.
+# By rounding, a sum of k probabilities can exceed k, in float32 by this share.
 _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
 class DiceBounds:
-    """The bounds of Theorem 1 for one image, and the error they allow.
+    """Bounds of Theorem 1 for one image, and the relative error that they imply.
 
     Attributes
     ----------
@@ -71,14 +83,15 @@ class DiceBounds:
     lower, upper : float
         b_L and b_U: lower <= IDC / SDC <= upper.
     relative_error : float
-        Largest possible |SDC - IDC| / IDC, right to about 1e-15 of its own value even
+        Largest possible |SDC - IDC| / IDC, accurate to about 1e-15 of its own value even
         where it is far below the spacing of floats near 1.
 
     Notes
     -----
-    An empty mask (k = 0) has no ratio: `mu`, `lower`, `upper` and `relative_error` are
-    NaN. With k > 0 and s = 0 both confidences are 0 and their ratio is 0 / 0; the fields
-    then hold the values of the formulas at mu = 0, their limits as s goes to 0.
+    For an empty mask (k = 0) the ratio is undefined: `mu`, `lower`, `upper` and
+    `relative_error` are NaN. With k > 0 and s = 0 both confidences are 0 and their ratio is
+    0 / 0; the fields then hold the values of the formulas at mu = 0, which are their limits
+    as s goes to 0.
     """
 
     k: int
@@ -91,27 +104,27 @@ class DiceBounds:
 
 
 def dice_bounds_from(k: int, s: float, lam: float) -> DiceBounds:
-    """Bounds on IDC / SDC from the three sums of a probability map.
+    """Return the bounds on IDC / SDC from the three sums of a probability map.
 
     Parameters
     ----------
     k : int
         Number of pixels in the mask.
     s : float
-        Sum of the probabilities inside the mask. An `s` above `k` by rounding is taken
-        as `k`.
+        Sum of the probabilities inside the mask. If it exceeds `k` by rounding, `k` is
+        used.
     lam : float
         Sum of the probabilities outside the mask.
 
     Returns
     -------
     DiceBounds
-        With NaN for `mu`, the bounds and the error if the mask is empty.
+        With `mu`, the bounds and the error NaN if the mask is empty.
 
     Raises
     ------
     ParameterError
-        If no probability map has these sums.
+        If no probability map can have these sums.
 
     Examples
     --------
@@ -121,12 +134,13 @@ def dice_bounds_from(k: int, s: float, lam: float) -> DiceBounds:
     """
     _check_sums(k, s, lam)
     if k == 0:
-        return _no_bounds(lam)
-    # In float64 from here on, whatever scalars the sums came as.
+        nan = math.nan
+        return DiceBounds(0, nan, float(lam), 0.0, lower=nan, upper=nan, relative_error=nan)
+    # In float64 from here on, whatever scalars were passed.
     k, s, lam = int(k), min(float(s), float(k)), float(lam)
     # k - s keeps the digits that 1 - s / k would lose where mu is close to 1.
     gap = (k - s) / k / (k + s + lam)
-    excess = _poisson_excess(k + s, lam)
+    excess = float(_poisson_excess(k + s, lam))
     return DiceBounds(
         k=k,
         mu=s / k,
@@ -139,29 +153,31 @@ def dice_bounds_from(k: int, s: float, lam: float) -> DiceBounds:
 
 
 def relative_errors_from(k: Any, s: Any, lam: Any) -> FloatArray:
-    """Largest relative errors of many images at once, as `DiceBounds.relative_error` of each.
+    """Return the largest possible relative error of the SDC for each of many images.
 
     Parameters
     ----------
-    k, s, lam : array_like of shape (images,)
-        As for `dice_bounds_from`.
+    k : array_like of shape (images,)
+        Number of pixels in each mask.
+    s, lam : array_like of shape (images,)
+        Sums of the probabilities inside and outside each mask.
 
     Returns
     -------
     ndarray of shape (images,)
-        NaN where the mask is empty.
+        As `DiceBounds.relative_error`; NaN where the mask is empty.
 
     Raises
     ------
     ParameterError
-        If no probability map has the sums of one of the images.
+        If no probability map can have the sums of one of the images.
 
     Examples
     --------
     >>> relative_errors_from([8, 0], [6.0, 0.0], [2.0, 0.3]).round(6)
     array([0.015625,      nan])
     """
-    k, s, lam = (np.asarray(each, np.float64) for each in (k, s, lam))
+    k, s, lam = (np.asarray(sums, np.float64) for sums in (k, s, lam))
     bad = np.flatnonzero(~((s >= 0) & (s <= k * (1 + _ROUNDING)) & (lam >= 0) & (lam < math.inf)))
     if bad.size:
         _check_sums(int(k[bad[0]]), float(s[bad[0]]), float(lam[bad[0]]))
@@ -171,13 +187,13 @@ def relative_errors_from(k: Any, s: Any, lam: Any) -> FloatArray:
     for at in (filled[first : first + _AT_ONCE] for first in range(0, filled.size, _AT_ONCE)):
         total = k[at] + s[at] + lam[at]
         gap = (k[at] - s[at]) / k[at] / total
-        excess = _poisson_excesses(k[at] + s[at], lam[at])
+        excess = _poisson_excess(k[at] + s[at], lam[at])
         errors[at] = np.maximum(gap, excess / (1 + excess))
     return errors
 
 
 def lower_bound_gap(k: int, mu: float, lam: float) -> float:
-    """Distance 1 / b_L - 1 of the lower bound: how far the SDC can overrate.
+    """Return 1 / b_L - 1, the distance of the lower bound: how much the SDC can overestimate.
 
     Parameters
     ----------
@@ -191,7 +207,7 @@ def lower_bound_gap(k: int, mu: float, lam: float) -> float:
     Returns
     -------
     float
-        (1 - mu) / (k + k mu + lam): largest possible (SDC - IDC) / IDC.
+        (1 - mu) / (k + k mu + lam), the largest possible (SDC - IDC) / IDC.
 
     Examples
     --------
@@ -202,7 +218,7 @@ def lower_bound_gap(k: int, mu: float, lam: float) -> float:
 
 
 def upper_bound_excess(k: int, mu: float, lam: float) -> float:
-    """Distance b_U - 1 of the upper bound, without the Poisson series.
+    """Return b_U - 1, the distance of the upper bound, without the Poisson series.
 
     Parameters
     ----------
@@ -221,22 +237,22 @@ def upper_bound_excess(k: int, mu: float, lam: float) -> float:
     Notes
     -----
     The value is lam / (c (c + 1)) 1F1(2; c + 2; -lam) with c = k (1 + mu). SciPy's
-    ``hyp1f1`` agrees to 2e-14 where c + lam < 80 but is off by 1e-6 near 1e8; the rule
-    in the module's docstring is used throughout instead.
+    ``hyp1f1`` agrees to 2e-14 where c + lam < 80 but has an error of 1e-6 near 1e8, so
+    the rule described in the module docstring is used throughout.
 
     Examples
     --------
     >>> print(f"{upper_bound_excess(k=8, mu=0.75, lam=2.0):.12f}")
     0.007508084525
     """
-    return _poisson_excess(k + k * mu, lam)
+    return float(_poisson_excess(k + k * mu, lam))
 
 
 def binomial_lower_bound(k: int, mu: float, lam: float) -> float:
-    """Smallest IDC that `k`, `mu` and `lam` allow, the first bound of the appendix.
+    """Return the smallest IDC that `k`, `mu` and `lam` allow, the first bound of the appendix.
 
-    It is tighter than SDC b_L, which follows from it by Jensen's inequality, and is
-    reached where all pixels of the mask have probability `mu` and all others 0 or 1.
+    It is tighter than SDC b_L, which follows from it by Jensen's inequality. It is attained
+    if all pixels of the mask have probability `mu` and all others 0 or 1.
 
     Parameters
     ----------
@@ -250,8 +266,8 @@ def binomial_lower_bound(k: int, mu: float, lam: float) -> float:
     Returns
     -------
     float
-        2 k mu E[1 / (k + 1 + lam + W)] with W ~ Binomial(k - 1, mu), in a time that does
-        not grow with `k`; 0 for an empty mask.
+        2 k mu E[1 / (k + 1 + lam + W)] with W ~ Binomial(k - 1, mu); 0 for an empty mask.
+        The time does not depend on `k`.
 
     Examples
     --------
@@ -268,7 +284,7 @@ def binomial_lower_bound(k: int, mu: float, lam: float) -> float:
 
 
 def worst_relative_error(s: float) -> float:
-    """Largest relative error of the SDC over all images with foreground mass `s`.
+    """Return the largest relative error of the SDC over all images with foreground mass `s`.
 
     Parameters
     ----------
@@ -278,7 +294,7 @@ def worst_relative_error(s: float) -> float:
     Returns
     -------
     float
-        max(epsilon1(s), epsilon2(s)); infinite at s = 0, where nothing is promised.
+        max(epsilon1(s), epsilon2(s)); infinite at s = 0, where there is no guarantee.
 
     Notes
     -----
@@ -294,7 +310,7 @@ def worst_relative_error(s: float) -> float:
 
 
 def epsilon1(s: float) -> float:
-    """Largest 1 / b_L - 1 over all images with foreground mass `s`: (3 - 2 sqrt 2) / s.
+    """Return the largest 1 / b_L - 1 over all images with foreground mass `s`: (3 - 2 sqrt 2) / s.
 
     Parameters
     ----------
@@ -309,8 +325,8 @@ def epsilon1(s: float) -> float:
     Notes
     -----
     As in the paper, k = s / mu may be any real number. The maximum is at lam = 0,
-    mu = sqrt 2 - 1, hence k = (1 + sqrt 2) s. So it is attained by real k >= 1 for
-    s >= sqrt 2 - 1 = 0.414, and by an image, whose k is an integer, only where
+    mu = sqrt 2 - 1, hence k = (1 + sqrt 2) s. So it is attained by a real k >= 1 for
+    s >= sqrt 2 - 1 = 0.414, and by an image, whose k is an integer, only if
     (1 + sqrt 2) s is an integer. For smaller s the largest value of an image is
     (1 - s) / (1 + s), at k = 1.
 
@@ -325,7 +341,7 @@ def epsilon1(s: float) -> float:
 
 
 def epsilon2(s: float) -> float:
-    """Largest 1 - 1 / b_U over all images with foreground mass `s`.
+    """Return the largest 1 - 1 / b_U over all images with foreground mass `s`.
 
     Parameters
     ----------
@@ -339,25 +355,25 @@ def epsilon2(s: float) -> float:
 
     Notes
     -----
-    b_U falls with c = k + s, since its derivative there is the covariance of W and
-    1 / (c + W)^2. So the smallest c wins: mu = 1, k = s, c = 2 s, with k real as in the
-    paper (an image attains it where s is an integer). What is left is a maximum over
-    lam. It was the only one on every grid tried, s from 1e-8 to 1e8, and lies near 1 for
-    small s and near 2 s + 2/3 for large s.
+    b_U decreases with c = k + s, since its derivative by c is the covariance of W and
+    1 / (c + W)^2. So the smallest c gives the maximum: mu = 1, k = s, c = 2 s, with k real
+    as in the paper (an image attains it if s is an integer). What remains is a maximum
+    over lam. It was the only one on every grid tried, s from 1e-8 to 1e8, and lies near 1
+    for small s and near 2 s + 2/3 for large s.
 
     Examples
     --------
     >>> print(f"{epsilon2(17.16):.6f}")
     0.007284
     """
-    # Imported here so that the bounds of an image need NumPy only.
+    # Imported here because the bounds of an image need only NumPy.
     from scipy.optimize import minimize_scalar
 
     _check_mass(s)
     if s == 0:
         return 1.0
     peak = minimize_scalar(
-        # 1 - 1 / b_U in this form, because the excess itself overflows for the smallest s.
+        # 1 - 1 / b_U in this form because the excess itself overflows for the smallest s.
         lambda lam: -1 / (1 + 1 / _poisson_excess(2 * s, lam)),
         bounds=(s, 4 * s + 2),
         method="bounded",
@@ -367,15 +383,11 @@ def epsilon2(s: float) -> float:
     return -float(peak.fun)
 
 
-def _poisson_excess(c: float, lam: float) -> float:
-    """E[(c + lam) / (c + W)] - 1 for W ~ Poisson(lam) and any c > 0."""
-    return float(_poisson_excesses(np.float64(c), np.float64(lam)))
-
-
-def _poisson_excesses(c: Any, lam: Any) -> Any:
-    """Give the same for each of many `c` and `lam`, or for one."""
-    # W = 0 apart: as c goes to 0 its term alone diverges, and its tail exp(-c y) would
-    # outgrow any fixed set of nodes.
+def _poisson_excess(c: Any, lam: Any) -> Any:
+    """Return E[(c + lam) / (c + W)] - 1 for W ~ Poisson(lam) and c > 0, for arrays or numbers."""
+    c, lam = np.float64(c), np.float64(lam)
+    # W = 0 separately: as c goes to 0 only its term diverges, and its tail exp(-c y) would
+    # extend beyond any fixed set of nodes.
     with np.errstate(over="ignore", under="ignore"):
         at_zero = np.exp(-lam) / c / (c + 1)
     rate = lam[..., None]
@@ -386,15 +398,15 @@ def _poisson_excesses(c: Any, lam: Any) -> Any:
         return product
 
     with np.errstate(over="ignore", under="ignore"):
-        return lam * (at_zero + _means_of_pairs(c, at_least_one, mean=lam))
+        return lam * (at_zero + _mean_of_pairs(c, at_least_one, mean=lam))
 
 
 def _binomial_excess(a: float, n: int, mu: float) -> float:
-    """E[(a + n mu) / (a + W)] - 1 for W ~ Binomial(n, mu).
+    """Return E[(a + n mu) / (a + W)] - 1 for W ~ Binomial(n, mu).
 
     It equals n mu (1 - mu) E[1 / ((a + V)(a + V + 1))] with V ~ Binomial(n - 1, mu).
     """
-    # Without this the rule would meet 0 times infinity at mu = 1.
+    # Otherwise the rule would multiply 0 by infinity at mu = 1.
     if n == 0 or mu in (0, 1):
         return 0.0
 
@@ -402,20 +414,15 @@ def _binomial_excess(a: float, n: int, mu: float) -> float:
         logarithm: FloatArray = (n - 1) * np.log1p(mu * np.expm1(-y))
         return np.exp(logarithm)
 
-    mean = (n - 1) * mu
-    return n * mu * (1 - mu) * _mean_of_pairs(a, one_trial_fewer, mean=mean)
+    pairs = _mean_of_pairs(np.float64(a), one_trial_fewer, mean=np.float64((n - 1) * mu))
+    return n * mu * (1 - mu) * float(pairs)
 
 
-def _mean_of_pairs(a: float, generating: Callable[[FloatArray], FloatArray], *, mean: float) -> float:
-    """E[1 / ((a + W)(a + W + 1))] for one count, see `_means_of_pairs`."""
-    return float(_means_of_pairs(np.float64(a), generating, mean=np.float64(mean)))
-
-
-def _means_of_pairs(a: Any, generating: Callable[[FloatArray], FloatArray], *, mean: Any) -> Any:
-    """E[1 / ((a + W)(a + W + 1))] by the trapezoidal rule in log y.
+def _mean_of_pairs(a: Any, generating: Callable[[FloatArray], FloatArray], *, mean: Any) -> Any:
+    """Return E[1 / ((a + W)(a + W + 1))] by the trapezoidal rule in log y.
 
     `generating` is the generating function of W at exp(-y), with the nodes along the last
-    axis; `mean` the mean of W, which sets the scale on which the integrand decays.
+    axis; `mean` is the mean of W, which sets the scale on which the integrand decays.
     """
     y = _NODES / (a + 1 + mean)[..., None]
     with np.errstate(under="ignore"):
@@ -424,17 +431,12 @@ def _means_of_pairs(a: Any, generating: Callable[[FloatArray], FloatArray], *, m
         return _STEP * np.sum(y * integrand, axis=-1)
 
 
-def _no_bounds(lam: float) -> DiceBounds:
-    nan = math.nan
-    return DiceBounds(0, nan, float(lam), 0.0, lower=nan, upper=nan, relative_error=nan)
-
-
 def _check_sums(k: int, s: float, lam: float) -> None:
     if not (0 <= s <= k * (1 + _ROUNDING) and 0 <= lam < math.inf):
         raise ParameterError(
             f"expected 0 <= s <= k and 0 <= lam < inf, got k={k}, s={s}, lam={lam}. "
-            "k counts the pixels of the mask; s and lam are the sums of the "
-            "probabilities inside and outside it."
+            "k is the number of pixels in the mask; s and lam are the sums of the "
+            "probabilities inside and outside the mask."
         )
 
 

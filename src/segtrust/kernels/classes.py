@@ -1,8 +1,8 @@
-"""Several classes in one array: its channels one at a time, labels, and sums over the classes.
+"""Maps of several classes in one array: channels, labels, and sums over the classes.
 
-Arrays in memory and on a device are used as they are. Of arrays that are read in chunks (Dask, Zarr, HDF5) a
-channel, and the mask of a label, are views of which a piece is read when it is asked for. On the host the
-likeliest labels are found a piece at a time.
+Arrays in memory and on a device are used as they are. For arrays in chunks (Dask, Zarr, HDF5) a channel, or
+the mask of a label, is a view of which tiles are read on demand. On the host the most probable labels are
+found one tile at a time.
 """
 
 from __future__ import annotations
@@ -11,16 +11,24 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from array_api_compat import array_namespace
 
 from segtrust.errors import MaskError, NotNormalisedError
-from segtrust.kernels.arrays import LEVELS, block_size, cut_in_blocks, detached, name_of, wide_type
-from segtrust.kernels.device import is_device_array, on_host
+from segtrust.kernels.device import (
+    LEVELS,
+    block_size,
+    cut_in_blocks,
+    detached,
+    is_device_array,
+    name_of,
+    on_host,
+    wide_type,
+)
 from segtrust.kernels.statistics import host_number
-from segtrust.kernels.tiles import is_chunked, read_tile, tiles_of
+from segtrust.kernels.tiles import Tile, is_chunked, read_tile, tiles_of
 
 __all__ = [
     "channel_of",
@@ -33,14 +41,14 @@ __all__ = [
 ]
 
 _SUM_TOLERANCE = 0.02
-"""Channels of a softmax saved as float16 miss 1 by up to this much."""
-_PIXELS = 1000
-"""Pixels whose sums are looked at; a softmax misread as classes last shows in a few."""
+"""The channels of a softmax saved as float16 miss 1 by up to this much."""
+_CHECKED_PIXELS = 1000
+"""Number of pixels whose sums are checked; if the classes are on another axis, a few pixels show it."""
 
 
 @dataclass(frozen=True)
 class _View(ABC):
-    """A part of an array in chunks that is itself read in chunks."""
+    """Part of an array in chunks that is itself read in tiles."""
 
     whole: Any
     number: int
@@ -51,16 +59,16 @@ class _View(ABC):
         """Pixels along each axis."""
 
     @abstractmethod
-    def __getitem__(self, tile: tuple[slice, ...]) -> Any:
-        """Read a piece."""
+    def __getitem__(self, tile: Tile) -> Any:
+        """Read a tile."""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """Read it all, for who needs it in memory."""
+        """Read the whole view into memory."""
         return np.asarray(self[(slice(None),) * len(self.shape)], dtype=dtype)
 
 
 class _Channel(_View):
-    """One channel of an array whose first axis is that of the classes."""
+    """One channel of an array with the classes on its first axis."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -74,12 +82,12 @@ class _Channel(_View):
     def chunks(self) -> Any:
         return None if self.whole.chunks is None else tuple(self.whole.chunks[1:])
 
-    def __getitem__(self, tile: tuple[slice, ...]) -> Any:
+    def __getitem__(self, tile: Tile) -> Any:
         return self.whole[(self.number, *tile)]
 
 
 class _MaskOfLabel(_View):
-    """Where labels are those of one class."""
+    """Mask of the pixels with one label."""
 
     dtype = np.dtype(bool)
 
@@ -87,87 +95,78 @@ class _MaskOfLabel(_View):
     def shape(self) -> tuple[int, ...]:
         return tuple(self.whole.shape)
 
-    def __getitem__(self, tile: tuple[slice, ...]) -> Any:
+    def __getitem__(self, tile: Tile) -> Any:
         return read_tile(self.whole, tile) == self.number
 
 
 def channel_of(p: Any, number: int) -> Any:
-    """Give one channel of an array, classes first; nothing is read yet of an array in chunks."""
+    """Return one channel of an array with the classes first; an array in chunks is not read yet."""
     return _Channel(p, number) if is_chunked(p) else p[number]
 
 
 def mask_of_label(labels: Any, number: int, p: Any) -> Any:
-    """Give the mask of one label, piece by piece if the map ``p`` is read so."""
+    """Return the mask of one label, to be read tile by tile if the map ``p`` is in chunks."""
     return _MaskOfLabel(labels, number) if is_chunked(p) else labels == number
 
 
 def labels_beside(labels: Any, p: Any) -> Any:
-    """Bring labels to the host for a map that is there, and into memory unless the map is read in chunks."""
+    """Copy labels to the host if the map ``p`` is there, and into memory unless the map is in chunks."""
     if is_device_array(p):
         return labels if is_device_array(labels) else np.asarray(labels)
     return labels if is_chunked(p) and is_chunked(labels) else np.asarray(on_host(labels))
 
 
 def likeliest_labels(p: Any) -> Any:
-    """Give for each pixel the number of its largest channel, in memory.
+    """Return the number of the largest channel of each pixel, in memory.
 
-    On the host a tile at a time, one byte a pixel, or two above 256 classes: ``numpy.argmax`` would copy the
-    map and take eight.
+    On the host this is done one tile at a time and takes one byte per pixel, or two for more than 256
+    classes; ``numpy.argmax`` would copy the map and take eight.
     """
     if is_device_array(p):
-        xp = array_namespace(p)  # torch has no argmax of some integers
+        xp = array_namespace(p)  # torch has no argmax for some integers
         return xp.argmax(p if xp.isdtype(p.dtype, "real floating") else xp.astype(p, xp.float32), axis=0)
-    labels = np.empty(p.shape[1:], _label_type(p))
+    label_type = np.min_scalar_type(p.shape[0] - 1)
+    labels = np.empty(p.shape[1:], label_type)
     for tile in tiles_of(channel_of(p, 0)):
-        labels[tile] = _likeliest_in(p, tile)
-    return labels
-
-
-def _label_type(p: Any) -> Any:
-    """Give the smallest type that can number the channels."""
-    return np.min_scalar_type(p.shape[0] - 1)
-
-
-def _likeliest_in(p: Any, tile: tuple[slice, ...]) -> Any:
-    """Compare the channels of one tile, two in memory at a time."""
-    highest = read_tile(_Channel(p, 0), tile)
-    labels = np.zeros(highest.shape, _label_type(p))
-    for number in range(1, p.shape[0]):
-        values = read_tile(_Channel(p, number), tile)
-        labels = np.where(values > highest, number, labels)
-        highest = np.maximum(values, highest)
+        highest = read_tile(_Channel(p, 0), tile)
+        labels_in_tile = np.zeros(highest.shape, label_type)
+        for number in range(1, p.shape[0]):
+            values = read_tile(_Channel(p, number), tile)
+            labels_in_tile = np.where(values > highest, number, labels_in_tile)
+            highest = np.maximum(values, highest)
+        labels[tile] = labels_in_tile
     return labels
 
 
 def check_labels(labels: Any, classes: int, source: str = "mask") -> None:
-    """Refuse labels that are not whole numbers from 0 to ``classes`` - 1, wherever they lie.
+    """Check that labels are whole numbers from 0 to ``classes`` - 1.
 
     Parameters
     ----------
     labels
-        Class of each pixel, bool, integers or floats; NumPy, in chunks, or on a device.
+        Class of each pixel, as bool, integers or floats: a NumPy array, an array in chunks or on a device.
     classes
-        Number of channels that the map has.
+        Number of channels of the map.
     source
-        How the error names the labels.
+        Name of the labels in errors.
     """
     kind = name_of(labels.dtype)
-    known = kind.startswith(("bool", "int", "uint", "float", "bfloat", "longdouble"))
-    if not known or kind.startswith("float8_"):
-        _refuse_labels(f"the type {labels.dtype}", classes, source)
-    for piece in _pieces(labels):
-        xp = array_namespace(piece)
+    is_number = kind.startswith(("bool", "int", "uint", "float", "bfloat", "longdouble"))
+    if not is_number or kind.startswith("float8_"):
+        _raise_labels(f"the type {labels.dtype}", classes, source)
+    for part in _parts(labels):
+        xp = array_namespace(part)
         if "int" not in kind and kind != "bool":
-            broken = piece[xp.floor(piece) != piece]
-            if broken.shape[0]:
-                _refuse_labels(f"{host_number(broken[0]):g}", classes, source)
-        low, high = host_number(xp.min(piece)), host_number(xp.max(piece))
+            fractional = part[xp.floor(part) != part]
+            if fractional.shape[0]:
+                _raise_labels(f"{host_number(fractional[0]):g}", classes, source)
+        low, high = host_number(xp.min(part)), host_number(xp.max(part))
         if low < 0.0 or high > classes - 1.0:
-            _refuse_labels(f"{low if low < 0.0 else high:g}", classes, source)
+            _raise_labels(f"{low if low < 0.0 else high:g}", classes, source)
 
 
-def _pieces(labels: Any) -> Iterator[Any]:
-    """Give labels a piece at a time; on a device as floats, because torch cannot order some integers."""
+def _parts(labels: Any) -> Iterator[Any]:
+    """Return labels part by part; on a device as floats, because torch cannot compare some integers."""
     if is_device_array(labels):
         xp = array_namespace(labels)
         flat = xp.reshape(detached(labels), (-1,))
@@ -175,20 +174,31 @@ def _pieces(labels: Any) -> Iterator[Any]:
     return (read_tile(labels, tile) for tile in tiles_of(labels)) if is_chunked(labels) else iter([labels])
 
 
-def _refuse_labels(found: str, classes: int, source: str) -> None:
+def _raise_labels(received: str, classes: int, source: str) -> NoReturn:
     raise MaskError(
-        f"{source}: expected whole numbers as labels, from 0 to {classes - 1}, one a channel, got {found}. "
-        "Renumber the labels in the order of the channels; pixels with an ignore index such as 255 must be "
-        "given a class, or be cropped from map and labels."
+        f"{source}: expected whole numbers as labels, from 0 to {classes - 1}, one per channel, got "
+        f"{received}. Renumber the labels in the order of the channels; pixels with an ignore index such as "
+        "255 must be assigned a class, or be cropped from the map and the labels."
     )
 
 
 def check_normalised(p: Any, *, axis: int = 0, source: str = "p", remedy: str) -> None:
-    """Refuse a softmax whose classes, along ``axis``, do not add up to 1 in the pixels that are looked at.
+    """Check that the classes along ``axis`` add up to 1 in about a thousand pixels.
 
-    The tolerance is that of half precision; integers may miss 1 by half a level a class besides.
+    The tolerance is that of half precision; integers may in addition miss 1 by half a level per class.
+
+    Parameters
+    ----------
+    p
+        Softmax of several classes.
+    axis
+        Axis of the classes.
+    source
+        Name of the map in errors.
+    remedy
+        Last sentence of the error: what to do.
     """
-    low, high, tolerance = _sums(p, axis)
+    low, high, tolerance = _class_sums(p, axis)
     if not (low > 1.0 - tolerance and high < 1.0 + tolerance):
         raise NotNormalisedError(
             f"{source}: expected a softmax over axis {axis} of {tuple(p.shape)}, but its sums run from "
@@ -197,7 +207,7 @@ def check_normalised(p: Any, *, axis: int = 0, source: str = "p", remedy: str) -
 
 
 def is_normalised(p: Any, axis: int) -> bool:
-    """Tell whether an axis looks like the classes of a softmax: it adds up to 1 wherever it is looked at.
+    """Return whether the values along an axis add up to 1, as the classes of a softmax do.
 
     Examples
     --------
@@ -206,36 +216,32 @@ def is_normalised(p: Any, axis: int) -> bool:
     >>> is_normalised(p, 2), is_normalised(p, 0)
     (True, False)
     """
-    low, high, tolerance = _sums(p, axis)
+    low, high, tolerance = _class_sums(p, axis)
     return low > 1.0 - tolerance and high < 1.0 + tolerance
 
 
-def _sums(p: Any, axis: int) -> tuple[float, float, float]:
-    """Give the least and the largest sum over classes in some pixels, and by how much they may miss 1."""
+def _class_sums(p: Any, axis: int) -> tuple[float, float, float]:
+    """Return the smallest and the largest sum over classes in some pixels, and the tolerance."""
     scale = LEVELS.get(name_of(p.dtype), 1.0)
-    some = detached(_some_pixels(p, axis))
-    xp = array_namespace(some)
-    sums = xp.sum(xp.astype(some, wide_type(some)), axis=axis) / scale
+    before, lengths = (slice(None),) * (axis + 1), tuple(p.shape)[axis + 1 :]
+    if is_chunked(p):  # all classes of one box
+        side = math.ceil(_CHECKED_PIXELS ** (1.0 / len(lengths)))
+        starts = [max(0, (length - side) // 2) for length in lengths]
+        pixels = read_tile(p, (*before, *(slice(start, start + side) for start in starts)))
+    else:  # of pixels spread over the map
+        pixels = p[(*before, *(slice(None, None, step) for step in _steps(lengths)))]
+    pixels = detached(pixels)
+    xp = array_namespace(pixels)
+    sums = xp.sum(xp.astype(pixels, wide_type(pixels)), axis=axis) / scale
     tolerance = _SUM_TOLERANCE + (p.shape[axis] / (2.0 * scale) if scale > 1.0 else 0.0)
     return host_number(xp.min(sums)), host_number(xp.max(sums)), tolerance
 
 
-def _some_pixels(p: Any, axis: int) -> Any:
-    """Give all classes of about a thousand pixels: spread over the map, or of one box if it is in chunks."""
-    before, lengths = (slice(None),) * (axis + 1), tuple(p.shape)[axis + 1 :]
-    if not is_chunked(p):
-        steps = _steps(lengths)
-        return p[(*before, *(slice(None, None, step) for step in steps))]
-    side = math.ceil(_PIXELS ** (1.0 / len(lengths)))
-    starts = [max(0, (length - side) // 2) for length in lengths]
-    return read_tile(p, (*before, *(slice(start, start + side) for start in starts)))
-
-
 def _steps(lengths: tuple[int, ...]) -> list[int]:
-    """Give steps along the axes that leave about a thousand pixels."""
+    """Return steps along the axes that leave about a thousand pixels."""
     steps = [1] * len(lengths)
     left = list(lengths)
-    while math.prod(left) > _PIXELS:
+    while math.prod(left) > _CHECKED_PIXELS:
         axis = left.index(max(left))
         steps[axis] *= 2
         left[axis] = math.ceil(lengths[axis] / steps[axis])

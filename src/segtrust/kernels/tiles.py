@@ -1,4 +1,4 @@
-"""Maps that are read piece by piece: larger than memory (Dask, Zarr, HDF5), or laid out with gaps."""
+"""Tiles of maps that are read one tile at a time: larger than memory (Dask, Zarr, HDF5), or with gaps."""
 
 from __future__ import annotations
 
@@ -16,50 +16,63 @@ __all__ = ["Spread", "extended", "is_chunked", "over_tiles", "read_tile", "sprea
 _Result = TypeVar("_Result")
 Tile = tuple[slice, ...]
 Spread = Callable[[Callable[[Tile], Any], Iterable[Tile]], Iterable[Any]]
-"""Applies a function to tiles and gives the results in their order, as ``map`` does."""
+"""Applies a function to tiles and returns the results in the order of the tiles, as ``map`` does."""
 
-_PIECE = 1 << 22
-"""Most pixels of a piece of an array that says nothing about its chunks."""
-_PIECES = 16
-"""Pieces of an array in memory; one of them is copied at a time, and patches reach into the next."""
+_LARGEST_TILE = 1 << 22
+"""Most pixels in a tile of an array without chunks."""
+_TILES_IN_MEMORY = 16
+"""Tiles of an array in memory; one at a time is copied, and patches reach into the next."""
 
 
 def is_chunked(p: Any) -> bool:
-    """Tell whether an array is to be read in pieces."""
+    """Return whether an array is to be read tile by tile."""
     return not isinstance(p, np.ndarray) and all(hasattr(p, name) for name in ("chunks", "shape", "dtype"))
 
 
-def _steps(length: int, chunk: int | Sequence[int]) -> list[slice]:
-    """Cut one axis; ``chunk`` is one length for all pieces, or (Dask) the length of each."""
+def tiles_of(p: Any) -> Iterator[Tile]:
+    """Return the index of each tile, in the order of the array.
+
+    The tiles are the chunks of an array that has some; else they are compact in memory or on disk.
+    """
+    chunks: Sequence[int | Sequence[int]]
+    if isinstance(p, np.ndarray):  # the axis whose neighbours lie farthest apart is split first
+        axes = np.argsort(-np.abs(np.array(p.strides)), kind="stable").tolist()
+        chunks = _tile_shape(p.shape, axes, min(_LARGEST_TILE, -(-p.size // _TILES_IN_MEMORY)))
+    elif p.chunks is None:  # a contiguous HDF5 data set
+        chunks = _tile_shape(p.shape, range(len(p.shape)), _LARGEST_TILE)
+    else:
+        chunks = p.chunks
+    return product(*(_split_axis(length, chunk) for length, chunk in zip(p.shape, chunks, strict=True)))
+
+
+def _tile_shape(shape: Sequence[int], axes: Sequence[int], most: int) -> list[int]:
+    """Return the shape of tiles of at most ``most`` pixels; axes are split in order, as far as needed."""
+    tile = list(shape)
+    for axis in axes:
+        others = math.prod(tile) // tile[axis]
+        tile[axis] = min(tile[axis], max(1, most // others))
+    return tile
+
+
+def _split_axis(length: int, chunk: int | Sequence[int]) -> list[slice]:
+    """Split one axis; ``chunk`` is one length for all tiles, or (Dask) the length of each."""
     if isinstance(chunk, Sequence):
         ends = np.cumsum(chunk).tolist()
         return [slice(end - size, end) for end, size in zip(ends, chunk, strict=True) if size]
     return [slice(first, min(first + chunk, length)) for first in range(0, length, max(chunk, 1))]
 
 
-def _cut(shape: Sequence[int], axes: Sequence[int], most: int) -> list[int]:
-    """Shape of pieces of at most so many pixels; axes are cut in the order given, each as far as needed."""
-    piece = list(shape)
-    for axis in axes:
-        others = math.prod(piece) // piece[axis]
-        piece[axis] = min(piece[axis], max(1, most // others))
-    return piece
+def read_tile(p: Any, tile: Tile) -> Any:
+    """Read one tile into memory; ``None`` for a mask that is ``None``."""
+    return None if p is None else np.asarray(p[tile])
 
 
-def _chunks_of(p: Any) -> Sequence[int | Sequence[int]]:
-    """Give the chunks of an array, or where it has none pieces that are compact in memory or on disk."""
-    if isinstance(p, np.ndarray):  # the axis whose neighbours lie farthest apart is cut first
-        farthest = np.argsort(-np.abs(np.array(p.strides)), kind="stable")
-        return _cut(p.shape, farthest.tolist(), min(_PIECE, -(-p.size // _PIECES)))
-    if p.chunks is None:  # a contiguous HDF5 data set
-        return _cut(p.shape, range(len(p.shape)), _PIECE)
-    chunks: Sequence[int | Sequence[int]] = p.chunks
-    return chunks
-
-
-def tiles_of(p: Any) -> Iterator[tuple[slice, ...]]:
-    """Index of each chunk, in the order of the array."""
-    return product(*(_steps(length, chunk) for length, chunk in zip(p.shape, _chunks_of(p), strict=True)))
+def extended(tile: Tile, shape: tuple[int, ...], sides: tuple[int, ...]) -> Tile:
+    """Return a tile enlarged so that it contains every box of these sides that begins in it."""
+    return tuple(
+        slice(part.start, min(part.stop + side - 1, length))
+        for part, length, side in zip(tile, shape, sides, strict=True)
+    )
 
 
 _spread: ContextVar[Spread] = ContextVar("segtrust_spread", default=map)
@@ -67,9 +80,9 @@ _spread: ContextVar[Spread] = ContextVar("segtrust_spread", default=map)
 
 @contextmanager
 def spreading(spread: Spread) -> Iterator[None]:
-    """Let the tiles of the maps inside the block be read by others, such as processes side by side.
+    """Have the tiles of the maps inside the block processed by ``spread``, for example in several processes.
 
-    Results do not depend on it, to the last bit: they are put together in the order of the tiles.
+    Results do not depend on it, to the last bit: they are combined in the order of the tiles.
     """
     token = _spread.set(spread)
     try:
@@ -79,18 +92,5 @@ def spreading(spread: Spread) -> Iterator[None]:
 
 
 def over_tiles(function: Callable[[Tile], _Result], p: Any) -> Iterable[_Result]:
-    """Apply a function to each tile of an array, one after the other or as `spreading` says."""
+    """Apply a function to each tile of an array, one after the other or as `spreading` specifies."""
     return _spread.get()(function, tiles_of(p))
-
-
-def extended(tile: tuple[slice, ...], shape: tuple[int, ...], sides: tuple[int, ...]) -> tuple[slice, ...]:
-    """Grow a tile so that it holds every box that begins in it."""
-    return tuple(
-        slice(part.start, min(part.stop + side - 1, length))
-        for part, length, side in zip(tile, shape, sides, strict=True)
-    )
-
-
-def read_tile(p: Any, tile: tuple[slice, ...]) -> Any:
-    """Read one piece into memory; ``None`` stays ``None``."""
-    return None if p is None else np.asarray(p[tile])

@@ -1,16 +1,66 @@
-"""The features written as their definitions read, for any mask with one grey level."""
+"""Slow references: counts by loops over pixels, and features written as their definitions read."""
 
 import math
+from collections import Counter
+from itertools import product
 
 import numpy as np
+from scipy.ndimage import label
 
 from segtrust.features import feature_names
-from segtrust.kernels.texture import directions
-from tests.kernels.test_texture import brute_dependences, brute_runs, brute_share, brute_zones
+from segtrust.features.texture import directions
 
 
 def named(ndim, vector):
     return dict(zip(feature_names(ndim), vector, strict=True))
+
+
+def vertices(padded):
+    """Twice the midpoint of each pair of neighbours of which one is inside the mask."""
+    points = []
+    for axis in range(3):
+        crossed = np.argwhere(np.diff(padded.astype(int), axis=axis))
+        points.append(2 * crossed + np.eye(3, dtype=int)[axis])
+    return np.concatenate(points)
+
+
+def inside(mask, place):
+    return all(0 <= i < n for i, n in zip(place, mask.shape, strict=True)) and bool(mask[place])
+
+
+def moved(place, offset, times=1):
+    return tuple(i + times * d for i, d in zip(place, offset, strict=True))
+
+
+def brute_runs(mask, direction):
+    """Lengths of the maximal runs, each measured from its first pixel."""
+    lengths = Counter()
+    for place in zip(*np.nonzero(mask), strict=True):
+        if not inside(mask, moved(place, direction, -1)):
+            length = 1
+            while inside(mask, moved(place, direction, length)):
+                length += 1
+            lengths[length] += 1
+    return lengths
+
+
+def brute_dependences(mask):
+    around = list(product((-1, 0, 1), repeat=mask.ndim))
+    places = zip(*np.nonzero(mask), strict=True)
+    return Counter(sum(inside(mask, moved(place, offset)) for offset in around) for place in places)
+
+
+def brute_zones(mask):
+    labels, _ = label(mask, np.ones((3,) * mask.ndim))
+    return sorted(np.bincount(labels.ravel())[1:].tolist())
+
+
+def brute_share(mask, direction):
+    """Whether any pixel meets another one on its way to the end of the box."""
+    places = zip(*np.nonzero(mask), strict=True)
+    return any(
+        inside(mask, moved(place, direction, t)) for place in places for t in range(1, max(mask.shape))
+    )
 
 
 def first_order(values):

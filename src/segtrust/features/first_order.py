@@ -1,29 +1,37 @@
-"""First-order features: the distribution of the values, without where they lie."""
+"""First-order features: the distribution of the values, regardless of their position."""
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from segtrust.features.region import Region
+if TYPE_CHECKING:
+    from segtrust.features.region import Region
 
-__all__ = ["first_order_features"]
+__all__ = ["ZERO_IF_CONSTANT", "first_order_features"]
 
-_SPREAD = ("Kurtosis", "MeanAbsoluteDeviation", "RobustMeanAbsoluteDeviation", "Skewness", "Variance")
+ZERO_IF_CONSTANT = (
+    "Kurtosis",
+    "MeanAbsoluteDeviation",
+    "RobustMeanAbsoluteDeviation",
+    "Skewness",
+    "Variance",
+)
+"""Features that are set to 0 if all values are equal; rounding in the mean could give them any value."""
 
 
 def first_order_features(region: Region) -> dict[str, float]:
-    """Give the first-order features of an image with one grey level.
+    """Return the first-order features of an image with one grey level.
 
-    Entropy and uniformity are those of the grey levels, so 0 and 1. Where all values are equal the spread is
-    exactly 0, and so are skewness and kurtosis.
+    Entropy and uniformity are computed from grey levels, so they are 0 and 1.
     """
     values = region.values
     p10, p25, median, p75, p90 = np.percentile(values, (10, 25, 50, 75, 90)).tolist()
     low, high = float(values.min()), float(values.max())
     energy = float((values * values).sum())
-    found = {
+    features = {
         "10Percentile": p10,
         "90Percentile": p90,
         "Energy": energy,
@@ -38,18 +46,13 @@ def first_order_features(region: Region) -> dict[str, float]:
         "TotalEnergy": energy,
         "Uniformity": 1.0,
     }
-    spread = dict.fromkeys(_SPREAD, 0.0) if low == high else _spread(region, p10, p90)
-    return found | spread
-
-
-def _spread(region: Region, p10: float, p90: float) -> dict[str, float]:
-    """Moments about the mean; the robust deviation is that of the values from ``p10`` to ``p90``."""
-    values = region.values
+    if region.is_constant:
+        return features | dict.fromkeys(ZERO_IF_CONSTANT, 0.0)
     deviation = values - values.mean()
     squared = deviation * deviation
     variance = float(squared.mean())
     middle = values[(values >= p10) & (values <= p90)]
-    return {
+    return features | {
         "Kurtosis": float((squared * squared).mean()) / variance**2,
         "MeanAbsoluteDeviation": float(np.abs(deviation).mean()),
         "RobustMeanAbsoluteDeviation": float(np.abs(middle - middle.mean()).mean()) if middle.size else 0.0,

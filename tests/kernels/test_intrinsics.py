@@ -1,11 +1,11 @@
-"""Bit patterns where nothing is compiled; compiled loops are held to NumPy by the tests of what they sum."""
+"""Bit patterns in plain Python; the tests of the compiled loops cover the intrinsics."""
 
 import struct
 
 import numpy as np
 import pytest
 
-from segtrust.kernels.patterns import _unsigned_pattern
+from segtrust.kernels.intrinsics import _unsigned_pattern
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 0.5, 1.0, -0.0, 5e-324])

