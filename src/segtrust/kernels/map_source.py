@@ -66,6 +66,11 @@ def open_map(p: Any, mask: Any = None, *, threshold: float = 0.5, source: str = 
     """
     if not (type(threshold) is float and 0.0 <= threshold <= 1.0):
         check_fraction(threshold, "threshold")
+    if type(p) is np.ndarray and mask is None and p.size <= _COPIED_WHOLE:  # the most common case
+        from segtrust.kernels.host_maps import MemoryMap
+
+        return MemoryMap(view_map(p, threshold=threshold, source=source))
+
     if type(p) is not np.ndarray:
         p = as_array(p, source)
     if mask is not None:
