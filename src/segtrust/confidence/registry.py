@@ -187,7 +187,7 @@ def colour_of(name: str) -> str:
     Examples
     --------
     >>> colour_of("sdc"), colour_of("random"), colour_of("not-installed")
-    ('#d55e00', '#7f7f7f', '#0072b2')
+    ('#d55e00', '#7f7f7f', '#882255')
     """
     looks = _looks_of(name)
     own = "" if looks is None else looks.colour
