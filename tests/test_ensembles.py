@@ -199,9 +199,9 @@ def test_the_estimator_reads_what_members_share():
     assert st.PairwiseDice().score(st.Prediction(p, agreement=agreement)) == pytest.approx(6 / 9)
     empty = st.Prediction(p, agreement=Agreement(((0, 0), (0, 0))))
     assert (st.PairwiseDice().score(empty), st.PairwiseDice("agree").score(empty)) == (0.0, 1.0)
-    with pytest.raises(ParameterError, match=r"fused of the members.*--member.*st\.pairwise_dice"):
+    with pytest.raises(ParameterError, match=r"fused from the members.*--member.*st\.pairwise_dice"):
         st.PairwiseDice().score(st.Prediction(p))
     with pytest.raises(ParameterError, match="at least two to compare, got one"):
         st.PairwiseDice().score(st.Prediction(p, agreement=Agreement(((4,),))))
-    with pytest.raises(ParameterError, match="fused of the members"):
+    with pytest.raises(ParameterError, match="fused from the members"):
         st.score(p, estimators=["pairwise-dice"])

@@ -49,7 +49,8 @@ def __getattr__(name: str) -> Any:
     """Import a public name on first use, so that ``import segtrust`` costs next to nothing."""
     if name not in _HOME_OF:
         raise AttributeError(f"module 'segtrust' has no attribute {name!r}")
-    return getattr(import_module(_HOME_OF[name]), name)
+    value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)  # found at once from now on
+    return value
 
 
 def __dir__() -> list[str]:

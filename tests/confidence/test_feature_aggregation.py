@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
-from segtrust.confidence import FeatureAggregation, SoftDiceFeatureAggregation, soft_dice_confidence
-from segtrust.confidence.feature_aggregation import TAUS, error_overlaps
+from segtrust.confidence import (
+    TAUS,
+    FeatureAggregation,
+    SoftDiceFeatureAggregation,
+    error_overlaps,
+    soft_dice_confidence,
+)
 from segtrust.errors import CaseLengthError, EmptyArrayError, MissingExtraError, ParameterError
 from segtrust.features import extract_features
 from segtrust.maps import Case, Prediction
@@ -31,8 +36,9 @@ class TestThreshold:
     def test_the_grid_is_that_of_the_paper(self):
         np.testing.assert_allclose(TAUS, np.arange(0.05, 0.96, 0.05))
 
-    @pytest.mark.parametrize("kind", [np.float32, np.uint8])
-    @pytest.mark.parametrize("shape", [(50,), (24, 30), (9, 12, 10)])
+    @pytest.mark.parametrize(
+        ("shape", "kind"), [((50,), np.float32), ((24, 30), np.uint8), ((9, 12, 10), np.float32)]
+    )
     def test_overlaps_equal_their_definition(self, shape, kind):
         for case in blobs(5, shape, kind):
             np.testing.assert_allclose(error_overlaps(case), overlaps_by_hand(case), rtol=1e-14)
@@ -122,7 +128,7 @@ class TestDimensions:
 
 @pytest.mark.needs("sklearn")
 def test_a_generator_is_refused():
-    with pytest.raises(EmptyArrayError, match=r"gone through twice\. Give a list"):
+    with pytest.raises(EmptyArrayError, match=r"read twice\. Pass a list"):
         FeatureAggregation(trees=2).fit(case for case in blobs(3))
 
 
@@ -147,7 +153,7 @@ def test_a_threshold_off_the_grid_scores_maps_and_not_observations():
 
 def test_observations_without_truth_teach_nothing():
     observation = FeatureAggregation().observe(blob(0).prediction)
-    with pytest.raises(CaseLengthError, match="expected observations of cases with a truth"):
+    with pytest.raises(CaseLengthError, match="expected observations of cases with a ground truth"):
         FeatureAggregation().fit_observations([observation], [0.1])
 
 

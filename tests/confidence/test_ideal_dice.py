@@ -38,20 +38,20 @@ EXPECTATIONS = {
 
 
 @pytest.mark.parametrize("name", EXPECTATIONS)
-@pytest.mark.parametrize("mask", [MASK, ~MASK, HARD, np.zeros(10, bool), np.ones(10, bool)])
-def test_are_the_means_of_the_scores_over_all_truths(name, mask):
+def test_are_the_means_of_the_scores_over_all_truths(name):
     expectation, score = EXPECTATIONS[name]
     truths, weights = truths_and_weights(P)
-    mean = sum(weight * score(truth, mask) for truth, weight in zip(truths, weights, strict=True))
-    assert close(expectation(P, mask), mean)
-    assert type(expectation(P, mask)) is float
+    for mask in (MASK, ~MASK, HARD, np.zeros(10, bool), np.ones(10, bool)):
+        mean = sum(weight * score(truth, mask) for truth, weight in zip(truths, weights, strict=True))
+        assert close(expectation(P, mask), mean)
+        assert type(expectation(P, mask)) is float
 
 
 @pytest.mark.parametrize("name", EXPECTATIONS)
-@pytest.mark.parametrize("threshold", [0, 0.2, 1])
-def test_take_a_threshold(name, threshold):
+def test_take_a_threshold(name):
     expectation, _ = EXPECTATIONS[name]
-    assert expectation(P, threshold=threshold) == expectation(P, np.greater_equal(P, threshold))
+    for threshold in (0, 0.2, 1):
+        assert expectation(P, threshold=threshold) == expectation(P, np.greater_equal(P, threshold))
 
 
 @pytest.mark.parametrize("beta", [0.5, 1.0, 3.0])
@@ -121,7 +121,7 @@ def test_beta_out_of_range(beta):
         f_beta(HARD, MASK, beta=beta)
 
 
-@pytest.mark.parametrize("beta", [1e9, 1e15, 1e20, 10**20])
+@pytest.mark.parametrize("beta", [1e9, 10**20])
 @pytest.mark.parametrize("alpha", [0, 0.5, 1])
 @pytest.mark.parametrize(
     "background", [[1.0], [1e-12], [0.49] * 1600, [0.5, 1e-5, 1e-10, 1e-20], [1e-7] * 900]
@@ -139,7 +139,7 @@ def test_f_beta_of_the_heaviest_beta_is_recall(beta):
 
 
 @pytest.mark.needs("jax")
-@pytest.mark.parametrize("beta", [1e9, 1e20])
+@pytest.mark.parametrize("beta", [1e20])
 def test_singles_do_not_overflow(beta):
     import jax
 
@@ -175,6 +175,6 @@ def test_estimator_and_function_agree():
     assert IdealDice().score(Prediction(P, MASK)) == ideal_dice_confidence(P, MASK)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 100, 5000, 100_000])
+@pytest.mark.parametrize("n", [1, 3, 7, 100, 100_000])
 def test_rounding_does_not_carry_it_above_one(n):
     assert 1 - 1e-13 < ideal_dice_confidence(np.ones(n)) <= 1

@@ -1,12 +1,13 @@
 """What all estimators that learn have in common: whom they accept, what they remember, how they are saved."""
 
 import json
+from functools import cache
 
 import numpy as np
 import pytest
 
 import segtrust as st
-from segtrust.confidence.learning import loss_of
+from segtrust.confidence import loss_of
 from segtrust.errors import (
     CaseLengthError,
     CaseValueError,
@@ -32,14 +33,21 @@ LABELLED = [
 ALL = [*LABELLED, pytest.param(st.ThresholdLevel, id="tla")]
 
 
-@pytest.fixture(params=[np.float32, np.uint8], ids=["float32", "uint8"])
-def cases(request):
-    return blobs(9, kind=request.param)
+@pytest.fixture(scope="module")
+def cases():
+    return blobs(9)
+
+
+@cache
+def fitted_by(make):
+    return make().fit(blobs(5))
 
 
 @pytest.mark.parametrize("make", ALL)
 class TestObservations:
-    def test_give_what_fit_and_score_give(self, make, cases):
+    @pytest.mark.parametrize("kind", [np.float32, np.uint8], ids=["float32", "uint8"])
+    def test_give_what_fit_and_score_give(self, make, kind):
+        cases = blobs(9, kind=kind)
         observations = [make().observe(case) for case in cases]
         by_cases = make().fit(cases[:6])
         by_observations = make().fit_observations(observations[:6], losses_of(cases[:6]))
@@ -52,7 +60,7 @@ class TestObservations:
         observation = make().observe(cases[0])
         np.savez(tmp_path / "kept.npz", **observation)
         with np.load(tmp_path / "kept.npz") as kept:
-            fitted = make().fit(cases[:4])
+            fitted = fitted_by(make)
             assert fitted.score_observation(dict(kept)) == fitted.score_observation(observation)
 
     def test_those_of_one_observer_are_the_same(self, make, cases):
@@ -65,41 +73,41 @@ class TestObservations:
 @pytest.mark.parametrize("make", ALL)
 class TestFitted:
     def test_remembers_the_cases_it_saw(self, make, cases):
-        fitted = make().fit(cases[:5])
+        fitted = fitted_by(make)
         assert fitted.used_ids == {f"blob {i}" for i in range(5)}
         with pytest.raises(SeenCasesError, match="blob 4"):
             st.refuse_seen([case.id for case in cases[4:]], fitted.used_ids, 5)
         assert st.refuse_seen([case.id for case in cases[5:]], fitted.used_ids, 4)
 
     def test_its_parameters_make_it_again(self, make, cases):
-        fitted = make().fit(cases[:5])
+        fitted = fitted_by(make)
         plain = json.loads(json.dumps(fitted.parameters))
         again = type(fitted)(**plain)
         assert [again.score(case) for case in cases] == [fitted.score(case) for case in cases]
         assert "used_ids" not in plain
 
     def test_a_policy_can_keep_it(self, make, cases):
-        fitted = make().fit(cases[:5])
+        fitted = fitted_by(make)
         scoring = st.Scoring.of(fitted)
         assert type(fitted)(**scoring.parameters).score(cases[7]) == fitted.score(cases[7])
 
     def test_scores_together_with_others(self, make, cases):
-        fitted = make().fit(cases[:5])
+        fitted = fitted_by(make)
         p = cases[6].prediction.probabilities
         scores = st.score(p, estimators=["sdc", fitted, "ane"])
         assert scores[fitted.name] == pytest.approx(fitted.score(cases[6]), rel=1e-12)
 
     def test_does_not_look_at_the_truth(self, make, cases):
-        fitted = make().fit(cases[:5])
+        fitted = fitted_by(make)
         prediction = cases[6].prediction
         other = Case(prediction, np.zeros(prediction.shape, bool))
         assert fitted.score(other) == fitted.score(cases[6]) == fitted.score(prediction)
 
     def test_the_same_cases_teach_the_same(self, make, cases):
-        assert make().fit(cases[:5]).parameters == make().fit(cases[:5]).parameters
+        assert make().fit(cases[:5]).parameters == fitted_by(make).parameters
 
     def test_refuses_what_is_no_probability(self, make, cases):
-        fitted = make().fit(cases[:5])
+        fitted = fitted_by(make)
         p = np.full((9, 9), 0.5)
         p[3, 4] = np.nan
         with pytest.raises(ProbabilityRangeError, match=r"\(3, 4\)"):
@@ -120,7 +128,7 @@ class TestRefusals:
         bare = Prediction(np.full((5, 5), 0.7), id="case 12")
         for missing in (bare, Case(bare, None)):
             with pytest.raises(
-                ParameterError, match=r"case 12: .* learns from the truth and expected a Case"
+                ParameterError, match=r"case 12: .* learns from the ground truth and expected a Case"
             ):
                 make().fit([*blobs(2), missing])
 
@@ -142,9 +150,8 @@ class TestRefusals:
 
 
 @pytest.mark.parametrize("make", LABELLED)
-@pytest.mark.parametrize("count", [1, 2])
-def test_one_or_two_cases_teach_something(make, count):
-    fitted = make().fit(blobs(count))
+def test_one_case_teaches_something(make):
+    fitted = make().fit(blobs(1))
     assert all(np.isfinite(fitted.score(case)) for case in blobs(4, first=10))
 
 
@@ -167,7 +174,7 @@ class TestLoss:
         assert loss_of(case) == 1
         assert loss_of(case, "agree") == 0
 
-    @pytest.mark.parametrize("kind", ["float16", "float32", "float64", "uint8", "uint16", "bool"])
+    @pytest.mark.parametrize("kind", ["float16", "float64", "uint16", "bool"])
     def test_takes_the_delivered_mask(self, kind):
         p = np.asfortranarray(np.array([[0.9, 0.1, 0.0], [0.7, 0.2, 1.0]]))
         levels = {"uint8": 255, "uint16": 65535}.get(kind, 1)

@@ -6,28 +6,56 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from segtrust.confidence import PatchLevel, SoftDice, assess, get_estimator, score, score_batch, score_classes
-from segtrust.confidence.registry import ESTIMATORS, get_estimators
+from segtrust.confidence import (
+    ESTIMATORS,
+    PatchLevel,
+    SoftDice,
+    assess,
+    colour_of,
+    get_estimator,
+    get_estimators,
+    label_of,
+    score,
+    score_batch,
+    score_classes,
+)
 from segtrust.errors import ParameterError, PluginError, SegtrustError, UnknownNameError
-from tests.plugged import ESTIMATOR, installed, package
+from tests.plugged import ESTIMATOR, forget, installed, package
 
-LABELS = {"pla-tuned": "pla*", "sdc-tuned": "sdc*", "aef-sdc": "aef+sdc", "pairwise-dice": "pairwise dice"}
+LABELS = {
+    "sdc": "SDC",
+    "idc": "IDC",
+    "amsp": "aMSP",
+    "apc": "aPC",
+    "ane": "aNE",
+    "mmmc": "MMMC",
+    "tla": "TLA",
+    "pla": "PLA",
+    "pla-tuned": "PLA*",
+    "aef": "AEF",
+    "aef-sdc": "AEF+SDC",
+    "sdc-tuned": "SDC*",
+    "pairwise-dice": "pairwise Dice",
+}
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_names_lead_to_their_estimator(name):
-    estimator = get_estimator(name)
-    assert estimator.name == name
-    assert estimator.label.lower() == LABELS.get(name, name)
-    assert estimator == get_estimator(name)
+def test_names_lead_to_their_estimator_and_its_label():
+    assert {name: get_estimator(name).label for name in ESTIMATORS} == LABELS
+    for name in ESTIMATORS:
+        estimator = get_estimator(name)
+        assert estimator.name == name
+        assert estimator == get_estimator(name)
+        assert hash(estimator) == hash(get_estimator(name))
+        with pytest.raises(FrozenInstanceError):
+            estimator.label = "another"
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_estimators_do_not_change(name):
-    estimator = get_estimator(name)
-    assert hash(estimator) == hash(get_estimator(name))
-    with pytest.raises(FrozenInstanceError):
-        estimator.label = "another"
+def test_labels_and_colours_are_those_of_the_classes():
+    for name, estimator in ESTIMATORS.items():
+        assert (label_of(name), colour_of(name)) == (estimator.label, estimator.colour)
+        assert estimator.colour.startswith("#")
+    assert (label_of("oracle"), colour_of("oracle")) == ("oracle", "#000000")
+    assert (label_of("random"), colour_of("random")) == ("random", "#7f7f7f")
 
 
 @pytest.mark.parametrize("error", [UnknownNameError, KeyError, SegtrustError])
@@ -50,7 +78,7 @@ def test_a_list_may_mix_names_and_estimators():
     ("estimators", "message"),
     [
         ([3], r"expected names or estimators, got int 3\. The names are aef, aef-sdc, amsp"),
-        ([SoftDice], r"got the class SoftDice\. Make an estimator of it first: SoftDice\(\)\."),
+        ([SoftDice], r"got the class SoftDice\. Create an estimator first: SoftDice\(\)\."),
         ([None], "expected names or estimators, got None"),
         ("sdc", "expected a list of names or estimators, got the text 'sdc'. Put a single one into a list"),
         (SoftDice(), r"expected a list of names or estimators, got SoftDice"),
@@ -92,4 +120,23 @@ def test_what_goes_by_another_name_is_refused(offer, name):
 def test_an_estimator_without_a_label_is_refused(offer):
     offer(ESTIMATOR.format(name="medium").replace('label = "Share"', ""))
     with pytest.raises(PluginError, match="expected a label for tables, got none"):
+        get_estimator("medium")
+
+
+def test_another_package_may_choose_a_colour(offer):
+    text = ESTIMATOR.format(name="medium")
+    offer(text.replace('label = "Share"', 'label = "Share"\n    colour = "#123abc"'))
+    assert (label_of("medium"), colour_of("medium")) == ("Share", "#123abc")
+
+
+def test_without_a_colour_the_name_decides(offer):
+    by_name = colour_of("medium")  # not offered yet
+    forget()
+    offer(ESTIMATOR.format(name="medium"))
+    assert (label_of("medium"), colour_of("medium")) == ("Share", by_name)
+
+
+def test_a_colour_that_is_none_is_refused(offer):
+    offer(ESTIMATOR.format(name="medium").replace('label = "Share"', 'label = "Share"\n    colour = "red"'))
+    with pytest.raises(PluginError, match="expected a colour such as '#0072b2', got 'red'"):
         get_estimator("medium")

@@ -33,8 +33,9 @@ NAMES = ["sdc", "idc", "amsp", "apc", "ane", "mmmc", "tla", "pla"]
 
 
 class TestScore:
-    @pytest.mark.parametrize("shape", [(1,), (7, 9), (5, 6, 7), (40, 50, 30)])
-    @pytest.mark.parametrize("threshold", [0.35, 0.5])
+    @pytest.mark.parametrize(
+        ("shape", "threshold"), [((1,), 0.5), ((7, 9), 0.35), ((5, 6, 7), 0.5), ((40, 50, 30), 0.35)]
+    )
     def test_equals_the_formulas(self, shape, threshold):
         p = np.round(logit_normal(shape), 3)
         found = score(p, estimators=EVERYTHING, threshold=threshold)
@@ -85,7 +86,7 @@ class TestScore:
             score(np.zeros(3), estimators=["sdk"])
 
     def test_results_of_one_name_would_hide_each_other(self):
-        with pytest.raises(ParameterError, match="each is given once"):
+        with pytest.raises(ParameterError, match="expected each name once"):
             score(np.zeros(3), estimators=[PatchLevel(3), PatchLevel(5)])
 
 
@@ -104,16 +105,16 @@ class TestInvariance:
         ]
         assert changed == []
 
-    @pytest.mark.parametrize("seed", range(5))
+    @pytest.mark.parametrize("seed", range(2))
     def test_permutations_change_patches_only(self, seed):
         places = np.random.default_rng(seed).permutation(self.P.size)
         self.assert_unchanged(self.P.ravel()[places], self.MASK.ravel()[places], but={"pla"})
 
-    @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 2), (0, 1, 2)])
+    @pytest.mark.parametrize("axes", [(0,), (2,), (0, 1, 2)])
     def test_flips_change_nothing(self, axes):
         self.assert_unchanged(np.flip(self.P, axes), np.flip(self.MASK, axes))
 
-    @pytest.mark.parametrize("axes", [(1, 0, 2), (2, 1, 0), (1, 2, 0)])
+    @pytest.mark.parametrize("axes", [(2, 1, 0), (1, 2, 0)])
     def test_the_order_of_axes_changes_nothing(self, axes):
         self.assert_unchanged(self.P.transpose(axes), self.MASK.transpose(axes))
 

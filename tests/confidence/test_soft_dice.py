@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as arrays
 
 from segtrust.confidence import SoftDice, dice_bounds, ideal_dice_confidence, soft_dice_confidence
 from segtrust.errors import ParameterError
-from segtrust.kernels.bounds import binomial_lower_bound, worst_relative_error
+from segtrust.kernels import binomial_lower_bound, worst_relative_error
 from segtrust.maps import EmptyPolicy, Prediction
 from tests.references import close, enumerated_tversky, logit_normal, lower_bound, sdc, upper_bound
 
@@ -32,36 +32,19 @@ def both(p, y):
 
 class TestTheorem1:
     @given(maps_and_masks())
-    def test_the_ratio_lies_between_the_bounds(self, example):
+    def test_the_ratio_lies_between_the_bounds_and_the_error_below_its_bound(self, example):
         p, y = example
         soft, ideal = both(p, y)
+        assert (soft == 0) == (p[y].sum() == 0) == (ideal == 0)  # nothing inside means zero for both
         assume(soft > 0)
         bounds = dice_bounds(p, y)
-        assert bounds.lower * (1 - ROUNDING) <= ideal / soft <= bounds.upper * (1 + ROUNDING)
-
-    @given(maps_and_masks())
-    def test_nothing_inside_means_zero_for_both(self, example):
-        p, y = example
-        soft, ideal = both(p, y)
-        assert (soft == 0) == (p[y].sum() == 0) == (ideal == 0)
-
-    @given(maps_and_masks())
-    def test_the_bounds_enclose_1(self, example):
-        bounds = dice_bounds(*example)
-        assume(bounds.k)
         assert bounds.lower <= 1 <= bounds.upper
+        assert bounds.lower * (1 - ROUNDING) <= ideal / soft <= bounds.upper * (1 + ROUNDING)
+        assert abs(soft - ideal) / ideal <= bounds.relative_error + ROUNDING
+        assert bounds.relative_error <= worst_relative_error(bounds.s) * (1 + ROUNDING)
 
     @given(maps_and_masks())
-    def test_the_binomial_bound_is_tighter(self, example):
-        p, y = example
-        soft, ideal = both(p, y)
-        bounds = dice_bounds(p, y)
-        assume(bounds.k)
-        tighter = binomial_lower_bound(bounds.k, bounds.mu, bounds.lam)
-        assert bounds.lower * soft * (1 - ROUNDING) <= tighter <= ideal * (1 + ROUNDING)
-
-    @given(maps_and_masks())
-    def test_bounds_equal_the_formulas(self, example):
+    def test_bounds_equal_the_formulas_and_the_binomial_bound_is_tighter(self, example):
         p, y = example
         bounds = dice_bounds(p, y)
         assume(bounds.k)
@@ -70,18 +53,9 @@ class TestTheorem1:
         assert math.isclose(bounds.lam, p[~y].sum(), rel_tol=1e-13)
         assert close(bounds.lower, lower_bound(bounds.k, bounds.mu, bounds.lam))
         assert close(bounds.upper, upper_bound(bounds.k, bounds.mu, bounds.lam))
-
-
-class TestCorollary:
-    @given(maps_and_masks())
-    def test_the_relative_error_is_bounded(self, example):
-        p, y = example
         soft, ideal = both(p, y)
-        assume(ideal > 0)
-        bounds = dice_bounds(p, y)
-        error = abs(soft - ideal) / ideal
-        assert error <= bounds.relative_error + ROUNDING
-        assert bounds.relative_error <= worst_relative_error(bounds.s) * (1 + ROUNDING)
+        tighter = binomial_lower_bound(bounds.k, bounds.mu, bounds.lam)
+        assert bounds.lower * soft * (1 - ROUNDING) <= tighter <= ideal * (1 + ROUNDING)
 
     @pytest.mark.parametrize("mean", [-9, -4, 0])
     def test_one_percent_from_a_mass_of_17_16_on(self, mean):
@@ -92,8 +66,8 @@ class TestCorollary:
 
 
 class TestEqualityCases:
-    @pytest.mark.parametrize("k", [1, 2, 5, 9])
-    @pytest.mark.parametrize("mu", [0.001, 0.4, 0.999, 1.0])
+    @pytest.mark.parametrize("k", [1, 2, 9])
+    @pytest.mark.parametrize("mu", [0.001, 0.4, 1.0])
     @pytest.mark.parametrize("background", [[], [0.0, 0.0, 1.0], [1.0] * 7])
     def test_equal_probabilities_inside_and_certain_background_reach_the_binomial_bound(
         self, k, mu, background

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as arrays
 
 from segtrust.confidence import ThresholdLevel, entropy_quantile, score, threshold_level_confidence
 from segtrust.errors import EmptyArrayError, NotFittedError, ParameterError, ProbabilityRangeError
-from segtrust.kernels.bits import binary_entropy
+from segtrust.kernels import binary_entropy
 from segtrust.maps import Case, Prediction
 from tests.references import close, entropies, logit_normal, tau_of, tla
 
@@ -63,24 +63,16 @@ SETS = {
 
 
 @pytest.mark.parametrize("name", SETS)
-class TestFit:
-    def test_threshold_is_the_quantile_of_all_entropies(self, name):
-        found = ThresholdLevel().fit([Prediction(p) for p in SETS[name]])
-        masks = [p >= (128 if p.dtype == np.uint8 else 0.5) for p in SETS[name]]
-        assert math.isclose(found.tau, tau_of(SETS[name], masks), rel_tol=1e-13, abs_tol=1e-300)
-
-    def test_scores_equal_the_formula(self, name):
-        fitted = ThresholdLevel().fit([Prediction(p) for p in SETS[name]])
-        for p in [*SETS[name], logit_normal((70, 70), 99)]:
-            u = entropies(p)
-            above = u > fitted.tau * (1 + 1e-13)  # p and 1 - p are as uncertain, but for rounding
-            reference = -u[above].mean() if above.any() else 0
-            assert close(fitted.score(Prediction(p)), reference)
-
-    def test_scores_do_not_change_when_only_tau_is_kept(self, name):
-        fitted = ThresholdLevel().fit([Prediction(p) for p in SETS[name]])
-        for p in [*SETS[name], logit_normal((70, 70), 99)]:
-            assert ThresholdLevel(fitted.tau).score(Prediction(p)) == fitted.score(Prediction(p))
+def test_fit_finds_the_quantile_of_all_entropies_and_scores_equal_the_formula(name):
+    fitted = ThresholdLevel().fit([Prediction(p) for p in SETS[name]])
+    masks = [p >= (128 if p.dtype == np.uint8 else 0.5) for p in SETS[name]]
+    assert math.isclose(fitted.tau, tau_of(SETS[name], masks), rel_tol=1e-13, abs_tol=1e-300)
+    for p in [*SETS[name], logit_normal((70, 70), 99)]:
+        u = entropies(p)
+        above = u > fitted.tau * (1 + 1e-13)  # p and 1 - p are as uncertain, but for rounding
+        reference = -u[above].mean() if above.any() else 0
+        assert close(fitted.score(Prediction(p)), reference)
+        assert ThresholdLevel(fitted.tau).score(Prediction(p)) == fitted.score(Prediction(p))
 
 
 def test_pixels_between_two_learned_ones_fall_on_their_side():
@@ -108,14 +100,7 @@ def test_quantile_equals_numpy(arrays, fraction):
     assert math.isclose(found, reference, rel_tol=1e-12, abs_tol=1e-300)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 10])
-@pytest.mark.parametrize("fraction", [0, 0.1, 0.5, 0.9, 1])
-def test_quantile_of_few_pixels(n, fraction):
-    p = logit_normal(n)
-    assert close(entropy_quantile([Prediction(p)], fraction), np.quantile(entropies(p), fraction), 1e-14)
-
-
-@pytest.mark.parametrize("fraction", [0.001, 0.5, 0.87, 0.999])
+@pytest.mark.parametrize("fraction", [0.001, 0.87])
 def test_quantile_of_many_pixels(fraction):
     arrays = [logit_normal((400, 300 + i), i).astype(np.float32) for i in range(5)]
     pooled = np.concatenate([entropies(p).ravel() for p in arrays])
@@ -161,7 +146,7 @@ class TestLazyDataSet:
         assert shelf.passes <= 4
 
     def test_a_generator_is_refused(self):
-        with pytest.raises(EmptyArrayError, match="more than once: give a list"):
+        with pytest.raises(EmptyArrayError, match="more than once: pass a list"):
             ThresholdLevel().fit(Prediction(p) for p in SETS["ties"])
 
 
@@ -196,7 +181,7 @@ def test_thresholds_out_of_range(tau):
     ],
 )
 def test_not_fitted(function):
-    with pytest.raises(NotFittedError, match=r"tau is not known yet. Call fit\(cases\).*or give it"):
+    with pytest.raises(NotFittedError, match=r"tau is not known yet. Call fit\(cases\).*or pass it"):
         function(np.zeros(3))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from segtrust.confidence.registry import ESTIMATORS
+from segtrust.confidence import ESTIMATORS
 from segtrust.errors import UnknownNameError
 from segtrust.paper.synthetic.ranking import ESTIMATORS as SYNTHETIC
 from segtrust.report.styles import STYLES, style_of

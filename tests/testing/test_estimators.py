@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 import segtrust as st
-from segtrust.confidence.registry import ESTIMATORS
+from segtrust.confidence import ESTIMATORS
 from segtrust.testing import EstimatorContract
 
 LEARNED = {

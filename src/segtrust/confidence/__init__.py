@@ -1,17 +1,31 @@
-"""Estimators of confidence: thin over the kernels, one idea a file."""
+"""Confidence estimators: one number per segmentation that says how far it can be trusted.
 
-from segtrust.confidence.base import ConfidenceEstimator
-from segtrust.confidence.classes import ClassScores, score_classes
-from segtrust.confidence.decoding import DiceOptimal, dice_optimal_mask
-from segtrust.confidence.entropy import (
+Each estimator reads the statistics that the kernels compute in one pass over the map. Its name, label and
+colour are defined on its class.
+"""
+
+from segtrust.confidence.aggregation import (
+    AverageClassProbability,
+    AverageMaxProbability,
     AverageNegativeEntropy,
     MedianMinMax,
     PatchLevel,
+    average_class_probability,
+    average_max_probability,
     average_negative_entropy,
     median_min_max_confidence,
     patch_level_confidence,
 )
-from segtrust.confidence.feature_aggregation import FeatureAggregation, SoftDiceFeatureAggregation
+from segtrust.confidence.base import ConfidenceEstimator, Needs, Observation, Summary, summarise, summary_of
+from segtrust.confidence.classes import ClassScores, score_classes
+from segtrust.confidence.decoding import DiceOptimal, decoded, dice_optimal_mask
+from segtrust.confidence.feature_aggregation import (
+    TAUS,
+    FeatureAggregation,
+    SoftDiceFeatureAggregation,
+    error_overlaps,
+)
+from segtrust.confidence.forest import Forest, grow_forest
 from segtrust.confidence.ideal_dice import (
     IdealDice,
     expected_f_beta,
@@ -20,27 +34,49 @@ from segtrust.confidence.ideal_dice import (
     full_posterior_dice,
     ideal_dice_confidence,
 )
-from segtrust.confidence.learning import LearningEstimator
+from segtrust.confidence.learning import LearningEstimator, loss_of, mask_and_truth
 from segtrust.confidence.pairwise_dice import PairwiseDice
-from segtrust.confidence.probability import (
-    AverageClassProbability,
-    AverageMaxProbability,
-    average_class_probability,
-    average_max_probability,
+from segtrust.confidence.registry import (
+    ESTIMATORS,
+    REFERENCES,
+    TAKEN,
+    Estimators,
+    colour_of,
+    estimator_names,
+    get_estimator,
+    get_estimators,
+    is_free_name,
+    label_of,
+    learns,
+    needs_members,
+    packages_of,
+    usable_names,
 )
-from segtrust.confidence.registry import get_estimator
-from segtrust.confidence.score import Assessment, assess, score, score_batch
+from segtrust.confidence.score import USUAL, Assessment, assess, assess_map, score, score_batch
 from segtrust.confidence.soft_dice import SoftDice, dice_bounds, soft_dice_confidence
-from segtrust.confidence.summary import Needs, Summary
 from segtrust.confidence.threshold_level import (
     ThresholdLevel,
     entropy_quantile,
     threshold_level_confidence,
 )
-from segtrust.confidence.tuned_patch_level import TunedPatchLevel
-from segtrust.confidence.tuned_soft_dice import TunedSoftDice
+from segtrust.confidence.tuned import (
+    SIDES,
+    WEIGHTS,
+    TunedPatchLevel,
+    TunedSoftDice,
+    largest_sums,
+    rank_correlations,
+    ranking_areas,
+)
 
 __all__ = [
+    "ESTIMATORS",
+    "REFERENCES",
+    "SIDES",
+    "TAKEN",
+    "TAUS",
+    "USUAL",
+    "WEIGHTS",
     "Assessment",
     "AverageClassProbability",
     "AverageMaxProbability",
@@ -48,11 +84,14 @@ __all__ = [
     "ClassScores",
     "ConfidenceEstimator",
     "DiceOptimal",
+    "Estimators",
     "FeatureAggregation",
+    "Forest",
     "IdealDice",
     "LearningEstimator",
     "MedianMinMax",
     "Needs",
+    "Observation",
     "PairwiseDice",
     "PatchLevel",
     "SoftDice",
@@ -62,23 +101,43 @@ __all__ = [
     "TunedPatchLevel",
     "TunedSoftDice",
     "assess",
+    "assess_map",
     "average_class_probability",
     "average_max_probability",
     "average_negative_entropy",
+    "colour_of",
+    "decoded",
     "dice_bounds",
     "dice_optimal_mask",
     "entropy_quantile",
+    "error_overlaps",
+    "estimator_names",
     "expected_f_beta",
     "expected_iou",
     "expected_tversky",
     "full_posterior_dice",
     "get_estimator",
+    "get_estimators",
+    "grow_forest",
     "ideal_dice_confidence",
+    "is_free_name",
+    "label_of",
+    "largest_sums",
+    "learns",
+    "loss_of",
+    "mask_and_truth",
     "median_min_max_confidence",
+    "needs_members",
+    "packages_of",
     "patch_level_confidence",
+    "rank_correlations",
+    "ranking_areas",
     "score",
     "score_batch",
     "score_classes",
     "soft_dice_confidence",
+    "summarise",
+    "summary_of",
     "threshold_level_confidence",
+    "usable_names",
 ]

@@ -1,51 +1,207 @@
-"""What every estimator is: a name, the statistics it reads, and a number made of them."""
+"""What every estimator is: a name, the statistics that it needs, and one number computed from them.
+
+Estimators are light readers of one heavy pass: each one lists the statistics that it `Needs`, `summarise`
+plans one pass over the pixels for all of them, and a `Summary` computes the statistics on first use.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from segtrust.confidence.summary import Needs, Summary, summarise
-from segtrust.kernels.opening import open_map
+from segtrust._params import HasParams
+from segtrust.errors import ParameterError
+from segtrust.kernels import (
+    Agreement,
+    Counts,
+    DiceStatistics,
+    DistinctDoubts,
+    MapSource,
+    UncertaintyNeeds,
+    UncertaintyStatistics,
+    open_map,
+)
 from segtrust.maps import Case, Prediction, prediction_of
-from segtrust.params import HasParams
 
-__all__ = ["ConfidenceEstimator", "Observation"]
+__all__ = [
+    "ConfidenceEstimator",
+    "Needs",
+    "Observation",
+    "Summary",
+    "as_number",
+    "score_map",
+    "summarise",
+    "summary_of",
+]
 
 Observation = Mapping[str, Any]
-"""What an estimator reads off a case, once: NumPy arrays by name."""
+"""What an estimator has computed from one case: NumPy arrays by name."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """The statistics that an estimator reads.
+
+    Attributes
+    ----------
+    counts
+        Whether it reads `Summary.counts`: pixels and probability on both sides of the mask.
+    powers
+        Whether it reads `Summary.dice`: the sums from which exact expectations are computed.
+    uncertainty
+        The statistics of doubts and entropies that it reads by `Summary.uncertainty`, or ``None``.
+    members
+        Whether it reads `Summary.agreement`: how far the members of an ensemble agree.
+    """
+
+    counts: bool = False
+    powers: bool = False
+    uncertainty: UncertaintyNeeds | None = None
+    members: bool = False
+
+
+class Summary:
+    """The statistics of one map, each computed when it is first read.
+
+    Parameters
+    ----------
+    source
+        The open map.
+    plan
+        The statistics that will be read, by all estimators together: what one pass can compute at once.
+    agreement
+        How far the members agree, if the map was fused from an ensemble.
+    """
+
+    def __init__(self, source: MapSource, plan: Needs, agreement: Agreement | None = None) -> None:
+        self._source = source
+        self._plan = plan
+        self._agreement = agreement
+        # Not cached properties: until Python 3.12 those of all maps share a lock while one is being read.
+        self._dice: DiceStatistics | None = None
+        self._counts: Counts | None = None
+        self._entropies: Any = None
+        self._doubts: DistinctDoubts | None = None
+        self._measured: dict[UncertaintyNeeds, UncertaintyStatistics] = {}
+
+    @property
+    def n(self) -> int:
+        """Number of pixels."""
+        return self._source.n
+
+    @property
+    def agreement(self) -> Agreement:
+        """How far the members of an ensemble agree; an error for the map of a single model."""
+        if self._agreement is None:
+            raise ParameterError(
+                "members: expected a map that was fused from the members of an ensemble, got a single map. "
+                "Pass the others: --member, the column 'members' of a manifest, or st.pairwise_dice(maps)."
+            )
+        if self._agreement.members < 2:
+            raise ParameterError("members: expected at least two to compare, got one.")
+        return self._agreement
+
+    @property
+    def dice(self) -> DiceStatistics:
+        """Sums from which exact expectations are computed."""
+        if self._dice is None:
+            self._dice = self._source.dice_statistics()
+        return self._dice
+
+    @property
+    def counts(self) -> Counts:
+        """Pixels and probability on both sides of the mask; taken from `dice` if that is planned too."""
+        if self._counts is None:
+            self._counts = self.dice.counts if self._plan.powers else self._source.count()
+        return self._counts
+
+    @property
+    def entropies(self) -> Any:
+        """Entropy of each pixel in bits, a NumPy array; a separate pass, held in memory."""
+        if self._entropies is None:
+            self._entropies = self._source.entropy_map()
+        return self._entropies
+
+    @property
+    def doubts(self) -> DistinctDoubts:
+        """The doubts min(p, 1 - p) that occur, sorted; a separate pass."""
+        if self._doubts is None:
+            self._doubts = self._source.distinct_doubts()
+        return self._doubts
+
+    def uncertainty(self, needs: UncertaintyNeeds) -> UncertaintyStatistics:
+        """Return statistics of doubts and entropies, from the planned pass if it covers them."""
+        plan = self._plan.uncertainty
+        covers = plan is not None and (
+            plan.entropies >= needs.entropies
+            and plan.median >= needs.median
+            and needs.doubt_limit in (math.inf, plan.doubt_limit)
+            and needs.side in (None, plan.side)
+        )
+        measured = plan if plan is not None and covers else needs
+        if measured not in self._measured:
+            self._measured[measured] = self._source.measure(measured)
+        return self._measured[measured]
+
+
+def summarise(source: MapSource, needs: Iterable[Needs], agreement: Agreement | None = None) -> Summary:
+    """Plan one pass over a map for several estimators.
+
+    A pass has one threshold and one side of a box. Where estimators need several, the first is planned, and
+    the others take a pass each.
+    """
+    needs = list(needs)
+    uncertainties = [each.uncertainty for each in needs if each.uncertainty is not None]
+    limits = [each.doubt_limit for each in uncertainties if each.doubt_limit < math.inf]
+    sides = [each.side for each in uncertainties if each.side is not None]
+    uncertainty = UncertaintyNeeds(
+        entropies=any(each.entropies for each in uncertainties),
+        doubt_limit=limits[0] if limits else math.inf,
+        side=sides[0] if sides else None,
+        median=any(each.median for each in uncertainties),
+    )
+    plan = Needs(
+        counts=any(each.counts for each in needs),
+        powers=any(each.powers for each in needs),
+        uncertainty=uncertainty if uncertainties else None,
+    )
+    return Summary(source, plan, agreement)
 
 
 class ConfidenceEstimator(HasParams, ABC):
-    """One confidence a map; higher means that less error is expected.
+    """Base class of estimators: one confidence per map; higher means that less error is expected.
 
-    An estimator that learns overrides `fit`; the others return themselves unchanged.
+    A subclass sets `name` and `label`, lists the statistics that it `needs`, and computes the confidence from
+    them in `read`. An estimator that learns overrides `fit`; `fit` of the others returns them unchanged.
 
-    Where many estimators are fitted on parts of the same cases, as in a tuning curve, the maps are looked at
-    once: `observe` gives what fitting and scoring will need of a case, `fit_observations` and
-    `score_observation` go on from there, and give what `fit` and `score` would, up to rounding.
+    If many estimators are fitted on parts of the same cases, as in a tuning curve, each map is read once:
+    `observe` returns what fitting and scoring need from a case, and `fit_observations` and
+    `score_observation` continue from there. Their results equal those of `fit` and `score`, up to rounding.
     """
 
     name: ClassVar[str]
-    """In the library, on the command line and in every file."""
+    """Name in the library, on the command line and in every file."""
     label: ClassVar[str]
-    """In tables and figures."""
+    """Label in tables and figures."""
+    colour: ClassVar[str] = ""
+    """Colour of its lines in figures, such as ``"#0072b2"``; without one, `colour_of` chooses by the name."""
     used_ids: frozenset[str] = frozenset()
-    """Ids of the cases it has learned from, which cannot vouch for its confidences."""
+    """Ids of the cases it has learned from, on which its confidences prove nothing."""
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What it was set to or has learned, by name: what a policy keeps, and what makes it again.
+        """Settings and learned values by name: what a policy stores, and what creates the estimator again.
 
         The ids it has learned from are left out: they do not change a confidence.
         """
         if not is_dataclass(self):
             return {}
-        names = (each.name for each in fields(self))
+        names = (field.name for field in fields(self))
         return {name: getattr(self, name) for name in names if name != "used_ids"}
 
     @property
@@ -55,40 +211,40 @@ class ConfidenceEstimator(HasParams, ABC):
 
     @abstractmethod
     def read(self, summary: Summary) -> Any:
-        """Confidence from the statistics of a map."""
+        """Compute the confidence from the statistics of a map."""
 
     def fit(self, cases: Iterable[Case | Prediction]) -> Self:
         """Learn from cases; most estimators have nothing to learn."""
         return self
 
     def score(self, case: Case | Prediction) -> Any:
-        """Confidence of one case; its truth, if any, is not looked at."""
+        """Return the confidence of one case; its ground truth, if any, is not used."""
         return as_number(self.read(summary_of(case, self.needs)))
 
     @property
     def observer(self) -> str:
-        """Say what `observe` gives: estimators of one observer can share their observations."""
+        """Name of what `observe` returns: estimators with the same observer can share their observations."""
         return self.name
 
     def observe(self, case: Case | Prediction) -> Observation:
-        """Give all that `fit_observations` and `score_observation` need of a case."""
+        """Return all that `fit_observations` and `score_observation` need from a case."""
         return {"confidence": np.float64(self.score(case))}
 
     def fit_observations(self, observations: Sequence[Observation], losses: Any) -> Self:
-        """Learn from the observations of some cases and the loss of each, one minus its Dice."""
+        """Learn from the observations of some cases and the loss of each case, one minus its Dice."""
         return self
 
     def score_observation(self, observation: Observation) -> float:
-        """Confidence of the case that was observed."""
+        """Return the confidence of the case that was observed."""
         return float(observation["confidence"])
 
     def score_observations(self, observations: Sequence[Observation]) -> Any:
-        """Confidences of the cases that were observed, as an array."""
-        return np.array([self.score_observation(each) for each in observations], np.float64)
+        """Return the confidences of the cases that were observed, as an array."""
+        return np.array([self.score_observation(observation) for observation in observations], np.float64)
 
 
 def summary_of(case: Case | Prediction, needs: Needs) -> Summary:
-    """Open the map of a case, for one pass that gives what is needed."""
+    """Open the map of a case for one pass that computes what is needed."""
     prediction = prediction_of(case)
     source = open_map(
         prediction.probabilities,
@@ -96,15 +252,15 @@ def summary_of(case: Case | Prediction, needs: Needs) -> Summary:
         threshold=prediction.threshold,
         source=prediction.source,
     )
-    return summarise(source, [needs], prediction.agreement)
+    return Summary(source, needs, prediction.agreement)
+
+
+def score_map(estimator: ConfidenceEstimator, p: Any, mask: Any = None, *, threshold: float = 0.5) -> Any:
+    """Return the confidence of one array by one estimator: the body of most public functions."""
+    summary = Summary(open_map(p, mask, threshold=threshold), estimator.needs)
+    return as_number(estimator.read(summary))
 
 
 def as_number(value: Any) -> Any:
-    """Give a Python float for a NumPy scalar, which estimators read where Numba is missing; leave others."""
+    """Return a Python float instead of a NumPy scalar; leave scalars on a device as they are."""
     return float(value) if isinstance(value, float) else value
-
-
-def score_map(estimator: ConfidenceEstimator, p: Any, mask: Any, threshold: float) -> Any:
-    """Confidence of one array; what the functions beside the estimators call."""
-    summary = summarise(open_map(p, mask, threshold=threshold), [estimator.needs])
-    return as_number(estimator.read(summary))

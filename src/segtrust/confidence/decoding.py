@@ -1,4 +1,4 @@
-"""The mask with the largest exact expected Dice: a threshold of its own for each map, beyond 0.5."""
+"""The mask with the largest exact expected Dice: a separate threshold for each map instead of 0.5."""
 
 from __future__ import annotations
 
@@ -8,14 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.kernels.decoding import EMPTY_CUT, best_cut, is_at_least
-from segtrust.kernels.device import is_device_array, on_host, put_beside
-from segtrust.kernels.inputs import as_array, check_fraction
-from segtrust.kernels.integrals import expected_dice, probability_of_empty
-from segtrust.kernels.masks import cut_map
-from segtrust.kernels.opening import open_map
-from segtrust.kernels.statistics import DiceStatistics
-from segtrust.kernels.tiles import is_chunked
+from segtrust._arguments import check_threshold
+from segtrust.confidence.ideal_dice import ideal_dice
+from segtrust.kernels import (
+    EMPTY_CUT,
+    DiceStatistics,
+    as_array,
+    best_cut,
+    is_at_least,
+    is_chunked,
+    is_device_array,
+    on_host,
+    open_map,
+    probability_of_empty,
+    put_beside,
+    threshold_map,
+)
 from segtrust.maps import EmptyPolicy, Prediction
 
 __all__ = ["DiceOptimal", "decoded", "dice_optimal_mask"]
@@ -23,18 +31,20 @@ __all__ = ["DiceOptimal", "decoded", "dice_optimal_mask"]
 
 @dataclass(frozen=True, eq=False)
 class DiceOptimal:
-    """The Dice-optimal mask of a map, and what it is worth; see `dice_optimal_mask`.
+    """The Dice-optimal mask of a map and its expected Dice; see `dice_optimal_mask`.
 
     Attributes
     ----------
     threshold
-        The mask is ``p >= threshold``, to the pixel; 1 where it is empty.
+        The mask is exactly ``p >= threshold``; 1 if it is empty.
     k
-        Pixels of the mask.
+        Number of pixels of the mask.
     confidence
-        Its exact expected Dice, as `segtrust.ideal_dice_confidence` of this mask gives it.
+        Its exact expected Dice, as `segtrust.ideal_dice_confidence` of this mask returns it.
     usual_confidence
-        The same of the mask that it is compared with, ``p >= 0.5`` unless another cut was asked for.
+        The same for the mask that it is compared with, ``p >= 0.5`` unless another threshold was requested.
+    probabilities
+        The map.
     """
 
     threshold: float
@@ -45,16 +55,16 @@ class DiceOptimal:
 
     @property
     def gain(self) -> float:
-        """By how much the expected Dice is above that of the usual mask; never below 0 but by rounding."""
+        """Expected Dice above that of the usual mask; never below 0, except by rounding."""
         return self.confidence - self.usual_confidence
 
     @cached_property
     def mask(self) -> Any:
-        """The mask: bool, of the map's shape; where the map is on a device, beside it.
+        """The mask: bool, with the shape of the map, and on the same device.
 
-        Made when it is first asked for. Of a map in chunks it is a NumPy array, one byte a pixel.
+        Computed on first use. For a map in chunks it is a NumPy array, one byte per pixel.
         """
-        mask = cut_map(on_host(self.probabilities), threshold=self.threshold)
+        mask = threshold_map(on_host(self.probabilities), threshold=self.threshold)
         return put_beside(mask, self.probabilities) if is_device_array(self.probabilities) else mask
 
 
@@ -63,20 +73,19 @@ def dice_optimal_mask(
 ) -> DiceOptimal:
     """Find the mask whose exact expected Dice is the largest of all masks, if pixels are independent.
 
-    The mask ``p >= 0.5`` has the most right pixels, not the best Dice: where a model is in doubt, a lower
-    threshold is better, about half of the Dice that can be expected. Here it is found exactly, for each map
-    its own, in a few passes over the pixels.
+    The mask ``p >= 0.5`` has the most correct pixels, not the best Dice: for an uncertain model a lower
+    threshold is better, about half of the Dice that can be expected. Here it is found exactly, separately for
+    each map, in a few passes over the pixels.
 
     Parameters
     ----------
     p
-        Foreground probabilities of one image, as for `segtrust.soft_dice_confidence`. Maps in chunks are
-        read piece by piece; those on a device are copied to the host for the search, and gradients do not
-        pass through it.
+        Foreground probabilities of one image, in any number of dimensions. Maps in chunks are read tile by
+        tile; those on a device are copied to the host for the search, and gradients do not pass through it.
     empty
-        What an empty mask is worth, see `segtrust.EmptyPolicy`. Under ``"agree"`` it is the best where the
-        truth is empty with more probability than any other mask has Dice; under ``"paper"`` it is worth 0,
-        and is given for a map of zeros only.
+        Dice of an empty mask, see `segtrust.EmptyPolicy`. Under ``"agree"`` the empty mask is the best if the
+        ground truth is more likely to be empty than any other mask's expected Dice is large; under
+        ``"paper"`` its Dice is 0, and it is returned for a map of zeros only.
     compared_with
         Threshold in [0, 1] of the usual mask.
 
@@ -87,9 +96,9 @@ def dice_optimal_mask(
 
     Notes
     -----
-    Pixels that are equally probable are all in the mask or none is: nothing else is ever better. Where two
-    masks are equally good to 1e-13, the smaller one is given. Classes and regions are decoded one map at a
-    time: masks of the classes of a softmax may then overlap, and pixels may belong to none.
+    Pixels with equal probability are all in the mask or none is: nothing else is ever better. If two masks
+    are equally good to 1e-13, the smaller one is returned. Classes and regions are decoded one map at a time:
+    masks of the classes of a softmax may then overlap, and pixels may belong to none.
 
     Examples
     --------
@@ -100,18 +109,23 @@ def dice_optimal_mask(
     >>> round(best.confidence, 4), round(best.usual_confidence, 4)
     (0.7479, 0.7418)
     """
-    check_fraction(compared_with, "compared_with")
+    check_threshold(compared_with, "compared_with")
     policy = EmptyPolicy(empty)
     host = _on_host(p, "p")
     usual = open_map(host, threshold=float(compared_with)).dice_statistics()
     threshold = _best_threshold(host, usual, policy, "p")
     best = open_map(host, threshold=threshold).dice_statistics()
-    worth, usual_worth = (_expected_dice(each, policy) for each in (best, usual))
-    return DiceOptimal(threshold, int(best.k), worth, usual_worth, p if is_device_array(p) else host)
+    return DiceOptimal(
+        threshold,
+        int(best.k),
+        float(ideal_dice(best, policy)),
+        float(ideal_dice(usual, policy)),
+        p if is_device_array(p) else host,
+    )
 
 
 def decoded(prediction: Prediction, empty: EmptyPolicy = EmptyPolicy.PAPER) -> Prediction:
-    """Give a prediction with the threshold of its Dice-optimal mask; a mask that was delivered is kept.
+    """Return a prediction with the threshold of its Dice-optimal mask; a delivered mask is kept.
 
     Examples
     --------
@@ -126,23 +140,17 @@ def decoded(prediction: Prediction, empty: EmptyPolicy = EmptyPolicy.PAPER) -> P
     return replace(prediction, threshold=_best_threshold(host, usual, empty, prediction.source))
 
 
-def _expected_dice(statistics: DiceStatistics, empty: EmptyPolicy) -> float:
-    """Give what the ideal Dice confidence is for these sums."""
-    is_empty = statistics.k == 0 and empty is EmptyPolicy.AGREE
-    return float(probability_of_empty(statistics) if is_empty else expected_dice(statistics))
-
-
 def _best_threshold(host: Any, statistics: DiceStatistics, empty: EmptyPolicy, source: str) -> float:
-    """Weigh the best mask that is not empty against the empty one; values were checked with the sums."""
-    found = best_cut(host, source)
-    if found is None:
+    """Compare the best mask that is not empty with the empty one; values were checked with the sums."""
+    best = best_cut(host, source)
+    if best is None:
         return EMPTY_CUT
-    if empty is EmptyPolicy.AGREE and is_at_least(probability_of_empty(statistics), found.value):
+    if empty is EmptyPolicy.AGREE and is_at_least(probability_of_empty(statistics), best.value):
         return EMPTY_CUT
-    return found.threshold
+    return best.threshold
 
 
 def _on_host(p: Any, source: str) -> Any:
-    """Give a map where its values can be counted: in memory, or in chunks."""
+    """Return a map where the loops can read it: in memory, or in chunks."""
     host = on_host(as_array(p, source))
     return host if is_chunked(host) else np.asarray(host)

@@ -8,34 +8,33 @@ from typing import Any, Self
 
 import numpy as np
 
-from segtrust.confidence.base import Observation, summary_of
+from segtrust._arguments import check_nonnegative, check_whole
+from segtrust.confidence.base import Needs, Observation, Summary, summary_of
 from segtrust.confidence.forest import Forest, grow_forest
-from segtrust.confidence.learning import LearningEstimator, loss_of, mask_and_truth, refuse_unfitted
+from segtrust.confidence.learning import LearningEstimator, loss_of, mask_and_truth, raise_unfitted
 from segtrust.confidence.soft_dice import SoftDice
-from segtrust.confidence.summary import Needs, Summary
 from segtrust.errors import CaseLengthError, EmptyArrayError, ParameterError
 from segtrust.features import extract_features, feature_names
-from segtrust.kernels.inputs import check_number, check_whole
 from segtrust.maps import Case, Prediction, prediction_of
 
 __all__ = ["TAUS", "FeatureAggregation", "SoftDiceFeatureAggregation", "error_overlaps"]
 
 TAUS = tuple(step / 20 for step in range(1, 20))
-"""Entropies, 0.05 to 0.95 bits, of which one is chosen to tell uncertain pixels from others."""
+"""Candidates for the entropy, 0.05 to 0.95 bits, above which a pixel is uncertain."""
 
 _LARGEST_SEED = 2**32 - 1
 
 
 @dataclass(frozen=True)
 class FeatureAggregation(LearningEstimator):
-    """A random forest predicts the Dice from features of the entropy map inside its uncertain pixels.
+    """A random forest that predicts the Dice from features of the entropy map inside its uncertain pixels.
 
-    `fit` chooses the threshold τ of `TAUS` that makes the uncertain pixels (entropy above τ) look most like
-    the errors of the tuning cases, by their mean Dice; the lowest τ where several are best. A case whose mask
-    has no error scores 0 at each τ, also where no pixel is uncertain, and so has no say. Then the features of
-    the entropy map inside the uncertain pixels are extracted, see `segtrust.features.extract_features`, and a
-    forest learns to predict the Dice from them. It needs scikit-learn (``segtrust[learn]``) to learn, and not
-    to score.
+    `fit` chooses the threshold τ of `TAUS` at which the uncertain pixels (entropy above τ) overlap best with
+    the errors of the tuning cases, by their mean Dice, and the lowest of several such thresholds. A case
+    whose mask has no error scores 0 at each τ, also if no pixel is uncertain, and so has no influence. Then
+    the features of the entropy map inside the uncertain pixels are extracted, see
+    `segtrust.features.extract_features`, and a forest learns to predict the Dice from them. It needs
+    scikit-learn (``segtrust[learn]``) to learn, but not to score.
 
     Attributes
     ----------
@@ -44,14 +43,18 @@ class FeatureAggregation(LearningEstimator):
     forest
         The trees, or the plain values that they are saved as; ``None`` until learned.
     ndim
-        Dimensions of the maps that it has learned from: images have other features than volumes.
+        Number of dimensions of the maps it has learned from: images and volumes have different features.
     trees
         Number of trees: 100 as in the paper's experiments, 10 in its base setting.
     bin_width
-        Width of a grey level of the texture features. The paper's 25 leaves maps in [0, 1] one level; 0.05
-        makes twenty, and needs PyRadiomics (``segtrust[radiomics]``).
+        Width of a grey level of the texture features. With the paper's 25, maps in [0, 1] have one level;
+        0.05 makes twenty, and needs PyRadiomics (``segtrust[radiomics]``).
     seed
-        Of the forest.
+        Random seed of the forest.
+    empty
+        Score of an empty mask, in the losses as in the SDC, see `segtrust.EmptyPolicy`.
+    used_ids
+        Ids of the cases it was fitted on.
 
     Examples
     --------
@@ -68,104 +71,102 @@ class FeatureAggregation(LearningEstimator):
 
     name = "aef"
     label = "AEF"
+    colour = "#56b4e9"
 
     def __post_init__(self) -> None:
-        """Check the settings and make a forest of plain values."""
+        """Check the settings, and convert a forest of plain values."""
         super().__post_init__()
-        check_number(self.bin_width, "bin_width", "a finite number above 0")
+        check_nonnegative(self.bin_width, "bin_width", "a finite number above 0")
         if not self.bin_width:
             raise ParameterError("bin_width: expected a finite number above 0, got 0.")
         check_whole(self.trees, "trees", least=1)
         check_whole(self.seed, "seed", most=_LARGEST_SEED)
         if self.tau is not None:
-            check_number(self.tau, "tau", "an entropy in bits, in [0, 1]", most=1.0)
+            check_nonnegative(self.tau, "tau", "an entropy in bits, in [0, 1]", most=1.0)
         if not isinstance(self.forest, Forest | None):
             object.__setattr__(self, "forest", Forest.from_dict(self.forest))
-        if self.forest is not None:
-            self._check_forest(self.forest)
-
-    def _check_forest(self, forest: Forest) -> None:
-        """Refuse trees that read other features than this estimator gives them."""
+        if self.forest is None:
+            return
         if self.ndim not in (2, 3):
             raise ParameterError(f"ndim: expected 2 or 3, for the maps of a forest, got {self.ndim!r}.")
         width = self._row(np.zeros(len(feature_names(self.ndim))), 0.0).size
-        if forest.width != width:
+        if self.forest.width != width:
             raise ParameterError(
-                f"forest: {self.name} expected one that reads {width} features, got {forest.width}. Take the "
-                "parameters of an estimator of the same name."
+                f"forest: {self.name} expected one that reads {width} features, got {self.forest.width}. "
+                "Use the parameters of an estimator of the same name."
             )
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What it was set to or has learned, as plain values."""
+        """Settings and learned values by name, as plain values."""
         forest = None if self.forest is None else self.forest.to_dict()
         return super().parameters | {"forest": forest, "empty": str(self.empty)}
 
     @property
     def needs(self) -> Needs:
-        """Counts, for the SDC; the entropy map is a pass of its own."""
+        """Counts, for the SDC; the entropy map is a separate pass."""
         return Needs(counts=True)
 
     def read(self, summary: Summary) -> float:
-        """Dice that the forest predicts."""
-        _, tau = self._known()
-        row = self._row(_extract(summary.entropies, tau, self.bin_width), self._soft_dice(summary))
-        return float(self._predict([row], [_flat_ndim(summary.entropies)])[0])
+        """Predict the Dice."""
+        _, tau = self._learned_values()
+        return float(self._predict([self._row_at(summary, tau)], [_ndim_of(summary.entropies)])[0])
 
-    def _known(self) -> tuple[Forest, float]:
+    def _learned_values(self) -> tuple[Forest, float]:
         if self.forest is None or self.tau is None:
-            refuse_unfitted(self.name, "the forest", f"{type(self).__name__}(**parameters)")
+            raise_unfitted(self.name, "the forest", f"{type(self).__name__}(**parameters)")
         return self.forest, self.tau
 
     def _predict(self, rows: Sequence[Any], dimensions: Sequence[int]) -> Any:
         others = set(dimensions) - {self.ndim}
         if others:
             raise ParameterError(
-                f"{self.name}: expected a map of {self.ndim} dimensions, as those that it has learned from, "
+                f"{self.name}: expected a map of {self.ndim} dimensions, like those it has learned from, "
                 f"got {others.pop()}. Fit another estimator for these maps."
             )
-        return self._known()[0].predict(np.array(rows))
+        forest, _ = self._learned_values()
+        return forest.predict(np.array(rows))
 
     def _soft_dice(self, summary: Summary) -> float:
         return float(SoftDice(self.empty).read(summary))
 
     def _row(self, features: Any, sdc: float) -> Any:
-        """Give the features of one map as the forest reads them."""
+        """Return the features of one map as the forest reads them."""
         return features
 
-    def fit(self, cases: Collection[Case | Prediction]) -> Self:  # type: ignore[override]
-        """Learn from cases with a truth, which are gone through twice.
+    def _row_at(self, summary: Summary, tau: float) -> Any:
+        features = _extract(summary.entropies, tau, self.bin_width)
+        return self._row(features, self._soft_dice(summary))
 
-        The threshold is chosen in the first pass, so that features are extracted at it alone in the second.
+    def fit(self, cases: Collection[Case | Prediction]) -> Self:  # type: ignore[override]
+        """Learn from cases with a ground truth, which are read twice.
+
+        The threshold is chosen in the first pass, so that the second extracts features at this one alone.
         """
-        first = [(self._overlaps(case), loss_of(case, self.empty), case.id) for case in self._each(cases)]
+        first = [(self._overlaps(case), loss_of(case, self.empty), case.id) for case in self._labelled(cases)]
         if not first:
             raise EmptyArrayError(f"{self.name}: expected at least one case to learn from, got none.")
         overlaps, losses, ids = zip(*first, strict=True)
         tau = self._choose(overlaps)
-        rows = [self._features_at(case, tau) for case in self._each(cases)]
+        rows = [self._row_at(summary_of(case, self.needs), tau) for case in self._labelled(cases)]
         if len(rows) != len(losses):
             raise EmptyArrayError(
-                f"{self.name}: cases are gone through twice. Give a list, or an object that loads them anew, "
-                "not a generator."
+                f"{self.name}: cases are read twice. Pass a list, or an object that loads them again, not a "
+                "generator."
             )
-        dimensions = [len(prediction_of(case).shape) for case in cases]
-        fitted = self._grown(tau, rows, [max(2, each) for each in dimensions], np.array(losses))
+        dimensions = [max(2, len(prediction_of(case).shape)) for case in cases]
+        fitted = self._grow(tau, rows, dimensions, np.array(losses))
         return replace(fitted, used_ids=frozenset(ids) - {""})
 
     def _overlaps(self, case: Case) -> Any:
-        """Say how well each threshold finds the errors of a case."""
+        """Return how well each threshold finds the errors of a case."""
         return error_overlaps(case)
 
     def _choose(self, overlaps: Sequence[Any]) -> float:
-        """Choose the threshold, of what `_overlaps` says of each case."""
+        """Choose the threshold from the overlaps of each case."""
         return TAUS[int(np.argmax(np.mean(overlaps, axis=0)))]
 
-    def _features_at(self, case: Case, tau: float) -> Any:
-        summary = summary_of(case, self.needs)
-        return self._row(_extract(summary.entropies, tau, self.bin_width), self._soft_dice(summary))
-
-    def _grown(self, tau: float, rows: Sequence[Any], dimensions: Sequence[int], losses: Any) -> Self:
+    def _grow(self, tau: float, rows: Sequence[Any], dimensions: Sequence[int], losses: Any) -> Self:
         if len(set(dimensions)) > 1:
             raise ParameterError(f"{self.name}: expected maps of one kind, got images and volumes.")
         forest = grow_forest(np.array(rows), 1.0 - losses, trees=self.trees, seed=self.seed)
@@ -173,46 +174,47 @@ class FeatureAggregation(LearningEstimator):
 
     @property
     def observer(self) -> str:
-        """Say what `observe` gives, which is the same with the SDC as a feature and without."""
+        """Name of what `observe` returns, which is the same with the SDC as a feature and without."""
         return f"aef, bin width {self.bin_width:g}, empty masks {self.empty}"
 
     def observe(self, case: Case | Prediction) -> Observation:
-        """Give the features at each threshold, and where there is a truth how well each finds the errors."""
+        """Return the features at each threshold and, with a ground truth, how well each finds the errors."""
         summary = summary_of(case, self.needs)
-        found = {
+        observation = {
             "features": np.array([_extract(summary.entropies, tau, self.bin_width) for tau in TAUS]),
             "sdc": np.float64(self._soft_dice(summary)),
-            "ndim": np.int64(_flat_ndim(summary.entropies)),
+            "ndim": np.int64(_ndim_of(summary.entropies)),
         }
         if isinstance(case, Case) and case.truth is not None:
-            found["overlaps"] = self._overlaps(case)
-        return found
+            observation["overlaps"] = self._overlaps(case)
+        return observation
 
     def fit_observations(self, observations: Sequence[Observation], losses: Any) -> Self:
-        """Choose the threshold and grow the forest."""
-        checked = self._checked(observations, losses)
-        if any("overlaps" not in each for each in observations):
-            raise CaseLengthError(f"{self.name}: expected observations of cases with a truth.")
-        tau = self._choose([each["overlaps"] for each in observations])
-        return self._grown(tau, *self._rows_at(tau, observations), checked)
+        """Choose the threshold and grow the forest from observations and losses, one minus the Dice."""
+        checked = self._check_losses(losses, observations)
+        if any("overlaps" not in observation for observation in observations):
+            raise CaseLengthError(f"{self.name}: expected observations of cases with a ground truth.")
+        tau = self._choose([observation["overlaps"] for observation in observations])
+        return self._grow(tau, *self._rows_at(tau, observations), checked)
 
     def _rows_at(self, tau: float, observations: Sequence[Observation]) -> tuple[list[Any], list[int]]:
-        """Give rows for the forest, and the dimensions of the maps."""
+        """Return rows for the forest, and the number of dimensions of the maps."""
         if tau not in TAUS:
             raise ParameterError(
                 f"tau: observations are made at 0.05, 0.10, … 0.95, not at {tau!r}. Use score."
             )
-        at = TAUS.index(tau)
-        rows = [self._row(each["features"][at], float(each["sdc"])) for each in observations]
-        return rows, [int(each["ndim"]) for each in observations]
+        level = TAUS.index(tau)
+        rows = [self._row(seen["features"][level], float(seen["sdc"])) for seen in observations]
+        return rows, [int(seen["ndim"]) for seen in observations]
 
     def score_observation(self, observation: Observation) -> float:
-        """Dice that the forest predicts."""
+        """Predict the Dice of the case that was observed."""
         return float(self.score_observations([observation])[0])
 
     def score_observations(self, observations: Sequence[Observation]) -> Any:
-        """Dices that the forest predicts."""
-        return self._predict(*self._rows_at(self._known()[1], observations))
+        """Predict the Dice of each case that was observed."""
+        _, tau = self._learned_values()
+        return self._predict(*self._rows_at(tau, observations))
 
 
 @dataclass(frozen=True)
@@ -221,13 +223,16 @@ class SoftDiceFeatureAggregation(FeatureAggregation):
 
     name = "aef-sdc"
     label = "AEF+SDC"
+    colour = "#332288"
 
     def _row(self, features: Any, sdc: float) -> Any:
         return np.append(sdc, features)
 
 
 def error_overlaps(case: Case) -> Any:
-    """Dice between the errors of a mask and the pixels whose entropy is above each of `TAUS`; 0 if none is.
+    """Return the Dice between the errors of a mask and the pixels with an entropy above each of `TAUS`.
+
+    It is 0 if there is neither an error nor such a pixel.
 
     Examples
     --------
@@ -238,30 +243,27 @@ def error_overlaps(case: Case) -> Any:
     mask, truth = mask_and_truth(case)
     entropies = summary_of(case, Needs()).entropies.reshape(-1)
     errors = (mask != truth).reshape(-1)
-    level = np.searchsorted(
-        TAUS, entropies
-    )  # thresholds that lie below: none for an entropy equal to the first
-    uncertain = _above(np.bincount(level, minlength=len(TAUS) + 1))
-    both = _above(np.bincount(level[errors], minlength=len(TAUS) + 1))
-    total = uncertain + np.count_nonzero(errors)
+    level = np.searchsorted(TAUS, entropies)  # number of thresholds below each entropy
+
+    def count_above(levels: Any) -> Any:
+        """Count the pixels above each threshold."""
+        return np.cumsum(np.bincount(levels, minlength=len(TAUS) + 1)[::-1])[::-1][1:]
+
+    total = count_above(level) + np.count_nonzero(errors)
+    both = count_above(level[errors])
     return np.divide(2.0 * both, total, out=np.zeros(len(TAUS)), where=total > 0)
 
 
-def _above(counts: Any) -> Any:
-    """Pixels above each threshold, of the numbers above exactly so many of them."""
-    return np.cumsum(counts[::-1])[::-1][1:]
-
-
-def _flat_ndim(entropies: Any) -> int:
-    """Dimensions of a map; a line counts as an image of one row."""
+def _ndim_of(entropies: Any) -> int:
+    """Return the number of dimensions of a map; a line counts as an image with one row."""
     return max(2, int(entropies.ndim))
 
 
 def _extract(entropies: Any, tau: float, bin_width: float) -> Any:
     if entropies.ndim > 3:
         raise ParameterError(
-            f"aef: expected an image or a volume, got a map of shape {entropies.shape}. Give one channel or "
-            "one time at a time."
+            f"aef: expected an image or a volume, got a map of shape {entropies.shape}. Pass one channel or "
+            "one point in time at a time."
         )
     image = np.atleast_2d(entropies)
     return extract_features(image, image > tau, bin_width=bin_width)

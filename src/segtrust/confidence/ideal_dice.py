@@ -1,4 +1,4 @@
-"""The ideal Dice confidence (IDC) and its kin: exact expectations of overlap scores, in linear time."""
+"""The ideal Dice confidence (IDC) and other exact expectations of overlap scores, in linear time."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from segtrust.confidence.base import ConfidenceEstimator, as_number, score_map
-from segtrust.confidence.summary import Needs, Summary
-from segtrust.kernels.inputs import check_number, check_weight
-from segtrust.kernels.integrals import (
+from segtrust._arguments import check_nonnegative, check_weight
+from segtrust.confidence.base import ConfidenceEstimator, Needs, Summary, as_number, score_map
+from segtrust.kernels import (
+    DiceStatistics,
     expected_dice,
-    expected_tversky as tversky_of,
+    expected_tversky as tversky_from,
+    open_map,
     probability_of_empty,
     probability_of_foreground,
 )
-from segtrust.kernels.opening import open_map
 from segtrust.maps import EmptyPolicy
 
 __all__ = [
@@ -24,21 +24,34 @@ __all__ = [
     "expected_iou",
     "expected_tversky",
     "full_posterior_dice",
+    "ideal_dice",
     "ideal_dice_confidence",
 ]
 
 
-_ALPHA = "a number in [0, 1] (beyond, the power series behind the exact value diverge)"
+def ideal_dice(statistics: DiceStatistics, empty: EmptyPolicy) -> Any:
+    """Return the exact expected Dice of a mask, from the sums over its map."""
+    if statistics.k == 0 and empty is EmptyPolicy.AGREE:
+        return probability_of_empty(statistics)
+    return expected_dice(statistics)
 
 
 @dataclass(frozen=True)
 class IdealDice(ConfidenceEstimator):
-    """Expected Dice coefficient under the map, see `ideal_dice_confidence`."""
+    """Exact expected Dice under the map, see `ideal_dice_confidence`.
+
+    Attributes
+    ----------
+    empty
+        Confidence of an empty mask, see `segtrust.EmptyPolicy`: 0, or under ``"agree"`` the probability that
+        the ground truth is empty too.
+    """
 
     empty: EmptyPolicy = EmptyPolicy.PAPER
 
     name = "idc"
     label = "IDC"
+    colour = "#009e73"
 
     @property
     def needs(self) -> Needs:
@@ -46,29 +59,34 @@ class IdealDice(ConfidenceEstimator):
         return Needs(counts=True, powers=True)
 
     def read(self, summary: Summary) -> Any:
-        """Confidence from the sums."""
-        if summary.dice.k == 0 and EmptyPolicy(self.empty) is EmptyPolicy.AGREE:
-            return probability_of_empty(summary.dice)
-        return expected_dice(summary.dice)
+        """Compute the confidence from the sums."""
+        return ideal_dice(summary.dice, EmptyPolicy(self.empty))
 
 
 def ideal_dice_confidence(
     p: Any, mask: Any = None, *, threshold: float = 0.5, empty: EmptyPolicy | str = EmptyPolicy.PAPER
 ) -> Any:
-    """Ideal Dice confidence: the exact expected Dice coefficient if pixels are independent.
+    """Return the ideal Dice confidence: the exact expected Dice coefficient if pixels are independent.
 
-    The sum over all 2ⁿ truths is taken in one pass over the pixels, to 1e-12 relative, mostly 1e-14; see
-    `segtrust.kernels.integrals`.
+    The sum over all 2ⁿ possible ground truths is computed in one pass over the pixels, to 1e-12 relative,
+    mostly 1e-14; see `segtrust.kernels.integrals`.
 
     Parameters
     ----------
-    p, mask, threshold, empty
-        As for `segtrust.soft_dice_confidence`.
+    p
+        Foreground probabilities of one image, in any number of dimensions.
+    mask
+        The delivered mask; ``p >= threshold`` if there is none.
+    threshold
+        Decision threshold in [0, 1].
+    empty
+        Confidence of an empty mask, see `segtrust.EmptyPolicy`: 0, or under ``"agree"`` the probability that
+        the ground truth is empty too.
 
     Returns
     -------
     float
-        In [0, 1].
+        In [0, 1]. For a torch, CuPy or JAX array a scalar array on its device.
 
     Examples
     --------
@@ -76,24 +94,31 @@ def ideal_dice_confidence(
     >>> round(ideal_dice_confidence(np.array([0.5, 0.5])), 12)  # (0 + 2/3 + 2/3 + 1) / 4
     0.583333333333
     """
-    return score_map(IdealDice(EmptyPolicy(empty)), p, mask, threshold)
+    return score_map(IdealDice(EmptyPolicy(empty)), p, mask, threshold=threshold)
 
 
 def expected_tversky(p: Any, mask: Any = None, *, alpha: float, beta: float, threshold: float = 0.5) -> Any:
-    """Exact expected Tversky index TP / (TP + alpha FP + beta FN); 0 for an empty mask.
+    """Return the exact expected Tversky index TP / (TP + alpha FP + beta FN); 0 for an empty mask.
 
     Parameters
     ----------
-    p, mask, threshold
-        As for `segtrust.soft_dice_confidence`.
-    alpha, beta
-        Weight of a false positive, in [0, 1], and of a false negative, from 0 to 1e20.
+    p
+        Foreground probabilities of one image, in any number of dimensions.
+    mask
+        The delivered mask; ``p >= threshold`` if there is none.
+    alpha
+        Weight of a false positive, in [0, 1].
+    beta
+        Weight of a false negative, from 0 to 1e20.
+    threshold
+        Decision threshold in [0, 1].
 
     Notes
     -----
-    A false positive may not weigh more than a hit, ``alpha`` > 1: the generating function of the hits would
-    then be needed at t > 1, where the power series that stand for most of the pixels diverge. Up to the
-    largest ``beta`` the value is exact to 1e-12 relative; on a device without doubles nothing overflows.
+    A false positive cannot weigh more than a true positive, ``alpha`` > 1: the generating function of the
+    true positives would then be needed at t > 1, where the power series that stand for most of the pixels
+    diverge. Up to the largest ``beta`` the value is exact to 1e-12 relative; on a device without doubles
+    nothing overflows.
 
     Examples
     --------
@@ -101,14 +126,24 @@ def expected_tversky(p: Any, mask: Any = None, *, alpha: float, beta: float, thr
     >>> round(expected_tversky(np.array([0.5, 0.5]), alpha=0.5, beta=0.5), 12)
     0.583333333333
     """
-    check_number(alpha, "alpha", _ALPHA, most=1.0)
+    limits = "a number in [0, 1] (beyond, the power series behind the exact value diverge)"
+    check_nonnegative(alpha, "alpha", limits, most=1.0)
     check_weight(beta, "beta")
     statistics = open_map(p, mask, threshold=threshold).dice_statistics()
-    return as_number(tversky_of(statistics, float(alpha), float(beta)))
+    return as_number(tversky_from(statistics, float(alpha), float(beta)))
 
 
 def expected_iou(p: Any, mask: Any = None, *, threshold: float = 0.5) -> Any:
-    """Exact expected intersection over union; parameters as for `segtrust.soft_dice_confidence`.
+    """Return the exact expected intersection over union; 0 for an empty mask.
+
+    Parameters
+    ----------
+    p
+        Foreground probabilities of one image, in any number of dimensions.
+    mask
+        The delivered mask; ``p >= threshold`` if there is none.
+    threshold
+        Decision threshold in [0, 1].
 
     Examples
     --------
@@ -120,7 +155,18 @@ def expected_iou(p: Any, mask: Any = None, *, threshold: float = 0.5) -> Any:
 
 
 def expected_f_beta(p: Any, mask: Any = None, *, beta: float, threshold: float = 0.5) -> Any:
-    """Exact expected F-beta score with ``beta`` from 0 to 1e20; above 1 it weighs missed pixels more.
+    """Return the exact expected F-beta score; 0 for an empty mask.
+
+    Parameters
+    ----------
+    p
+        Foreground probabilities of one image, in any number of dimensions.
+    mask
+        The delivered mask; ``p >= threshold`` if there is none.
+    beta
+        From 0 to 1e20; above 1, missed pixels weigh more than false positives.
+    threshold
+        Decision threshold in [0, 1].
 
     Examples
     --------
@@ -134,20 +180,20 @@ def expected_f_beta(p: Any, mask: Any = None, *, beta: float, threshold: float =
 
 
 def full_posterior_dice(q: Any, mask: Any) -> Any:
-    """Give the expected Dice of independent pixels *if the truth is not empty* (section 6 of the paper).
+    """Return the expected Dice of independent pixels *if the truth is not empty* (section 6 of the paper).
 
     Parameters
     ----------
     q
         Probabilities before conditioning. The marginals of this posterior are q / (1 - Π(1 - q)).
     mask
-        The mask that is judged.
+        The mask whose Dice is expected.
 
     Returns
     -------
     float
-        IDC(x): since an empty truth scores 0, the IDC of ``q`` divided by the chance of a truth that is not
-        empty; NaN where that chance is 0.
+        IDC(x): since an empty truth scores 0, the IDC of ``q`` divided by the probability of a truth that is
+        not empty; NaN if that probability is 0.
 
     Examples
     --------
@@ -156,5 +202,7 @@ def full_posterior_dice(q: Any, mask: Any) -> Any:
     0.777777777778
     """
     statistics = open_map(q, mask).dice_statistics()
-    chance = probability_of_foreground(statistics)
-    return as_number(expected_dice(statistics) / chance if chance > 0.0 else statistics.s * math.nan)
+    probability = probability_of_foreground(statistics)
+    if probability > 0.0:
+        return as_number(expected_dice(statistics) / probability)
+    return statistics.s * math.nan

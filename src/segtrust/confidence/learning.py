@@ -1,14 +1,15 @@
-"""Estimators that learn from cases with a truth: what they share."""
+"""What estimators that learn from cases with a ground truth have in common."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, Self
 
 import numpy as np
 
+from segtrust._arguments import describe
 from segtrust.confidence.base import ConfidenceEstimator, Observation
 from segtrust.errors import (
     CaseLengthError,
@@ -17,120 +18,112 @@ from segtrust.errors import (
     NotFittedError,
     ParameterError,
 )
-from segtrust.kernels.device import on_host
-from segtrust.kernels.inputs import described
-from segtrust.kernels.masks import thresholded
-from segtrust.kernels.view import as_binary
+from segtrust.kernels import as_binary, on_host, threshold_map
 from segtrust.maps import Case, EmptyPolicy, Prediction, prediction_of
 from segtrust.risks import dice
 
-__all__ = ["LearningEstimator", "checked_ids", "loss_of", "mask_and_truth", "refuse_unfitted"]
+__all__ = ["LearningEstimator", "loss_of", "mask_and_truth", "raise_unfitted"]
 
 
 @dataclass(frozen=True)
 class LearningEstimator(ConfidenceEstimator):
-    """Learns from the losses of labelled cases, the tuning set.
+    """Base class of estimators that learn from the losses of labelled cases, the tuning set.
 
     Attributes
     ----------
     empty
-        What an empty mask is worth, in the losses as in the confidence.
+        Score of an empty mask, in the losses as in the confidence, see `segtrust.EmptyPolicy`.
     used_ids
-        Ids of the cases it was fitted on; certification refuses them.
+        Ids of the cases it was fitted on; certification rejects them.
     """
 
     empty: EmptyPolicy = field(default=EmptyPolicy.PAPER, kw_only=True)
     used_ids: frozenset[str] = field(default=frozenset(), repr=False, compare=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        """Take plain values, as a policy keeps them."""
+        """Convert the plain values that a policy stores."""
         object.__setattr__(self, "empty", EmptyPolicy(self.empty))
-        object.__setattr__(self, "used_ids", checked_ids(self.used_ids))
+        if isinstance(self.used_ids, str) or not isinstance(self.used_ids, Iterable):
+            raise ParameterError(f"used_ids: expected a collection of ids, got {describe(self.used_ids)}.")
+        object.__setattr__(self, "used_ids", frozenset(self.used_ids))
 
     @abstractmethod
     def observe(self, case: Case | Prediction) -> Observation:
-        """Give all that `fit_observations` and `score_observation` need of a case."""
+        """Return all that `fit_observations` and `score_observation` need from a case."""
 
     @abstractmethod
     def fit_observations(self, observations: Sequence[Observation], losses: Any) -> Self:
-        """Learn from the observations of some cases and the loss of each, one minus its Dice."""
+        """Learn from the observations of some cases and the loss of each case, one minus its Dice."""
 
     @abstractmethod
     def score_observation(self, observation: Observation) -> float:
-        """Confidence of the case that was observed."""
+        """Return the confidence of the case that was observed."""
 
     def fit(self, cases: Iterable[Case | Prediction]) -> Self:
-        """Learn from cases with a truth, which are gone through once.
+        """Learn from cases with a ground truth, which are read once.
 
-        The truths count through the Dice of each mask. A case without a truth is an error that names it.
+        The ground truth is used for the Dice of each mask. A case without one is an error that names it.
         """
         observations, losses, ids = [], [], []
-        for case in self._each(cases):
+        for case in self._labelled(cases):
             losses.append(loss_of(case, self.empty))
             observations.append(self.observe(case))
             ids.append(case.id)
         return replace(self.fit_observations(observations, losses), used_ids=frozenset(ids) - {""})
 
-    def _each(self, cases: Iterable[Any]) -> Iterable[Case]:
+    def _labelled(self, cases: Iterable[Any]) -> Iterator[Case]:
+        """Check each case on its way."""
         if isinstance(cases, Case | Prediction) or not isinstance(cases, Iterable):
             raise ParameterError(
                 f"cases: expected several, got one {type(cases).__name__}. Put it in a list."
             )
-        return map(self._labelled, cases)
+        for case in cases:
+            if not isinstance(case, Case) or case.truth is None:
+                raise ParameterError(
+                    f"{prediction_of(case).source}: {self.name} learns from the ground truth and expected a "
+                    "Case with one, got none. Pass Case(prediction, truth), or leave this case out."
+                )
+            yield case
 
-    def _labelled(self, case: Any) -> Case:
-        if not isinstance(case, Case) or case.truth is None:
-            raise ParameterError(
-                f"{prediction_of(case).source}: {self.name} learns from the truth and expected a Case with "
-                "one, got none. Give Case(prediction, truth), or leave this case out."
-            )
-        return case
-
-    def _checked(self, observations: Sequence[Observation], losses: Any) -> Any:
-        """Give the losses as an array, one for each observation."""
+    def _check_losses(self, losses: Any, observations: Sequence[Observation]) -> Any:
+        """Return the losses as an array, one for each observation."""
         try:
-            found = np.asarray(losses, np.float64)
+            checked = np.asarray(losses, np.float64)
         except (TypeError, ValueError):
-            raise CaseValueError(f"losses: expected numbers, got {described(losses)}.") from None
+            raise CaseValueError(f"losses: expected numbers, got {describe(losses)}.") from None
         if not len(observations):
             raise EmptyArrayError(f"{self.name}: expected at least one case to learn from, got none.")
-        if found.shape != (len(observations),):
+        if checked.shape != (len(observations),):
             raise CaseLengthError(
-                f"losses: expected one for each of {len(observations)} observations, got shape {found.shape}."
+                f"losses: expected one for each of {len(observations)} observations, got shape "
+                f"{checked.shape}."
             )
-        if not ((found >= 0.0) & (found <= 1.0)).all():
+        if not ((checked >= 0.0) & (checked <= 1.0)).all():
             raise CaseValueError("losses: expected numbers in [0, 1], one minus the Dice of each case.")
-        return found
+        return checked
 
 
-def checked_ids(used_ids: Any) -> frozenset[str]:
-    """Give ids as a set; a text would be taken for its letters."""
-    if isinstance(used_ids, str) or not isinstance(used_ids, Iterable):
-        raise ParameterError(f"used_ids: expected a collection of ids, got {described(used_ids)}.")
-    return frozenset(used_ids)
-
-
-def refuse_unfitted(name: str, learned: str, example: str) -> NoReturn:
-    """Say that something has to be learned before it can score."""
+def raise_unfitted(name: str, learned: str, example: str) -> NoReturn:
+    """Raise the error of an estimator that has to learn something before it can score."""
     raise NotFittedError(
-        f"{name}: {learned} is not known yet. Call fit(cases) with labelled cases, or give it: {example}."
+        f"{name}: {learned} is not known yet. Call fit(cases) with labelled cases, or pass it: {example}."
     )
 
 
 def mask_and_truth(case: Case) -> tuple[Any, Any]:
-    """Give the delivered mask and the truth of a case as NumPy arrays of truth values."""
+    """Return the delivered mask and the ground truth of a case as NumPy arrays of bool."""
     prediction = case.prediction
     mask = prediction.mask
     if mask is None:
         p = np.asarray(on_host(prediction.probabilities))
-        mask = thresholded(p, threshold=prediction.threshold, source=prediction.source)
-    pair = (mask, f"{prediction.source}: mask"), (case.truth, f"{prediction.source}: truth")
-    found = [as_binary(np.asarray(on_host(values)), name).astype(bool) for values, name in pair]
-    return found[0], found[1]
+        mask = threshold_map(p, threshold=prediction.threshold, source=prediction.source)
+    mask = as_binary(np.asarray(on_host(mask)), f"{prediction.source}: mask")
+    truth = as_binary(np.asarray(on_host(case.truth)), f"{prediction.source}: truth")
+    return mask.astype(bool), truth.astype(bool)
 
 
 def loss_of(case: Case, empty: EmptyPolicy | str = EmptyPolicy.PAPER) -> float:
-    """Give one minus the Dice of the delivered mask.
+    """Return one minus the Dice of the delivered mask.
 
     Examples
     --------

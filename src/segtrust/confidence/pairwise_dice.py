@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from segtrust.confidence.base import ConfidenceEstimator
-from segtrust.confidence.summary import Needs, Summary
+from segtrust.confidence.base import ConfidenceEstimator, Needs, Summary
 from segtrust.ensembles import of_empty
 from segtrust.maps import EmptyPolicy
 
@@ -14,9 +13,14 @@ __all__ = ["PairwiseDice"]
 
 @dataclass(frozen=True)
 class PairwiseDice(ConfidenceEstimator):
-    """Mean Dice between the masks of each two members, see `segtrust.pairwise_dice`.
+    """Mean Dice between the masks of every two members, see `segtrust.pairwise_dice`.
 
-    It needs a prediction that knows how its members agree, as one from files with members does.
+    It needs a prediction that knows how far its members agree, such as one from files with members.
+
+    Attributes
+    ----------
+    empty
+        Dice of two empty masks, see `segtrust.EmptyPolicy`: 0, or 1 under ``"agree"``.
 
     Examples
     --------
@@ -32,16 +36,17 @@ class PairwiseDice(ConfidenceEstimator):
 
     name = "pairwise-dice"
     label = "pairwise Dice"
+    colour = "#009e73"
 
     def __post_init__(self) -> None:
-        """Take the name of the policy as well."""
+        """Convert the name of a policy to the policy."""
         object.__setattr__(self, "empty", EmptyPolicy(self.empty))
 
     @property
     def needs(self) -> Needs:
-        """What the masks of members share."""
+        """How far the members agree."""
         return Needs(members=True)
 
     def read(self, summary: Summary) -> float:
-        """Confidence from what the masks share."""
+        """Compute the confidence from the pixels that the masks share."""
         return summary.agreement.pairwise_dice(of_empty=of_empty(self.empty))

@@ -1,33 +1,42 @@
-"""Estimators by name."""
+"""Estimators by name, with the label and the colour that tables and figures show."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+from zlib import crc32
 
+from segtrust._arguments import describe
+from segtrust.confidence.aggregation import (
+    AverageClassProbability,
+    AverageMaxProbability,
+    AverageNegativeEntropy,
+    MedianMinMax,
+    PatchLevel,
+)
 from segtrust.confidence.base import ConfidenceEstimator
-from segtrust.confidence.entropy import AverageNegativeEntropy, MedianMinMax, PatchLevel
 from segtrust.confidence.feature_aggregation import FeatureAggregation, SoftDiceFeatureAggregation
 from segtrust.confidence.ideal_dice import IdealDice
 from segtrust.confidence.pairwise_dice import PairwiseDice
-from segtrust.confidence.probability import AverageClassProbability, AverageMaxProbability
 from segtrust.confidence.soft_dice import SoftDice
 from segtrust.confidence.threshold_level import ThresholdLevel
-from segtrust.confidence.tuned_patch_level import TunedPatchLevel
-from segtrust.confidence.tuned_soft_dice import TunedSoftDice
+from segtrust.confidence.tuned import TunedPatchLevel, TunedSoftDice
 from segtrust.errors import ParameterError, PluginError, UnknownNameError
-from segtrust.kernels.inputs import described
-from segtrust.plugins import find_plugin, plugin_names, tell_once
+from segtrust.plugins import find_plugin, plugin_names, warn_once
 
 __all__ = [
     "ESTIMATORS",
+    "REFERENCES",
     "TAKEN",
     "Estimators",
+    "Reference",
+    "colour_of",
     "estimator_names",
     "get_estimator",
     "get_estimators",
     "is_free_name",
+    "label_of",
     "learns",
     "needs_members",
     "packages_of",
@@ -35,95 +44,59 @@ __all__ = [
 ]
 
 Estimators = Sequence[str | ConfidenceEstimator]
-"""Names, or estimators with settings of their own."""
+"""Names, or estimators with their own settings."""
 
-ESTIMATORS: dict[str, Callable[[], ConfidenceEstimator]] = {
-    "sdc": SoftDice,
-    "idc": IdealDice,
-    "amsp": AverageMaxProbability,
-    "apc": AverageClassProbability,
-    "ane": AverageNegativeEntropy,
-    "mmmc": MedianMinMax,
-    "tla": ThresholdLevel,
-    "pla": PatchLevel,
-    "pla-tuned": TunedPatchLevel,
-    "aef": FeatureAggregation,
-    "aef-sdc": SoftDiceFeatureAggregation,
-    "sdc-tuned": TunedSoftDice,
-    "pairwise-dice": PairwiseDice,
-}
+_CLASSES: tuple[type[ConfidenceEstimator], ...] = (
+    SoftDice,
+    IdealDice,
+    AverageMaxProbability,
+    AverageClassProbability,
+    AverageNegativeEntropy,
+    MedianMinMax,
+    ThresholdLevel,
+    PatchLevel,
+    TunedPatchLevel,
+    FeatureAggregation,
+    SoftDiceFeatureAggregation,
+    TunedSoftDice,
+    PairwiseDice,
+)
+
+ESTIMATORS = {estimator.name: estimator for estimator in _CLASSES}
+"""segtrust's own estimators by name."""
+
+
+class Reference(NamedTuple):
+    """A ranking that estimators are compared with."""
+
+    label: str
+    colour: str
+
+
+REFERENCES = {"oracle": Reference("oracle", "#000000"), "random": Reference("random", "#7f7f7f")}
+"""The best possible ranking and a random one, by name."""
 
 TAKEN = frozenset(
     {
         *("all", "case", "decision", "dice", "digest", "file", "foreground", "group", "iou", "k", "lam"),
-        *(
-            "loss",
-            "lower",
-            "margin",
-            "mask",
-            "members",
-            "mu",
-            "oracle",
-            "policy",
-            "random",
-            "s",
-            "seconds",
-            "set",
-        ),
-        *("shape", "split", "structure", "upper"),
+        *("loss", "lower", "margin", "mask", "members", "mu", "oracle", "policy", "random", "s", "seconds"),
+        *("set", "shape", "split", "structure", "upper"),
     }
 )
-"""Names that mean something else in tables and on the command line; no estimator may have one of them."""
+"""Names with another meaning in tables and on the command line; no estimator may have one of them."""
+
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-
-
-def is_free_name(name: str) -> bool:
-    """Tell whether an estimator of another package may have this name.
-
-    Examples
-    --------
-    >>> [is_free_name(name) for name in ("median-certainty", "Median", "dice", "sdc")]
-    [True, False, False, False]
-    """
-    return _NAME.fullmatch(name) is not None and name not in TAKEN and name not in ESTIMATORS
-
-
-def estimator_names() -> list[str]:
-    """Give all names: segtrust's own first, then those of other packages, which are not loaded for that."""
-    return [*ESTIMATORS, *plugin_names("estimators", ESTIMATORS)]
-
-
-def usable_names() -> list[str]:
-    """Give the names of estimators that can be made; of others it is told, once, what is wrong with them."""
-    return [name for name in estimator_names() if name in ESTIMATORS or _can_be_made(name)]
-
-
-def _can_be_made(name: str) -> bool:
-    try:
-        get_estimator(name)
-    except PluginError as error:
-        tell_once(str(error))
-        return False
-    return True
-
-
-def packages_of(name: str) -> dict[str, str]:
-    """Give the package that an estimator comes from and its version; nothing for segtrust's own.
-
-    Examples
-    --------
-    >>> packages_of("sdc")
-    {}
-    """
-    try:
-        found = None if name in ESTIMATORS else find_plugin("estimators", name)
-    except PluginError:  # several offer it: which of them made this one cannot be told
-        found = None
-    return {} if found is None else {found.package: found.version}
+_COLOUR = re.compile(r"#[0-9a-f]{6}")
+_PLUGIN_COLOURS = ("#8a7d00", "#882255", "#0072b2")
 
 
 def get_estimator(name: str) -> ConfidenceEstimator:
-    """Make the estimator of this name with its default settings; other packages may add some.
+    """Return the estimator with this name and its default settings; other packages may add estimators.
+
+    Parameters
+    ----------
+    name
+        Name of an estimator, such as ``"sdc"``.
 
     Examples
     --------
@@ -140,26 +113,145 @@ def get_estimator(name: str) -> ConfidenceEstimator:
     if plugin is None:
         known = ", ".join(sorted(estimator_names()))
         raise UnknownNameError(f"Unknown estimator {name!r}; available: {known}.")
-    made: ConfidenceEstimator = plugin.load(lambda found: _made_of(found, name))
-    return made
+    estimator: ConfidenceEstimator = plugin.load(lambda offered: _check_offered(offered, name))
+    return estimator
 
 
-def _made_of(found: Any, name: str) -> ConfidenceEstimator:
-    """Make the estimator that another package offers, and look whether it is one."""
-    made = found() if callable(found) else found
-    if not isinstance(made, ConfidenceEstimator):
-        raise PluginError(f"expected a class of ConfidenceEstimator, got {described(found)}")
-    if getattr(made, "name", None) != name:
-        raise PluginError(f"expected an estimator called {name!r}, got {getattr(made, 'name', None)!r}")
+def _check_offered(offered: Any, name: str) -> ConfidenceEstimator:
+    """Return the estimator that another package offers, if it is one."""
+    estimator = offered() if callable(offered) else offered
+    if not isinstance(estimator, ConfidenceEstimator):
+        raise PluginError(f"expected a class of ConfidenceEstimator, got {describe(offered)}")
+    own_name = getattr(estimator, "name", None)
+    if own_name != name:
+        raise PluginError(f"expected an estimator called {name!r}, got {own_name!r}")
     if not is_free_name(name):
-        raise PluginError(f"expected small letters, digits and hyphens, and no column's name, got {name!r}")
-    if not isinstance(getattr(made, "label", None), str):
+        raise PluginError(
+            f"expected lower-case letters, digits and hyphens, and no column's name, got {name!r}"
+        )
+    if not isinstance(getattr(estimator, "label", None), str):
         raise PluginError("expected a label for tables, got none")
-    return made
+    if estimator.colour and not _COLOUR.fullmatch(estimator.colour):
+        raise PluginError(f"expected a colour such as '#0072b2', got {estimator.colour!r}")
+    return estimator
+
+
+def get_estimators(estimators: Estimators) -> list[ConfidenceEstimator]:
+    """Return an estimator for each name of a list; estimators in it are returned as they are.
+
+    Examples
+    --------
+    >>> get_estimators(["sdc", PatchLevel(size=20)])
+    [SoftDice(empty=<EmptyPolicy.PAPER: 'paper'>), PatchLevel(size=20)]
+    """
+    if isinstance(estimators, str) or not isinstance(estimators, Iterable):
+        raise ParameterError(
+            f"estimators: expected a list of names or estimators, got {describe(estimators)}. "
+            "Put a single one into a list too."
+        )
+    chosen = []
+    for item in estimators:
+        if isinstance(item, str):
+            chosen.append(get_estimator(item))
+        elif isinstance(item, ConfidenceEstimator):
+            chosen.append(item)
+        else:
+            names = f"The names are {', '.join(sorted(estimator_names()))}."
+            remedy = f"Create an estimator first: {item.__name__}()." if isinstance(item, type) else names
+            raise ParameterError(f"estimators: expected names or estimators, got {describe(item)}. {remedy}")
+    names = [estimator.name for estimator in chosen]
+    if len(set(names)) < len(names):
+        raise ParameterError(f"estimators: expected each name once, because results go by name; got {names}.")
+    return chosen
+
+
+def label_of(name: str) -> str:
+    """Return the label of an estimator or a reference in tables and figures.
+
+    The label of an estimator from a package that is not installed here is its name.
+
+    Examples
+    --------
+    >>> label_of("aef-sdc"), label_of("oracle"), label_of("not-installed")
+    ('AEF+SDC', 'oracle', 'not-installed')
+    """
+    looks = _looks_of(name)
+    return name if looks is None else looks.label
+
+
+def colour_of(name: str) -> str:
+    """Return the colour of an estimator or a reference in figures, as a hex string.
+
+    An estimator of another package that has none, or is not installed here, gets one by its name.
+
+    Examples
+    --------
+    >>> colour_of("sdc"), colour_of("random"), colour_of("not-installed")
+    ('#d55e00', '#7f7f7f', '#882255')
+    """
+    looks = _looks_of(name)
+    own = "" if looks is None else looks.colour
+    return own or _PLUGIN_COLOURS[crc32(name.encode()) % len(_PLUGIN_COLOURS)]
+
+
+def _looks_of(name: str) -> Reference | type[ConfidenceEstimator] | ConfidenceEstimator | None:
+    """Return the object that has the label and colour of this name; ``None`` for what is not installed."""
+    if name in REFERENCES:
+        return REFERENCES[name]
+    if name in ESTIMATORS:
+        return ESTIMATORS[name]
+    try:
+        return get_estimator(name)
+    except (UnknownNameError, PluginError):
+        return None
+
+
+def is_free_name(name: str) -> bool:
+    """Return whether an estimator of another package may have this name.
+
+    Examples
+    --------
+    >>> [is_free_name(name) for name in ("median-certainty", "Median", "dice", "sdc")]
+    [True, False, False, False]
+    """
+    return _NAME.fullmatch(name) is not None and name not in TAKEN and name not in ESTIMATORS
+
+
+def estimator_names() -> list[str]:
+    """Return all names: segtrust's own first, then those of other packages, which are not imported for it."""
+    return [*ESTIMATORS, *plugin_names("estimators", ESTIMATORS)]
+
+
+def usable_names() -> list[str]:
+    """Return the names of estimators that can be used; what is wrong with others is logged, once."""
+    names = list(ESTIMATORS)
+    for name in plugin_names("estimators", ESTIMATORS):
+        try:
+            get_estimator(name)
+        except PluginError as error:
+            warn_once(str(error))
+        else:
+            names.append(name)
+    return names
+
+
+def packages_of(name: str) -> dict[str, str]:
+    """Return the package that an estimator comes from and its version; nothing for segtrust's own.
+
+    Examples
+    --------
+    >>> packages_of("sdc")
+    {}
+    """
+    try:
+        plugin = None if name in ESTIMATORS else find_plugin("estimators", name)
+    except PluginError:  # several packages offer it: which one it came from is unknown
+        plugin = None
+    return {} if plugin is None else {plugin.package: plugin.version}
 
 
 def learns(name: str) -> bool:
-    """Tell whether the estimator of this name must learn from cases before it can score any.
+    """Return whether the estimator with this name must learn from cases before it can score any.
 
     Examples
     --------
@@ -170,7 +262,7 @@ def learns(name: str) -> bool:
 
 
 def needs_members(name: str) -> bool:
-    """Tell whether the estimator of this name needs the members of an ensemble.
+    """Return whether the estimator with this name needs the members of an ensemble.
 
     Examples
     --------
@@ -178,35 +270,3 @@ def needs_members(name: str) -> bool:
     (False, True)
     """
     return get_estimator(name).needs.members
-
-
-def get_estimators(estimators: Estimators) -> list[ConfidenceEstimator]:
-    """Make the estimators of a list of names; those in it that are made already stay as they are.
-
-    Examples
-    --------
-    >>> get_estimators(["sdc", PatchLevel(size=20)])
-    [SoftDice(empty=<EmptyPolicy.PAPER: 'paper'>), PatchLevel(size=20)]
-    """
-    if isinstance(estimators, str) or not isinstance(estimators, Iterable):
-        raise ParameterError(
-            f"estimators: expected a list of names or estimators, got {described(estimators)}. "
-            "Put a single one into a list too."
-        )
-    chosen = [_estimator_of(item) for item in estimators]
-    names = [each.name for each in chosen]
-    if len(set(names)) < len(names):
-        raise ParameterError(f"estimators: results go by name, so each is given once; got {names}.")
-    return chosen
-
-
-def _estimator_of(item: Any) -> ConfidenceEstimator:
-    if isinstance(item, str):
-        return get_estimator(item)
-    if isinstance(item, ConfidenceEstimator):
-        return item
-    if isinstance(item, type):
-        remedy = f"Make an estimator of it first: {item.__name__}()."
-    else:
-        remedy = f"The names are {', '.join(sorted(estimator_names()))}."
-    raise ParameterError(f"estimators: expected names or estimators, got {described(item)}. {remedy}")

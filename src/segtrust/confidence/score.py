@@ -1,4 +1,4 @@
-"""Several estimators in one pass: of one map, or of a batch of them."""
+"""Confidences by several estimators in one pass: of one map, or of each map of a batch."""
 
 from __future__ import annotations
 
@@ -9,35 +9,33 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from segtrust.confidence.base import ConfidenceEstimator, as_number
+from segtrust.confidence.base import ConfidenceEstimator, Needs, as_number, summarise
 from segtrust.confidence.registry import Estimators, get_estimators
-from segtrust.confidence.soft_dice import SoftDice
-from segtrust.confidence.summary import summarise
+from segtrust.confidence.soft_dice import bounds_of
 from segtrust.errors import EmptyArrayError, MaskShapeError
-from segtrust.kernels.agreement import Agreement
-from segtrust.kernels.bounds import DiceBounds, dice_bounds_from
-from segtrust.kernels.inputs import check_array
-from segtrust.kernels.opening import MapSource, open_map
-from segtrust.kernels.refusals import check_type
-from segtrust.kernels.statistics import host_number
+from segtrust.kernels import Agreement, DiceBounds, MapSource, check_array, check_map_type, open_map
 
 __all__ = ["USUAL", "Assessment", "assess", "assess_map", "score", "score_batch"]
 
 USUAL: Estimators = ("sdc", "amsp")
-"""What is scored where nothing is said."""
+"""The estimators that are used unless others are named."""
 
 
 def score(
     p: Any, mask: Any = None, estimators: Estimators = USUAL, *, threshold: float = 0.5
 ) -> dict[str, Any]:
-    """Confidence of one map by several estimators, in one pass over its pixels.
+    """Return the confidences of one map by several estimators, in one pass over its pixels.
 
     Parameters
     ----------
-    p, mask, threshold
-        As for `segtrust.soft_dice_confidence`.
+    p
+        Foreground probabilities of one image, in any number of dimensions.
+    mask
+        The delivered mask; ``p >= threshold`` if there is none.
     estimators
-        Names, or estimators with settings of their own such as ``PatchLevel(size=20)``.
+        Names, or estimators with their own settings such as ``PatchLevel(size=20)``.
+    threshold
+        Decision threshold in [0, 1].
 
     Returns
     -------
@@ -53,21 +51,21 @@ def score(
     return _scores(open_map(p, mask, threshold=threshold), get_estimators(estimators))
 
 
-def _scores(source: MapSource, chosen: list[ConfidenceEstimator]) -> dict[str, Any]:
-    summary = summarise(source, [each.needs for each in chosen])
-    return {each.name: as_number(each.read(summary)) for each in chosen}
+def _scores(source: MapSource, estimators: Sequence[ConfidenceEstimator]) -> dict[str, Any]:
+    summary = summarise(source, [estimator.needs for estimator in estimators])
+    return {estimator.name: as_number(estimator.read(summary)) for estimator in estimators}
 
 
 @dataclass(frozen=True)
 class Assessment:
-    """All that one pass over a map tells.
+    """Everything that one pass over a map shows.
 
     Attributes
     ----------
     scores
         Confidence by estimator name.
     bounds
-        How far SDC and IDC can be apart, with k, mu, lam and s.
+        How far SDC and IDC can be apart, with k, mu, lam and s; see `segtrust.dice_bounds`.
     foreground_ratio
         Share of the pixels that the mask covers.
     """
@@ -78,32 +76,39 @@ class Assessment:
 
 
 def assess(p: Any, mask: Any = None, estimators: Estimators = USUAL, *, threshold: float = 0.5) -> Assessment:
-    """Confidences of one map together with the certified bounds and its counts, in one pass.
+    """Return the confidences of one map together with its certified bounds and counts, in one pass.
 
     Parameters
     ----------
-    p, mask, estimators, threshold
-        As for `score`.
+    p
+        Foreground probabilities of one image, in any number of dimensions.
+    mask
+        The delivered mask; ``p >= threshold`` if there is none.
+    estimators
+        Names, or estimators with their own settings such as ``PatchLevel(size=20)``.
+    threshold
+        Decision threshold in [0, 1].
 
     Examples
     --------
     >>> import numpy as np
-    >>> found = assess(np.array([[0.9, 0.8], [0.1, 0.0]]), estimators=["sdc", "idc"])
-    >>> round(found.scores["idc"], 4), found.bounds.k, found.foreground_ratio
+    >>> assessment = assess(np.array([[0.9, 0.8], [0.1, 0.0]]), estimators=["sdc", "idc"])
+    >>> round(assessment.scores["idc"], 4), assessment.bounds.k, assessment.foreground_ratio
     (0.8746, 2, 0.5)
     """
     return assess_map(open_map(p, mask, threshold=threshold), get_estimators(estimators))
 
 
 def assess_map(
-    source: MapSource, chosen: Sequence[ConfidenceEstimator], agreement: Agreement | None = None
+    source: MapSource, estimators: Sequence[ConfidenceEstimator], agreement: Agreement | None = None
 ) -> Assessment:
-    """Do as `assess` does with a map that is open already, and perhaps fused of several."""
-    summary = summarise(source, [SoftDice().needs, *(each.needs for each in chosen)], agreement)
+    """Return what `assess` returns, for a map that is already open and may have been fused from several."""
+    needs = [Needs(counts=True), *(estimator.needs for estimator in estimators)]
+    summary = summarise(source, needs, agreement)
     counts = summary.counts
     return Assessment(
-        {each.name: as_number(each.read(summary)) for each in chosen},
-        dice_bounds_from(int(counts.k), host_number(counts.s), host_number(counts.lam)),
+        {estimator.name: as_number(estimator.read(summary)) for estimator in estimators},
+        bounds_of(counts),
         counts.k / counts.n,
     )
 
@@ -111,19 +116,23 @@ def assess_map(
 def score_batch(
     p: Any, mask: Any = None, estimators: Estimators = USUAL, *, threshold: float = 0.5
 ) -> dict[str, Any]:
-    """Confidence of each map of a batch.
+    """Return the confidences of each map of a batch.
 
     Parameters
     ----------
-    p, mask
-        A leading batch axis, then the axes of one map.
-    estimators, threshold
-        As for `score`.
+    p
+        Foreground probabilities: a leading batch axis, then the axes of one map.
+    mask
+        The delivered masks, of the same shape; ``p >= threshold`` if there are none.
+    estimators
+        Names, or estimators with their own settings such as ``PatchLevel(size=20)``.
+    threshold
+        Decision threshold in [0, 1].
 
     Returns
     -------
     dict
-        By estimator name an array of one confidence a map; for device arrays on their device.
+        By estimator name an array with one confidence per map; for device arrays on their device.
 
     Examples
     --------
@@ -132,25 +141,24 @@ def score_batch(
     [0.9, 0.6]
     """
     check_array(p, "p")
-    check_type(p.dtype, "p")
+    check_map_type(p.dtype, "p")
     if len(p.shape) < 2 or p.shape[0] == 0:
         raise EmptyArrayError(
             f"p: expected a batch axis and at least one map, got shape {tuple(p.shape)}. "
-            "Stack maps along a first axis; a single map goes to score()."
+            "Stack maps along a first axis; pass a single map to score()."
         )
     if mask is not None:
         check_array(mask, "mask")
-    if mask is not None and tuple(mask.shape) != tuple(p.shape):
-        raise MaskShapeError(
-            f"mask: expected the batch's shape {tuple(p.shape)}, got {tuple(mask.shape)}. "
-            "Stack one mask a map, on the same grid."
-        )
+        if tuple(mask.shape) != tuple(p.shape):
+            raise MaskShapeError(
+                f"mask: expected the batch's shape {tuple(p.shape)}, got {tuple(mask.shape)}. "
+                "Stack one mask per map, on the same grid."
+            )
     chosen = get_estimators(estimators)
-    masks = (None if mask is None else mask[i] for i in range(p.shape[0]))
-    rows = [
-        _scores(open_map(p[i], each, threshold=threshold, source=f"p[{i}]"), chosen)
-        for i, each in enumerate(masks)
-    ]
+    rows = []
+    for i in range(p.shape[0]):
+        mask_i = None if mask is None else mask[i]
+        rows.append(_scores(open_map(p[i], mask_i, threshold=threshold, source=f"p[{i}]"), chosen))
     return {estimator.name: _stack([row[estimator.name] for row in rows]) for estimator in chosen}
 
 

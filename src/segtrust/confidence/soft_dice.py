@@ -1,24 +1,40 @@
-"""The soft Dice confidence (SDC) and how far it can be from the ideal one."""
+"""The soft Dice confidence (SDC), and bounds on its distance from the ideal Dice confidence."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from segtrust.confidence.base import ConfidenceEstimator, score_map
-from segtrust.confidence.summary import Needs, Summary
-from segtrust.kernels.bounds import DiceBounds, dice_bounds_from
-from segtrust.kernels.integrals import probability_of_empty
-from segtrust.kernels.opening import open_map
-from segtrust.kernels.statistics import host_number
+from segtrust.confidence.base import ConfidenceEstimator, Needs, Summary, as_number
+from segtrust.kernels import (
+    Counts,
+    DiceBounds,
+    dice_bounds_from,
+    host_number,
+    open_map,
+    probability_of_empty,
+)
 from segtrust.maps import EmptyPolicy
 
-__all__ = ["SoftDice", "dice_bounds", "soft_dice_confidence"]
+__all__ = ["SoftDice", "bounds_of", "dice_bounds", "soft_dice", "soft_dice_confidence"]
+
+
+def soft_dice(counts: Counts, weight: float = 1.0) -> Any:
+    """Return 2s / (k + s + wλ) with the weight w, which is 1 for the SDC; 0 for an empty mask."""
+    if counts.k == 0:
+        return counts.s * 0.0
+    return 2.0 * counts.s / (counts.k + counts.s + weight * counts.lam)
 
 
 @dataclass(frozen=True)
 class SoftDice(ConfidenceEstimator):
     """SDC = 2s / (k + s + λ), see `soft_dice_confidence`.
+
+    Attributes
+    ----------
+    empty
+        Confidence of an empty mask, see `segtrust.EmptyPolicy`: 0, or under ``"agree"`` the probability that
+        the ground truth is empty too.
 
     Examples
     --------
@@ -32,38 +48,36 @@ class SoftDice(ConfidenceEstimator):
 
     name = "sdc"
     label = "SDC"
+    colour = "#d55e00"
 
     @property
     def needs(self) -> Needs:
-        """Counts alone."""
+        """Counts."""
         return Needs(counts=True)
 
     def read(self, summary: Summary) -> Any:
-        """Confidence from the counts."""
-        counts = summary.counts
-        if counts.k == 0 and EmptyPolicy(self.empty) is EmptyPolicy.AGREE:
+        """Compute the confidence from the counts."""
+        if summary.counts.k == 0 and EmptyPolicy(self.empty) is EmptyPolicy.AGREE:
             return probability_of_empty(summary.dice)
-        if counts.k == 0:
-            return counts.s * 0.0
-        return 2.0 * counts.s / (counts.k + counts.s + counts.lam)
+        return soft_dice(summary.counts)
 
 
 def soft_dice_confidence(
     p: Any, mask: Any = None, *, threshold: float = 0.5, empty: EmptyPolicy | str = EmptyPolicy.PAPER
 ) -> Any:
-    """Soft Dice confidence: the Dice coefficient with the probabilities in place of the truth.
+    """Return the soft Dice confidence: the Dice with the probabilities in place of the ground truth.
 
     Parameters
     ----------
     p
-        Foreground probabilities of one image, any number of dimensions.
+        Foreground probabilities of one image, in any number of dimensions.
     mask
-        The mask that was delivered; ``p >= threshold`` where none is given.
+        The delivered mask; ``p >= threshold`` if there is none.
     threshold
         Decision threshold in [0, 1].
     empty
-        What an empty mask is worth, see `segtrust.EmptyPolicy`: 0, or under ``"agree"`` the probability that
-        the truth is empty too.
+        Confidence of an empty mask, see `segtrust.EmptyPolicy`: 0, or under ``"agree"`` the probability that
+        the ground truth is empty too.
 
     Returns
     -------
@@ -85,22 +99,32 @@ def soft_dice_confidence(
     >>> soft_dice_confidence(np.zeros((3, 3)), empty="agree")
     1.0
     """
-    return score_map(SoftDice(EmptyPolicy(empty)), p, mask, threshold)
+    policy = EmptyPolicy(empty)
+    source = open_map(p, mask, threshold=threshold)
+    counts = source.count()
+    if counts.k == 0 and policy is EmptyPolicy.AGREE:
+        return as_number(probability_of_empty(source.dice_statistics()))
+    return soft_dice(counts)
 
 
 def dice_bounds(p: Any, mask: Any = None, *, threshold: float = 0.5) -> DiceBounds:
-    """Certified bounds on the ratio of the ideal Dice confidence to the SDC (Theorem 1 of the paper).
+    """Return certified bounds on the ratio of the ideal Dice confidence to the SDC (Theorem 1 of the paper).
 
     Parameters
     ----------
-    p, mask, threshold
-        As for `soft_dice_confidence`.
+    p
+        Foreground probabilities of one image, in any number of dimensions.
+    mask
+        The delivered mask; ``p >= threshold`` if there is none.
+    threshold
+        Decision threshold in [0, 1].
 
     Returns
     -------
     DiceBounds
         ``k``, ``mu``, ``lam``, ``s``, the bounds ``lower`` and ``upper``, and ``relative_error``, the most by
-        which the SDC can differ from the ideal confidence. An empty mask has NaN for the last three and mu.
+        which the SDC can differ from the ideal confidence. For an empty mask the last three and ``mu`` are
+        NaN.
 
     Examples
     --------
@@ -109,5 +133,9 @@ def dice_bounds(p: Any, mask: Any = None, *, threshold: float = 0.5) -> DiceBoun
     >>> bounds.k, round(bounds.lower, 4), round(bounds.upper, 4)
     (3, 0.9771, 1.0026)
     """
-    counts = open_map(p, mask, threshold=threshold).count()
+    return bounds_of(open_map(p, mask, threshold=threshold).count())
+
+
+def bounds_of(counts: Counts) -> DiceBounds:
+    """Return the bounds of `dice_bounds` for a map that has been counted."""
     return dice_bounds_from(int(counts.k), host_number(counts.s), host_number(counts.lam))

@@ -11,30 +11,34 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import numpy as np
 
-from segtrust.confidence.base import ConfidenceEstimator, Observation, score_map, summary_of
-from segtrust.confidence.summary import Needs, Summary
+from segtrust._arguments import check_nonnegative, check_threshold
+from segtrust.confidence.base import ConfidenceEstimator, Needs, Observation, Summary, score_map, summary_of
 from segtrust.errors import EmptyArrayError, NotFittedError, ParameterError
-from segtrust.kernels.arrays import entropies_of
-from segtrust.kernels.bits import binary_entropy, doubt_at_entropy
-from segtrust.kernels.device import DeviceMap
-from segtrust.kernels.distinct import pair_of_ranks
-from segtrust.kernels.inputs import check_fraction, check_number
-from segtrust.kernels.needs import UncertaintyNeeds
-from segtrust.kernels.opening import open_map
+from segtrust.kernels import (
+    DeviceMap,
+    Ranks,
+    Selector,
+    UncertaintyNeeds,
+    binary_entropy,
+    bracket_from_sample,
+    doubt_at_entropy,
+    entropies_of,
+    open_map,
+    pair_of_ranks,
+)
 from segtrust.maps import Case, Prediction, prediction_of
 
-if TYPE_CHECKING:  # they need Numba
-    from segtrust.kernels.select import Selector
-    from segtrust.kernels.sources import HostMap
-    from segtrust.kernels.uncertainty import Bracket
+if TYPE_CHECKING:  # loads Numba
+    from segtrust.kernels.host_maps import HostMap
+    from segtrust.kernels.statistics import Bracket
 
 __all__ = ["ThresholdLevel", "entropy_quantile", "threshold_level_confidence"]
 
 _Result = TypeVar("_Result")
 _POOL = 1 << 16
-"""Doubts sampled from a whole data set, shared out among its maps."""
+"""Doubts sampled from a whole data set, divided among its maps."""
 _MANY = 1000
-"""Maps to expect of a data set that does not tell."""
+"""Number of maps to expect from a data set without a length."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class ThresholdLevel(ConfidenceEstimator):
     Attributes
     ----------
     tau
-        Entropy threshold in bits, one for the data set; ``None`` until it is given or learned by `fit`.
+        Entropy threshold in bits, one for the data set; ``None`` until it is passed or learned by `fit`.
     used_ids
         Ids of the cases it was fitted on.
 
@@ -63,29 +67,30 @@ class ThresholdLevel(ConfidenceEstimator):
 
     name = "tla"
     label = "TLA"
+    colour = "#882255"
 
     def __post_init__(self) -> None:
-        """Refuse a threshold that no entropy can have."""
+        """Check the threshold."""
         if self.tau is not None:
-            check_number(self.tau, "tau", "an entropy in bits, in [0, 1]", most=1.0)
+            check_nonnegative(self.tau, "tau", "an entropy in bits, in [0, 1]", most=1.0)
 
     @cached_property
-    def _needed(self) -> UncertaintyNeeds:
+    def _uncertainty_needs(self) -> UncertaintyNeeds:
         if self.tau is None:
             raise NotFittedError(
                 "tla: the threshold tau is not known yet. Call fit(cases) with unlabelled cases, "
-                "or give it: ThresholdLevel(tau=0.3)."
+                "or pass it: ThresholdLevel(tau=0.3)."
             )
         return UncertaintyNeeds(entropies=True, doubt_limit=doubt_at_entropy(self.tau))
 
     @property
     def needs(self) -> Needs:
         """Sum and number of the entropies above the threshold."""
-        return Needs(uncertainty=self._needed)
+        return Needs(uncertainty=self._uncertainty_needs)
 
     def read(self, summary: Summary) -> Any:
-        """Confidence from sum and number; 0, full certainty, where no pixel exceeds the threshold."""
-        statistics = summary.uncertainty(self._needed)
+        """Compute the confidence; 0, full certainty, if no pixel exceeds the threshold."""
+        statistics = summary.uncertainty(self._uncertainty_needs)
         if statistics.above_count == 0:
             return statistics.above * 0.0
         return -statistics.above / statistics.above_count
@@ -96,15 +101,20 @@ class ThresholdLevel(ConfidenceEstimator):
         α is the mean over the cases of the share of foreground in the mask. Cases are read several times, one
         at a time; they are not held in memory together.
         """
-        ids_and_shares = _of_each(_id_and_foreground, cases)
+
+        def id_and_foreground(case: Case | Prediction) -> tuple[str, float]:
+            counts = _open_on_host(case).count()
+            return case.id, counts.k / counts.n
+
+        ids_and_shares = _for_each(id_and_foreground, cases)
         alpha = math.fsum(share for _, share in ids_and_shares) / len(ids_and_shares)
         ids = frozenset(name for name, _ in ids_and_shares) - {""}
         return type(self)(entropy_quantile(cases, 1.0 - alpha), used_ids=ids)
 
     def observe(self, case: Case | Prediction) -> Observation:
-        """Give the share of foreground and the sorted doubts, with what the pixels from each on add up to.
+        """Return the share of foreground, and the sorted doubts with the sum of entropies from each one on.
 
-        Of a map of 8 bits that is a few numbers; of a map of floats it may be three doubles a pixel.
+        For a map of 8 bits that is a few numbers; for a map of floats it may be three doubles per pixel.
         """
         summary = summary_of(case, Needs(counts=True))
         doubts, counts = summary.doubts
@@ -117,64 +127,55 @@ class ThresholdLevel(ConfidenceEstimator):
         }
 
     def fit_observations(self, observations: Sequence[Observation], losses: Any = None) -> Self:
-        """Learn ``tau`` from what was seen of some cases; the losses are not looked at."""
+        """Learn ``tau`` from the observations of some cases; the losses are not used."""
         if not len(observations):
             raise EmptyArrayError("tla: expected at least one case to learn from, got none.")
-        doubts = [each["doubts"] for each in observations]
-        ranks = [each["ranks"] for each in observations]
-        fraction = 1.0 - math.fsum(each["foreground"] for each in observations) / len(observations)
-        place = fraction * (sum(int(each[-1]) for each in ranks) - 1)
-        pair = pair_of_ranks(doubts, ranks, math.floor(place))
-        return type(self)(_between(pair, place - math.floor(place)))
+        doubts = [observation["doubts"] for observation in observations]
+        ranks = [observation["ranks"] for observation in observations]
+        alpha = math.fsum(observation["foreground"] for observation in observations) / len(observations)
+        position = (1.0 - alpha) * (sum(int(counts[-1]) for counts in ranks) - 1)
+        pair = pair_of_ranks(doubts, ranks, math.floor(position))
+        return type(self)(_interpolate_entropy(pair, position - math.floor(position)))
 
     def score_observation(self, observation: Observation) -> float:
-        """Minus the mean entropy above ``tau``."""
-        at = int(observation["doubts"].searchsorted(self._needed.doubt_limit, "right"))
+        """Return the confidence of the case that was observed: minus the mean entropy above ``tau``."""
+        first = int(observation["doubts"].searchsorted(self._uncertainty_needs.doubt_limit, "right"))
         ranks = observation["ranks"]
-        count = int(ranks[-1] - (ranks[at - 1] if at else 0))
-        return 0.0 if count == 0 else -float(observation["above"][at]) / count
+        count = int(ranks[-1] - (ranks[first - 1] if first else 0))
+        return 0.0 if count == 0 else -float(observation["above"][first]) / count
 
 
-def _source(case: Case | Prediction) -> HostMap:
-    prediction = prediction_of(case)
-    source = open_map(
-        prediction.probabilities, prediction.mask, threshold=prediction.threshold, source=prediction.source
-    )
-    if isinstance(source, DeviceMap):
-        p, mask = source.to_host()
-        source = open_map(p, mask, threshold=prediction.threshold, source=prediction.source)
-    return cast("HostMap", source)
+def threshold_level_confidence(p: Any, *, tau: float) -> Any:
+    """Return the threshold-level aggregation (TLA): minus the mean entropy of the pixels above ``tau``.
 
+    It is 0, the value of full certainty, if no pixel exceeds the threshold. `ThresholdLevel.fit` finds
+    ``tau`` for a data set.
 
-def _id_and_foreground(case: Case | Prediction) -> tuple[str, float]:
-    counts = _source(case).count()
-    return case.id, counts.k / counts.n
+    Parameters
+    ----------
+    p
+        Foreground probabilities of one image, in any number of dimensions.
+    tau
+        Entropy threshold in bits, in [0, 1].
 
-
-def _of_each(
-    function: Callable[[Case | Prediction], _Result], cases: Collection[Case | Prediction]
-) -> list[_Result]:
-    """Go through the cases once; unlike a loop, `map` lets go of a map before the next one is loaded."""
-    if isinstance(cases, Case | Prediction):
-        raise ParameterError(f"cases: expected several, got one {type(cases).__name__}. Put it into a list.")
-    results = list(map(function, cases))
-    if not results:
-        raise EmptyArrayError(
-            "tla: expected at least one case to learn tau from, got none. Cases are gone through more than "
-            "once: give a list, or an object that loads them anew, not a generator."
-        )
-    return results
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(threshold_level_confidence(np.array([0.5, 0.01, 0.0]), tau=0.3), 12)
+    -1.0
+    """
+    return score_map(ThresholdLevel(tau), p)
 
 
 def entropy_quantile(cases: Collection[Case | Prediction], fraction: float) -> float:
-    """Exact quantile, in bits, of the entropies of all pixels of all cases (linear interpolation).
+    """Return the exact quantile, in bits, of the entropies of all pixels of all cases, by interpolation.
 
     Parameters
     ----------
     cases
-        Can be gone through more than once, and may load each map only when it is reached.
+        Cases or predictions that can be read more than once; each map may be loaded only when it is reached.
     fraction
-        In [0, 1].
+        Fraction of the pixels below the quantile, in [0, 1].
 
     Examples
     --------
@@ -183,55 +184,57 @@ def entropy_quantile(cases: Collection[Case | Prediction], fraction: float) -> f
     >>> entropy_quantile([Prediction(np.array([0.5, 0.0])), Prediction(np.array([1.0]))], 1.0)
     1.0
     """
-    check_fraction(fraction, "fraction")
-    selector = _selector(cases, fraction)
-    place = fraction * (selector.n - 1)
-    return _between(selector.pair(math.floor(place)), place - math.floor(place))
+    check_threshold(fraction, "fraction")
+    share = max(1, _POOL // max(1, length_hint(cases, _MANY)))
+
+    def size_and_sample(case: Case | Prediction) -> tuple[int, Any]:
+        source = _open_on_host(case)
+        return source.n, source.sample(share)
+
+    def count(bracket: Bracket) -> Ranks:
+        return Ranks.together(_for_each(lambda case: _open_on_host(case).ranks(bracket), cases))
+
+    # A bracket that contains the quantile, from samples thinned so that each map counts by its size.
+    sizes_and_samples = _for_each(size_and_sample, cases)
+    rate = min(sample.size / n for n, sample in sizes_and_samples)
+    kept = [
+        sample[np.linspace(0, sample.size - 1, max(1, int(rate * n))).astype(int)]
+        for n, sample in sizes_and_samples
+    ]
+    pooled = np.concatenate(kept)
+    bracket = bracket_from_sample(pooled, fraction)
+    pixels = sum(n for n, _ in sizes_and_samples)
+    selector = Selector(count, pixels, pooled, bracket, count(bracket))
+
+    position = fraction * (pixels - 1)
+    return _interpolate_entropy(selector.pair(math.floor(position)), position - math.floor(position))
 
 
-def _between(doubts: tuple[float, float], fraction: float) -> float:
-    """Interpolate between the entropies of two doubts."""
+def _interpolate_entropy(doubts: tuple[float, float], fraction: float) -> float:
     lower, upper = map(binary_entropy, doubts)
     return lower + fraction * (upper - lower)
 
 
-def _selector(cases: Collection[Case | Prediction], fraction: float) -> Selector:
-    from segtrust.kernels.select import Selector, bracket_from_sample
-    from segtrust.kernels.sweep import Ranks
-
-    def count(bracket: Bracket) -> Ranks:
-        return Ranks.together(_of_each(lambda case: _source(case).ranks(bracket), cases))
-
-    share = max(1, _POOL // max(1, length_hint(cases, _MANY)))
-    sizes_and_samples = _of_each(lambda case: _size_and_sample(case, share), cases)
-    sample = _pooled(sizes_and_samples)
-    bracket = bracket_from_sample(sample, fraction)
-    return Selector(count, sum(n for n, _ in sizes_and_samples), sample, bracket, count(bracket))
+def _open_on_host(case: Case | Prediction) -> HostMap:
+    prediction = prediction_of(case)
+    threshold, name = prediction.threshold, prediction.source
+    source = open_map(prediction.probabilities, prediction.mask, threshold=threshold, source=name)
+    if isinstance(source, DeviceMap):
+        p, mask = source.to_host()
+        source = open_map(p, mask, threshold=threshold, source=name)
+    return cast("HostMap", source)
 
 
-def _size_and_sample(case: Case | Prediction, size: int) -> tuple[int, Any]:
-    source = _source(case)
-    return source.n, source.sample(size)
-
-
-def _pooled(sizes_and_samples: list[tuple[int, Any]]) -> Any:
-    """Thin the samples so that each map counts by its size."""
-    rate = min(sample.size / n for n, sample in sizes_and_samples)
-    kept = [np.linspace(0, sample.size - 1, max(1, int(rate * n))) for n, sample in sizes_and_samples]
-    return np.concatenate(
-        [sample[at.astype(int)] for at, (_, sample) in zip(kept, sizes_and_samples, strict=True)]
-    )
-
-
-def threshold_level_confidence(p: Any, *, tau: float) -> Any:
-    """Threshold-level aggregation (TLA): minus the mean entropy of the pixels whose entropy exceeds ``tau``.
-
-    0, the value of full certainty, where no pixel does. `ThresholdLevel.fit` finds ``tau`` for a data set.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> round(threshold_level_confidence(np.array([0.5, 0.01, 0.0]), tau=0.3), 12)
-    -1.0
-    """
-    return score_map(ThresholdLevel(tau), p, None, 0.5)
+def _for_each(
+    function: Callable[[Case | Prediction], _Result], cases: Collection[Case | Prediction]
+) -> list[_Result]:
+    """Call a function for each case; unlike a loop, `map` releases a map before the next one is loaded."""
+    if isinstance(cases, Case | Prediction):
+        raise ParameterError(f"cases: expected several, got one {type(cases).__name__}. Put it in a list.")
+    results = list(map(function, cases))
+    if not results:
+        raise EmptyArrayError(
+            "tla: expected at least one case to learn tau from, got none. Cases are read more than once: "
+            "pass a list, or an object that loads them again, not a generator."
+        )
+    return results

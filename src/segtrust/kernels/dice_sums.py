@@ -52,13 +52,13 @@ _MOST_APART = int(MASS_LIMIT / APART_ABOVE) + 1  # and the slot that is written 
 
 def count_map(view: MapView) -> Counts:
     """Count the pixels and sum the probabilities on both sides of the mask: all that the SDC needs."""
-    return _total_counts(_sum_segments(view, powers=False))
+    counts, _ = _sum_segments(view, powers=False)
+    return counts
 
 
 def dice_statistics(view: MapView) -> DiceStatistics:
     """Sum all that the exact expectations of overlap scores need."""
-    parts = _sum_segments(view, powers=True)
-    counts = _total_counts(parts)
+    counts, parts = _sum_segments(view, powers=True)
     masses = (counts.lam, counts.s)
     powers = np.zeros((2, ORDER - 1))
     powers[:, :3] = sum(part.powers for part in parts)
@@ -152,8 +152,10 @@ def _pixels(view: MapView, segment: slice) -> _Pixels:
     return _Pixels(view.values.reshape(-1)[segment], view.codes, mask, view.threshold, *limits)
 
 
-def _sum_segments(view: MapView, *, powers: bool) -> Sequence[_Sums]:
+def _sum_segments(view: MapView, *, powers: bool) -> tuple[Counts, Sequence[_Sums]]:
+    """Make the first pass; return the counts of the map and the sums of its segments."""
     shape = (2, 3 if powers else 0)
+    size = view.values.size
 
     def sum_one(segment: slice) -> _Sums:
         pixels = _pixels(view, segment)
@@ -163,13 +165,11 @@ def _sum_segments(view: MapView, *, powers: bool) -> Sequence[_Sums]:
             raise_first_bad_value(view, segment)
         return sums
 
-    return map_in_threads(sum_one, segments_of(view.values.size))
-
-
-def _total_counts(parts: Sequence[_Sums]) -> Counts:
+    # A small map is one segment, which threads cannot share.
+    parts = [sum_one(slice(0, size))] if size <= SEGMENT else map_in_threads(sum_one, segments_of(size))
     totals = np.array([sums.totals.reshape(-1) for sums in parts])
     outside, lam, inside, s = map(math.fsum, totals.T)
-    return Counts(int(outside + inside), int(inside), s, lam)
+    return Counts(int(outside + inside), int(inside), s, lam), parts
 
 
 @plain

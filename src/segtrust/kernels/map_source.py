@@ -65,7 +65,12 @@ def open_map(p: Any, mask: Any = None, *, threshold: float = 0.5, source: str = 
     Counts(n=3, k=2, s=1.25, lam=0.25)
     """
     if not (type(threshold) is float and 0.0 <= threshold <= 1.0):
-        check_threshold(threshold, "threshold")
+        threshold = check_threshold(threshold, "threshold")
+    if type(p) is np.ndarray and mask is None and p.size <= _COPIED_WHOLE:  # the most common case
+        from segtrust.kernels.host_maps import MemoryMap
+
+        return MemoryMap(view_map(p, threshold=threshold, source=source))
+
     if type(p) is not np.ndarray:
         p = as_array(p, source)
     if mask is not None:

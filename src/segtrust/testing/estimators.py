@@ -1,9 +1,10 @@
-"""What an estimator promises: a finite number, the same each time, made of the map alone."""
+"""What an estimator guarantees: a finite number, the same each time, computed from the map alone."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +18,7 @@ __all__ = ["EstimatorContract", "degenerate_maps"]
 
 
 def degenerate_maps() -> Iterator[tuple[str, Any]]:
-    """Make maps at which formulas divide by zero, take logarithms of zero, or run out of pixels.
+    """Return maps by name at which formulas divide by zero, take logarithms of zero, or run out of pixels.
 
     Examples
     --------
@@ -42,7 +43,7 @@ def _ordinary_map() -> Any:
 
 
 class EstimatorContract:
-    """What a confidence estimator promises. Set ``estimator`` to one that is ready to score."""
+    """Tests that every confidence estimator must pass. Set ``estimator`` to one that is ready to score."""
 
     estimator: ConfidenceEstimator
 
@@ -50,12 +51,13 @@ class EstimatorContract:
         return float(self.estimator.score(Prediction(p)))
 
     def test_has_a_name_for_files_and_a_label_for_tables(self) -> None:
-        """Names are written in small letters."""
+        """Names are lower-case; a colour is a hex string, or empty."""
         assert self.estimator.name == self.estimator.name.lower()
         assert self.estimator.label
+        assert re.fullmatch("(#[0-9a-f]{6})?", self.estimator.colour)
 
     def test_its_parameters_make_it_again(self) -> None:
-        """A policy keeps name and parameters as plain values, and they say all there is."""
+        """A policy stores name and parameters as plain values, and they are complete."""
         plain = json.loads(json.dumps(self.estimator.parameters))
         assert type(self.estimator)(**plain).score(Prediction(_ordinary_map())) == self._score(
             _ordinary_map()
@@ -67,17 +69,17 @@ class EstimatorContract:
             assert math.isfinite(self._score(p)), name
 
     def test_gives_the_same_number_again(self) -> None:
-        """No hidden state, no chance."""
+        """No hidden state, no randomness."""
         assert self._score(_ordinary_map()) == self._score(_ordinary_map())
 
     def test_does_not_depend_on_the_direction_of_axes(self) -> None:
-        """Nobody agrees on the order of axes."""
+        """Data sets differ in the order of their axes."""
         p = _ordinary_map()
         for turned in (p[::-1], p[:, ::-1], p[..., ::-1], p.T):
             assert math.isclose(self._score(turned), self._score(p), rel_tol=1e-12)
 
     def test_does_not_look_at_the_truth(self) -> None:
-        """A confidence that has seen the truth is no confidence."""
+        """A confidence must not use the ground truth."""
         prediction = Prediction(_ordinary_map())
         scores = {self.estimator.score(Case(prediction, np.full(prediction.shape, bit))) for bit in (0, 1)}
         assert len(scores) == 1

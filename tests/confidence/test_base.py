@@ -1,14 +1,13 @@
-"""What estimators ask for, and what is gathered for them."""
+"""The statistics that estimators need, and their summary."""
 
 from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
 
-from segtrust.confidence.summary import Needs, summarise
+from segtrust.confidence import Needs, summarise
 from segtrust.errors import ParameterError
-from segtrust.kernels.agreement import Agreement
-from segtrust.kernels.opening import open_map
+from segtrust.kernels import Agreement, open_map
 
 
 def test_needs_do_not_change():

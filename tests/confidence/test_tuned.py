@@ -1,4 +1,4 @@
-"""SDC*: the weight of the background's probability, and when it is left alone."""
+"""SDC* and PLA*: what they learn, and the rankings of the same cases by which they choose."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,21 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy.stats import rankdata
 
-from segtrust.confidence import SoftDice, TunedSoftDice
-from segtrust.confidence.tuned_soft_dice import WEIGHTS
-from segtrust.errors import ParameterError
-from segtrust.maps import EmptyPolicy, Prediction
+from segtrust.confidence import (
+    SIDES,
+    WEIGHTS,
+    PatchLevel,
+    SoftDice,
+    TunedPatchLevel,
+    TunedSoftDice,
+    rank_correlations,
+    ranking_areas,
+)
+from segtrust.errors import CaseLengthError, ParameterError
+from segtrust.maps import Case, EmptyPolicy, Prediction
+from segtrust.selective import risk_coverage_curve
 from tests.references import close
-from tests.tuning_cases import blobs
+from tests.tuning_cases import blobs, losses_of
 
 maps = arrays.arrays(float, st.integers(1, 50), elements=st.floats(0, 1))
 
@@ -108,3 +117,94 @@ def test_order_of_the_cases_does_not_matter():
 def test_weights_that_mean_nothing_are_refused(weight):
     with pytest.raises(ParameterError, match="weight: expected a finite number of at least 0"):
         TunedSoftDice(weight)
+
+
+def test_the_grid_is_that_of_the_paper():
+    assert SIDES[:10] == (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+    assert SIDES[10:13] == (15, 20, 25)
+    assert (SIDES[-1], len(SIDES)) == (200, 48)
+
+
+@pytest.mark.parametrize(("shape", "n"), [((40,), 2), ((24, 30), 12), ((9, 12, 10), 5)])
+def test_takes_the_first_side_with_the_smallest_area(shape, n):
+    cases = blobs(n, shape)
+    losses = losses_of(cases)
+    areas = [
+        risk_coverage_curve([PatchLevel(side).score(case) for case in cases], losses).aurc for side in SIDES
+    ]
+    best = np.flatnonzero(np.array(areas) <= min(areas) + 1e-12)[0]
+    fitted = TunedPatchLevel().fit(cases)
+    assert fitted.size == SIDES[best]
+    assert [fitted.score(case) for case in cases] == [PatchLevel(SIDES[best]).score(case) for case in cases]
+
+
+def test_ties_go_to_the_smallest_side():
+    cases = [Case(Prediction(np.full((5, 5), p)), np.ones((5, 5), bool)) for p in (0.6, 0.7, 0.8)]
+    assert TunedPatchLevel().fit(cases).size == 1
+
+
+def test_boxes_are_capped_by_the_image():
+    case = blobs(1)[0]
+    sums = TunedPatchLevel().observe(case)["sums"]
+    assert len(sums) == len(SIDES)
+    capped = [side >= 30 for side in SIDES]
+    assert len(set(sums[capped])) == 1
+
+
+def test_a_side_of_its_own_is_observed_too():
+    case = blobs(1)[0]
+    tuned = TunedPatchLevel(size=11)
+    assert tuned.score_observation(tuned.observe(case)) == pytest.approx(
+        PatchLevel(11).score(case), rel=1e-12
+    )
+    with pytest.raises(CaseLengthError, match="made for other sides than 11"):
+        tuned.score_observation(TunedPatchLevel().observe(case))
+
+
+@pytest.mark.parametrize("size", [0, -1, 1.5, "3"])
+def test_sides_without_pixels_are_refused(size):
+    with pytest.raises(ParameterError, match="size: expected a whole number of at least 1"):
+        TunedPatchLevel(size)
+
+
+numbers = st.floats(0, 1) | st.sampled_from([0.0, 0.5, 1.0])
+tables = st.integers(2, 12).flatmap(
+    lambda n: st.tuples(
+        arrays.arrays(float, (3, n), elements=numbers), arrays.arrays(float, n, elements=numbers)
+    )
+)
+
+
+@given(tables)
+def test_areas_equal_those_of_the_curve(table):
+    confidences, losses = table
+    expected = [risk_coverage_curve(each, losses).aurc for each in confidences]
+    np.testing.assert_allclose(ranking_areas(confidences, losses), expected, rtol=1e-12, atol=1e-15)
+
+
+def test_one_case_has_its_loss():
+    assert ranking_areas(np.array([[0.3]]), np.array([0.7])).tolist() == [0.7]
+
+
+@given(tables)
+def test_correlations_equal_their_definition(table):
+    confidences, dices = table
+    for each, found in zip(confidences, rank_correlations(confidences, dices), strict=True):
+        ranks = rankdata(each)
+        varies = np.ptp(ranks) > 0 and dices.std() > 1e-9
+        if varies:
+            assert found == pytest.approx(np.corrcoef(ranks, dices)[0, 1], abs=1e-6)
+        assert -1 - 1e-12 <= found <= 1 + 1e-12
+
+
+def test_correlations_order_rankings_without_ties_as_the_generalised_area_does():
+    rng = np.random.default_rng(0)
+    confidences, losses = rng.random((50, 20)), rng.random(20)
+    areas = [risk_coverage_curve(each, losses).augrc for each in confidences]
+    found = rank_correlations(confidences, 1 - losses)
+    assert np.corrcoef(areas, found)[0, 1] == pytest.approx(-1, abs=1e-12)
+
+
+@pytest.mark.parametrize("dices", [[0.5, 0.5, 0.5], [0.1, 0.2, 0.3]])
+def test_what_does_not_vary_has_no_correlation(dices):
+    assert rank_correlations(np.full((2, 3), 0.5), np.array(dices)).tolist() == [0, 0]
