@@ -18,7 +18,7 @@ from benchmarks.files import make_folder, make_nifti, make_nnunet_case, make_zar
 from benchmarks.process import Reading
 from benchmarks.timing import Ratio, shortest_times
 from segtrust._optional import require
-from segtrust.confidence.registry import get_estimators
+from segtrust.confidence import get_estimators
 from segtrust.engine.run import Engine
 from segtrust.engine.scoring import ScoreJob
 from segtrust.io.datasets import find_cases

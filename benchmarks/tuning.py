@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.process import Reading
 from benchmarks.timing import Ratio, shortest_times
 from segtrust._compile import available_cores
-from segtrust.confidence.tuned_patch_level import SIDES, largest_sums
+from segtrust.confidence import SIDES, largest_sums
 from segtrust.demo.lesions import LESIONS, lesion_map
 from segtrust.evaluation import TuningOptions, tuning_curve
 from segtrust.kernels import open_map

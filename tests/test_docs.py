@@ -35,14 +35,7 @@ WITHOUT_REFERENCE = {
     "__init__",
     "__main__",
     "cli",
-    "compiled",
-    "limits",
-    "optional",
-    "params",
-    "saved",
-    "settings",
     "tasks",
-    "threads",
 }
 
 # Pages and first lines of the blocks that must not run, each with its reason.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import segtrust as st
-from segtrust.confidence.registry import ESTIMATORS
+from segtrust.confidence import ESTIMATORS
 from segtrust.errors import NotFittedError, ParameterError
 
 CONFIDENCE = np.linspace(0.1, 0.9, 60)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import segtrust as st
-from segtrust.confidence.registry import ESTIMATORS, TAKEN, estimator_names, usable_names
+from segtrust.confidence import ESTIMATORS, TAKEN, estimator_names, usable_names
 from segtrust.engine.decisions import policy_estimator
 from segtrust.engine.scoring import ScoreJob
 from segtrust.errors import DamagedFileError, PluginError, PolicyError, UnknownFormatError, UnknownNameError

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.tuning import compare_sides, convolved, filtered, patch_maps, time_tuning
-from segtrust.confidence.tuned_patch_level import SIDES, largest_sums
+from segtrust.confidence import SIDES, largest_sums
 from tests.tuning_cases import blob
 
 

@@ -270,7 +270,7 @@ def test_folds_with_spaces_are_told_how(made, policies):
 def test_too_few_cases_are_told(made, tmp_path):
     done = segtrust("nnunet", "calibrate", made.predictions, "-o", tmp_path / "p.json", *TARGET, *FOLD_0)
     assert done.returncode == 2
-    assert "Give confidences of unlabelled cases as reference" in done.stderr
+    assert "or confidences of unlabelled cases as reference" in done.stderr
 
 
 def test_a_target_that_is_out_of_reach_writes_no_policy(made, tmp_path):

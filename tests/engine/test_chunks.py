@@ -7,7 +7,7 @@ import pytest
 
 import segtrust.engine.chunks as chunks
 from benchmarks.files import make_zarr
-from segtrust.confidence.registry import get_estimators
+from segtrust.confidence import get_estimators
 from segtrust.engine.chunks import is_huge, spread_over_dask, spread_over_processes
 from segtrust.engine.run import Engine
 from segtrust.engine.scoring import ScoreJob

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from segtrust.confidence.registry import get_estimators
+from segtrust.confidence import get_estimators
 from segtrust.engine.reopening import files_of_row, read_options_of, reopen_case
 from segtrust.engine.run import Engine
 from segtrust.engine.score_table import ScoreRun, score_cases

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from segtrust.confidence import SoftDice
-from segtrust.confidence.registry import get_estimators
+from segtrust.confidence import SoftDice, get_estimators
 from segtrust.engine.decisions import decide_rows
 from segtrust.engine.run import Engine
 from segtrust.engine.score_table import ScoreRun, journal_beside

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from segtrust.confidence.registry import get_estimators
+from segtrust.confidence import get_estimators
 from segtrust.engine.locks import take
 from segtrust.engine.run import Engine
 from segtrust.engine.score_table import ScoreRun, journal_beside, score_cases

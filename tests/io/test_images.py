@@ -163,6 +163,14 @@ def test_a_stream_that_ends_early_is_an_error(tmp_path, depth, kind, row, rows):
         open_image(path).read()
 
 
+@pytest.mark.parametrize("side", [1023, 1024, 1025, 2100])
+def test_large_images_that_compress_well_are_whole(tmp_path, side):
+    values = np.zeros((side, side), np.uint8)
+    values[side // 2 :, : side // 3] = 255
+    assert (open_image(save(tmp_path / "a.png", values)).read() == values).all()
+    assert (open_image(save(tmp_path / "b.png", values > 0)).read() == (values > 0)).all()
+
+
 def test_a_stream_that_is_no_stream_is_an_error(tmp_path):
     content = png(5, 4, content=bytes(24))
     begin = content.find(b"IDAT")

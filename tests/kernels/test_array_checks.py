@@ -100,7 +100,7 @@ BAD_CALLS = {
     "threshold of logits": (
         lambda: soft_dice_confidence(P, threshold=-0.5),
         ParameterError,
-        r"got -0\.5\. .* of a logit take the sigmoid\.",
+        r"got -0\.5\. .* take the sigmoid of a logit\.",
     ),
     "threshold that is none": (lambda: Prediction(P, threshold=np.nan), ParameterError, r"got nan\. Divide"),
     "weight": (lambda: expected_f_beta(P, beta=-1), ParameterError, r"got -1\. Choose a number within"),

@@ -10,11 +10,10 @@ from hypothesis.extra import numpy as arrays
 from numpy.lib.stride_tricks import sliding_window_view
 
 from segtrust._compile import use_threads
-from segtrust.confidence import patch_level_confidence, score
-from segtrust.confidence.tuned_patch_level import SIDES
+from segtrust.confidence import SIDES, patch_level_confidence, score
 from segtrust.errors import ProbabilityRangeError
-from segtrust.kernels import largest_box_sums, patches, view_map, window_sums
-from segtrust.kernels.patches import Layout, choose_layout, largest_box_by_slices, new_walk
+from segtrust.kernels import largest_box_sums, patches, view_map
+from segtrust.kernels.patches import Layout, choose_layout, largest_box_by_slices, new_walk, window_sums
 from segtrust.kernels.uncertainty import entropy_map
 from tests.references import close, entropies, logit_normal, pla
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from segtrust.confidence.registry import get_estimators
+from segtrust.confidence import get_estimators
 from segtrust.engine.run import Engine
 from segtrust.engine.score_table import ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob

@@ -11,7 +11,7 @@ import nibabel
 import numpy as np
 from PIL import Image
 
-from segtrust.confidence.registry import get_estimators
+from segtrust.confidence import get_estimators
 from segtrust.engine.calibration import Calibration, calibrate_table, save_policies
 from segtrust.engine.judging import Judge
 from segtrust.engine.run import Engine
@@ -93,7 +93,7 @@ def rows_of(count, seed=0, ties=True):
             "set": ("ID", "other")[number % 5 == 4],
             "group": f"patient {number % 97}",
             "sdc": float(confidence[number]),
-            "k": int(rng.integers(0, 20)),
+            "k": max(1, int(rng.integers(0, 20))),
             "mask": "threshold",
             "dice": float(dice[number]),
             "file": f"maps/{number}.npy",

@@ -19,11 +19,11 @@ from segtrust.confidence import (
     ThresholdLevel,
     TunedPatchLevel,
     TunedSoftDice,
+    assess_map,
+    get_estimators,
+    largest_sums,
+    summarise,
 )
-from segtrust.confidence.registry import get_estimators
-from segtrust.confidence.score import assess_map
-from segtrust.confidence.summary import summarise
-from segtrust.confidence.tuned_patch_level import largest_sums
 from segtrust.kernels import (
     DeviceMap,
     MapSource,

@@ -24,8 +24,7 @@ import numpy as np
 
 import segtrust as st
 from benchmarks.files import make_folder
-from segtrust.confidence import Assessment
-from segtrust.confidence.score import assess_map
+from segtrust.confidence import Assessment, assess_map
 from segtrust.io.tables import read_table
 from segtrust.kernels import DeviceMap, MapSource, open_map, spreading
 from tools.reliability.compared import estimators_of, off

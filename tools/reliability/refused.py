@@ -14,7 +14,7 @@ import numpy as np
 
 import segtrust as st
 from segtrust import errors
-from segtrust.confidence.score import assess_map
+from segtrust.confidence import assess_map
 from tools.reliability.compared import estimators_of, source_of
 from tools.reliability.random_cases import DrawnMap, DrawnTable, InChunks
 

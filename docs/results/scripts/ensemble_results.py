@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import segtrust as st
-from segtrust.confidence.registry import get_estimators
+from segtrust.confidence import get_estimators
 from segtrust.engine.scoring import ScoreJob
 from segtrust.ensembles import Fusion
 from segtrust.io.datasets import find_cases

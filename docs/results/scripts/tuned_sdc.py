@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from segtrust.confidence.ranking import rank_correlations, ranking_areas
+from segtrust.confidence import rank_correlations, ranking_areas
 from segtrust.evaluation import split_cases, tuning_sizes
 from segtrust.paper.pairs import labelled_pairs
 

@@ -114,7 +114,7 @@ def plan_of(
     drop_empty
         Whether cases with an empty truth do not count there.
     """
-    from segtrust.confidence.registry import get_estimators
+    from segtrust.confidence import get_estimators
     from segtrust.engine.calibration import check_reading, fusion_of, reference_beside
     from segtrust.engine.scoring import ScoreJob
     from segtrust.engine.unlabelled import SetReader, fit_to_sets
@@ -214,7 +214,7 @@ def _names(how: HowFlags, policies: Policies, found: DataSet | None) -> tuple[li
 
 def _every(text: str, unlabelled: Sequence[str]) -> list[str]:
     """Give the estimators that need no truths; of other packages' those that somebody asks for."""
-    from segtrust.confidence.registry import ESTIMATORS, usable_names
+    from segtrust.confidence import ESTIMATORS, usable_names
 
     asked = [name.strip() for name in text.split(",") if name.strip()]
     names = usable_names() if ALL in asked else [*ESTIMATORS]
@@ -223,7 +223,7 @@ def _every(text: str, unlabelled: Sequence[str]) -> list[str]:
 
 def _with_members(names: Sequence[str], has_members: bool, *, is_all: bool) -> list[str]:
     """Refuse estimators that compare members where there are none; 'all' are then all but them."""
-    from segtrust.confidence.registry import needs_members
+    from segtrust.confidence import needs_members
 
     void = [] if has_members else [name for name in names if needs_members(name)]
     if void and not is_all:
@@ -240,7 +240,7 @@ def _refuse_unused_fusion(read: ReadFlags, has_members: bool) -> None:
 
 
 def _is_ready(name: str, unlabelled: Sequence[str]) -> bool:
-    from segtrust.confidence.registry import learns
+    from segtrust.confidence import learns
 
     return name in unlabelled or not learns(name)
 

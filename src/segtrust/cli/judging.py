@@ -374,7 +374,7 @@ def _scheme(read: ReadFlags, found: DataSet) -> LabelScheme | None:
 
 def estimators_in(how: JudgeFlags, columns: Sequence[str]) -> list[str]:
     """Give the estimators that were asked for, or all that the rows have."""
-    from segtrust.confidence.registry import estimator_names
+    from segtrust.confidence import estimator_names
 
     asked = names_of(how.estimators, [name for name in estimator_names() if name in columns])
     found = [name for name in asked if name in columns]

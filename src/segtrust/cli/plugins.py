@@ -65,8 +65,7 @@ def _rows(group: str) -> list[dict[str, str]]:
 
 def _registries() -> Mapping[str, tuple[list[str], Callable[[str], Any]]]:
     """Give the names that segtrust has itself, and what loads another, of each kind."""
-    from segtrust.confidence import get_estimator
-    from segtrust.confidence.registry import ESTIMATORS
+    from segtrust.confidence import ESTIMATORS, get_estimator
     from segtrust.io.names import ENDINGS
     from segtrust.io.readers import reader_of_ending
     from segtrust.paper.tasks import NAMES, get_task

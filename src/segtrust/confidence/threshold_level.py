@@ -15,6 +15,7 @@ from segtrust._arguments import check_nonnegative, check_threshold
 from segtrust.confidence.base import ConfidenceEstimator, Needs, Observation, Summary, score_map, summary_of
 from segtrust.errors import EmptyArrayError, NotFittedError, ParameterError
 from segtrust.kernels import (
+    Bracket,
     DeviceMap,
     Ranks,
     Selector,
@@ -29,8 +30,7 @@ from segtrust.kernels import (
 from segtrust.maps import Case, Prediction, prediction_of
 
 if TYPE_CHECKING:  # loads Numba
-    from segtrust.kernels.host_maps import HostMap
-    from segtrust.kernels.statistics import Bracket
+    from segtrust.kernels import HostMap
 
 __all__ = ["ThresholdLevel", "entropy_quantile", "threshold_level_confidence"]
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from segtrust._files import naming_errors, read_json
 from segtrust.calibration import Scaling
-from segtrust.confidence import ConfidenceEstimator, get_estimator
-from segtrust.confidence.registry import packages_of
+from segtrust.confidence import ConfidenceEstimator, get_estimator, packages_of
 from segtrust.engine.outcomes import Row
 from segtrust.errors import PolicyError, UnknownNameError
 from segtrust.io.rows import changed

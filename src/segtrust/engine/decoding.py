@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from segtrust.confidence.decoding import decoded
+from segtrust.confidence import decoded
 from segtrust.io.loading import Decoding, ReadOptions
 from segtrust.maps import EmptyPolicy, Prediction
 

@@ -9,9 +9,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from segtrust.confidence import get_estimator
-from segtrust.confidence.registry import ESTIMATORS, learns, needs_members
-from segtrust.confidence.score import assess_map
+from segtrust.confidence import ESTIMATORS, assess_map, get_estimator, learns, needs_members
 from segtrust.engine.scoring import ScoreJob
 from segtrust.kernels import open_map
 from segtrust.risks import overlap

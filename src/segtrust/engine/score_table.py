@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from segtrust._files import checksum, make_writable_folder, plain_values, remove_stale_drafts_of
-from segtrust.confidence.registry import packages_of
+from segtrust.confidence import packages_of
 from segtrust.engine.decisions import parameters_of
 from segtrust.engine.journal import Journal
 from segtrust.engine.locks import alone

@@ -13,8 +13,7 @@ import numpy as np
 
 from segtrust._files import plain_values
 from segtrust.calibration import Scaling
-from segtrust.confidence import ConfidenceEstimator
-from segtrust.confidence.score import assess_map
+from segtrust.confidence import ConfidenceEstimator, assess_map
 from segtrust.engine.decoding import as_scored, is_decoded
 from segtrust.engine.outcomes import Failure, Outcome, Row
 from segtrust.ensembles import ROUNDING

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from segtrust.confidence.registry import Estimators
+from segtrust.confidence import Estimators
 from segtrust.evaluation.file_cases import FileCase
 from segtrust.evaluation.tables import ALL_STRUCTURES, EvaluatedSet
 from segtrust.evaluation.tuning import TuningOptions, summarise_tuning, tuning_curve, tuning_sizes

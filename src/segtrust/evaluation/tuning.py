@@ -20,10 +20,7 @@ import numpy as np
 
 from segtrust._arguments import check_whole, describe
 from segtrust._files import checksum
-from segtrust.confidence import ConfidenceEstimator
-from segtrust.confidence.base import Observation
-from segtrust.confidence.learning import loss_of
-from segtrust.confidence.registry import Estimators, get_estimators
+from segtrust.confidence import ConfidenceEstimator, Estimators, Observation, get_estimators, loss_of
 from segtrust.errors import ParameterError, TooFewCasesError
 from segtrust.evaluation.parts import Arrays, Part, PartStore, compute_parts
 from segtrust.evaluation.tables import REFERENCES

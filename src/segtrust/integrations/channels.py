@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, Required, TypedDict
 
 from segtrust._arguments import describe
-from segtrust.confidence import ConfidenceEstimator, get_estimator
-from segtrust.confidence.registry import Estimators, get_estimators, learns
+from segtrust.confidence import ConfidenceEstimator, Estimators, get_estimator, get_estimators, learns
 from segtrust.engine.decisions import estimator_of
 from segtrust.engine.outcomes import Row
 from segtrust.engine.score_table import FORMAT, settings_of

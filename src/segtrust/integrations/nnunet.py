@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from segtrust._optional import require
-from segtrust.confidence.registry import get_estimators
+from segtrust.confidence import get_estimators
 from segtrust.engine.score_table import DOUBT, Scored, ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
 from segtrust.errors import DamagedFileError, PairingError, ParameterError

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from segtrust.confidence.registry import Estimators, get_estimators
+from segtrust.confidence import Estimators, get_estimators
 from segtrust.engine.score_table import FOLDER, FORMAT, settings_of
 from segtrust.engine.scoring import ScoreJob
 from segtrust.io.cases import CaseFiles

@@ -48,6 +48,8 @@ _PNG_PASSES = (
 )
 """First column and row, and steps, of the seven passes of an interlaced image (Adam7)."""
 
+_PIECE = 1 << 20
+
 _SAVE_ONE = "Save one channel, as a grey image of 8 or 16 bits."
 _DAMAGE = (
     OSError,
@@ -163,10 +165,10 @@ def _check_png_stream(path: Path, head: bytes) -> None:
     unpacker = library.decompressobj()
     try:
         for part in _png_data(path.read_bytes()):
-            packed = part
-            while packed and size < expected:
-                size += len(unpacker.decompress(packed, 1 << 20))
-                packed = unpacker.unconsumed_tail
+            packed, unpacked = part, _PIECE
+            while (packed or unpacked == _PIECE) and size < expected:  # a full piece may not be the last
+                unpacked = len(unpacker.decompress(packed, _PIECE))
+                packed, size = unpacker.unconsumed_tail, size + unpacked
     except (library.error, zlib.error) as error:
         raise DamagedFileError(f"{path}: the pixels cannot be unpacked ({error}). Copy it again.") from None
     if size < expected:

@@ -1,11 +1,13 @@
 """Compiled sums over probability maps, and the mathematics on top of them.
 
 Everything that other packages use is imported here. These modules do not load Numba; `open_map` loads the
-compiled loops when it opens the first map on the host, and `largest_box_sums` is imported on first use.
+compiled loops when it opens the first map on the host; `HostMap` and `largest_box_sums` are imported on first
+use.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from segtrust.kernels.agreement import Agreement, PackedMasks, agreement_of_chunks
@@ -60,6 +62,7 @@ from segtrust.kernels.map_source import MapSource, count_mask_changes, open_map,
 from segtrust.kernels.map_view import contiguous, raise_first_bad_value, view_map
 from segtrust.kernels.quantiles import DistinctDoubts, Selector, bracket_from_sample, pair_of_ranks
 from segtrust.kernels.statistics import (
+    Bracket,
     Counts,
     DiceStatistics,
     Ranks,
@@ -72,17 +75,20 @@ from segtrust.kernels.statistics import (
 from segtrust.kernels.tiles import Spread, is_chunked, read_tile, spreading, tiles_of
 
 if TYPE_CHECKING:
+    from segtrust.kernels.host_maps import HostMap
     from segtrust.kernels.patches import largest_box_sums
 
 __all__ = [
     "EMPTY_CUT",
     "LEVELS",
     "Agreement",
+    "Bracket",
     "Counts",
     "DeviceMap",
     "DiceBounds",
     "DiceStatistics",
     "DistinctDoubts",
+    "HostMap",
     "MapSource",
     "PackedMasks",
     "Ranks",
@@ -145,9 +151,10 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "largest_box_sums":
-        from segtrust.kernels.patches import largest_box_sums
+_LOADS_NUMBA = {"HostMap": "host_maps", "largest_box_sums": "patches"}
 
-        return largest_box_sums
+
+def __getattr__(name: str) -> Any:
+    if name in _LOADS_NUMBA:
+        return getattr(import_module(f"segtrust.kernels.{_LOADS_NUMBA[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

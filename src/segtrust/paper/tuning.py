@@ -79,7 +79,7 @@ class TuningRun:
 
     def full_risk(self) -> float:
         """Mean loss of all cases here: the risk at which coverage is read off elsewhere."""
-        from segtrust.confidence.learning import loss_of
+        from segtrust.confidence import loss_of
 
         return float(np.mean([loss_of(pair()) for pair in self.cases]))
 

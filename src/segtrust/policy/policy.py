@@ -73,7 +73,7 @@ def _now() -> str:
 def _versions(estimator: str = "sdc") -> dict[str, str]:
     from importlib.metadata import version
 
-    from segtrust.confidence.registry import packages_of
+    from segtrust.confidence import packages_of
 
     own = (version("segtrust"), np.__version__, platform.python_version())
     return {**dict(zip(OWN_VERSIONS, own, strict=True)), **packages_of(estimator)}

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.confidence.learning import mask_and_truth
+from segtrust.confidence import mask_and_truth
 from segtrust.errors import SegtrustError
 from segtrust.evaluation import ALL_STRUCTURES, EvaluatedSet, FileCase
 from segtrust.io.case_images import read_case_image

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.confidence.registry import ESTIMATORS, estimator_names
+from segtrust.confidence import ESTIMATORS, estimator_names
 from segtrust.engine.decisions import Policies
 from segtrust.engine.judging import DICE
 from segtrust.engine.outcomes import Row

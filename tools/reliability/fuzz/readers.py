@@ -10,7 +10,7 @@ from typing import Any
 
 from segtrust._files import read_json
 from segtrust.calibration import Scaling
-from segtrust.confidence.registry import get_estimators
+from segtrust.confidence import get_estimators
 from segtrust.engine.calibration import check_reading, read_reference, reference_beside
 from segtrust.engine.decisions import decide_rows, load_policies
 from segtrust.engine.journal import FORMAT, Journal

@@ -14,16 +14,16 @@ from typing import Any, Self
 import numpy as np
 
 from segtrust.confidence import (
+    TAUS,
     ConfidenceEstimator,
     FeatureAggregation,
     MedianMinMax,
     Needs,
     SoftDiceFeatureAggregation,
     Summary,
+    mask_and_truth,
+    summary_of,
 )
-from segtrust.confidence.base import summary_of
-from segtrust.confidence.feature_aggregation import TAUS
-from segtrust.confidence.learning import mask_and_truth
 from segtrust.errors import EmptyArrayError, NotFittedError
 from segtrust.kernels import on_host
 from segtrust.maps import Case, Prediction, prediction_of

@@ -8,8 +8,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from segtrust.confidence import ConfidenceEstimator, get_estimator
-from segtrust.confidence.registry import Estimators
+from segtrust.confidence import ConfidenceEstimator, Estimators, get_estimator
 from segtrust.engine.judging import Judge, with_losses
 from segtrust.engine.outcomes import Failure, Row
 from segtrust.engine.run import Engine

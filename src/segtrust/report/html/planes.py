@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.confidence.learning import mask_and_truth
+from segtrust.confidence import mask_and_truth
 from segtrust.engine.reopening import files_of_row, read_options_of, reopen_case
 from segtrust.errors import SegtrustError, WrongContentError
 from segtrust.io.case_images import read_case_image

@@ -1,3 +1,0 @@
-# ruff: noqa
-# mypy: implicit-reexport
-from segtrust._params import HasParams as HasParams
