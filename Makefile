@@ -35,7 +35,9 @@ help:  ## list these commands
 demo: $(DEMO_READY)  ## the whole job on embedded real cases
 	@$(BIN)/segtrust demo
 
-test: lint test-web  ## lint, types, doctests, tests and the code of the documentation
+# The page of the desk is tested while the environment is installed and the source is linted.
+test:  ## lint, types, doctests, tests and the code of the documentation
+	@$(MAKE) --no-print-directory -j2 lint test-web
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 # Without Node the page is neither tested nor built, unless everything is required.
