@@ -63,6 +63,7 @@ SYNTHETIC = ("reproduce", "synthetic", "--images", "60", "--repeats", "2")
 FIGURES = ("ideal_model", "perturbed_model", "relative_error", "prevalence", "perturbation")
 
 
+@pytest.mark.slow
 @pytest.mark.needs("matplotlib")
 def test_reproduce_synthetic_writes_tables_figures_and_how_it_was_run(tmp_path):
     done = segtrust_process(*SYNTHETIC, "--out", str(tmp_path / "run"))
@@ -80,6 +81,7 @@ def test_reproduce_synthetic_writes_tables_figures_and_how_it_was_run(tmp_path):
     assert {"python", "segtrust", "numpy", "scipy", "numba", "matplotlib"} == set(run["versions"])
 
 
+@pytest.mark.slow
 @pytest.mark.needs("matplotlib")
 def test_reproduce_synthetic_refuses_a_folder_of_other_parameters(tmp_path):
     assert segtrust(*SYNTHETIC, "--out", str(tmp_path), "--workers", "1").returncode == 0

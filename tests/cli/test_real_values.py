@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from segtrust.cli import app
 
-pytestmark = pytest.mark.needs("pyarrow", "sklearn", "matplotlib", "PIL")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("pyarrow", "sklearn", "matplotlib", "PIL")]
 ESTIMATORS = ("sdc", "amsp", "ane", "mmmc", "pla", "tla", "oracle", "random")
 AREAS = {
     ("polyp", "ID"): (0.035290, 0.066684, 0.066675, 0.078392, 0.054027, 0.130004, 0.026722, 0.078392),

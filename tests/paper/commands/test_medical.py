@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from segtrust.cli import app
 from tests.paper.medical import folders
 
-pytestmark = pytest.mark.needs("pyarrow", "sklearn", "matplotlib")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("pyarrow", "sklearn", "matplotlib")]
 
 
 def invoke(*arguments):

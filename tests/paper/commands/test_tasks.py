@@ -86,6 +86,7 @@ def test_check_tells_all_and_leaves_with_1(tmp_path):
     assert len(problems) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.needs("torch", "matplotlib", "pyarrow")
 def test_run_does_all_of_it_and_again_does_nothing(tmp_path, own):
     data = miniatures.nuclei(tmp_path / "data")
