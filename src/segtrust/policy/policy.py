@@ -44,7 +44,7 @@ from segtrust.selective import (
     refuse_seen,
 )
 
-__all__ = ["OWN_VERSIONS", "Decision", "Policy", "Standing", "check_file"]
+__all__ = ["OWN_VERSIONS", "Decision", "Policy", "Standing", "check_saved_policy", "rank_empty_last"]
 
 _FORMAT = "segtrust-policy-2"
 OWN_VERSIONS = ("segtrust", "numpy", "python")
@@ -132,7 +132,8 @@ class Policy:
         Parameters
         ----------
         certificate
-            The certificate; its cases need ids if `refuse` and `with_intervals` are to recognise them.
+            The certificate; its cases need ids if `refuse` and `with_intervals` are to recognise them. Under
+            the empty-mask policy ``"paper"``, its confidences must have passed through `rank_empty_last`.
         scoring
             How the confidences of these cases were computed.
         structure
@@ -245,7 +246,7 @@ class Policy:
             guarantee = f"{targets}{weighting} is expected, but not guaranteed"
         patients = f" of {evidence.units} patients" if evidence.patients else ""
         several = evidence.units < evidence.n
-        tests = [self.procedure.p_value_for(target, patients=several) for target in self.targets]
+        tests = [self.procedure.p_value_for(target, grouped=several) for target in self.targets]
         low, high = operation.coverage_interval
         return (
             f"{title}, {self.standing}{reason}: accept cases whose {self.scoring.estimator} confidence is at "
@@ -371,6 +372,12 @@ class Policy:
             Whether the delivered mask is empty. Under the empty-mask policy ``"paper"``, an empty mask is
             always deferred, whatever its confidence. If empty masks may be correct (``"agree"``), one that
             reaches the threshold is no finding, and any other is deferred.
+
+        Notes
+        -----
+        The guarantee covers all cases that reach the threshold: accepted cases and, under ``"agree"``, no
+        findings together. Under ``"paper"`` it covers the accepted cases only if empty masks ranked below all
+        others during calibration (`rank_empty_last`).
         """
         if not isinstance(empty_mask, bool | np.bool_):
             raise ParameterError(f"empty_mask: expected True or False, got {empty_mask!r}.")
@@ -409,7 +416,7 @@ class Policy:
     def from_dict(cls, values: Mapping[str, Any], *, source: str = "policy") -> Policy:
         """Rebuild a policy from plain values; reject what is corrupt, incomplete or of another kind."""
         names = [attribute.name for attribute in fields(cls)]
-        rest = check_file(values, _FORMAT, names, source)
+        rest = check_saved_policy(values, _FORMAT, names, source)
         with naming_errors(source, error=PolicyError):
             return cls(**{**rest, **_rebuild_parts(rest, source)})
 
@@ -421,6 +428,25 @@ class Policy:
     def load(cls, path: str | Path) -> Policy:
         """Read what `save` wrote."""
         return cls.from_dict(read_json(path, error=PolicyError), source=str(path))
+
+
+def rank_empty_last(confidence: Any, is_empty: Any) -> Any:
+    """Return confidences in which empty masks rank below all other cases, as the policy ``paper`` requires.
+
+    An empty mask is never accepted there, whatever its confidence: aMSP rates an empty map as most
+    confident. Confidences that rank last already (the SDC of an empty mask is 0) stay as they are.
+
+    Examples
+    --------
+    >>> rank_empty_last([0.9, 0.99, 0.7], [False, True, False]).round(6).tolist()
+    [0.9, 0.7, 0.7]
+    """
+    ranked, empty = np.array(confidence, np.float64), np.asarray(is_empty, bool)
+    others = ranked[~empty & np.isfinite(ranked)]
+    if others.size:
+        below = np.nextafter(others.min(), -np.inf)
+        ranked[empty] = np.minimum(ranked[empty], below)
+    return ranked
 
 
 _TYPES: dict[str, type] = {
@@ -488,7 +514,7 @@ def _rebuild_parts(values: Mapping[str, Any], source: str) -> dict[str, Any]:
     return parts
 
 
-def check_file(values: Any, expected: str, names: Sequence[str], source: str) -> dict[str, Any]:
+def check_saved_policy(values: Any, expected: str, names: Sequence[str], source: str) -> dict[str, Any]:
     """Check format, keys and checksum of a saved policy, and return its values."""
     check_format(values, expected, source, error=PolicyError)
     rest = check_keys(values, ["format", *names, "checksum"], source, error=PolicyError)
