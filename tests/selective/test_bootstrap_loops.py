@@ -255,8 +255,8 @@ def test_threads_compute_whole_sets_of_groups_and_change_no_digit(threads, sizes
         parts.extend(task.size for task in tasks)
         return threaded(work, tasks)
 
-    threaded = bootstrap.in_order
-    monkeypatch.setattr(bootstrap, "in_order", in_order)
+    threaded = bootstrap.map_in_threads
+    monkeypatch.setattr(bootstrap, "map_in_threads", in_order)
     with use_threads(threads):
         np.testing.assert_array_equal(resamples.drawn(states), alone)
     assert parts == sizes
