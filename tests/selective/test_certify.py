@@ -574,3 +574,9 @@ def test_real_maps_can_be_certified(data):
         coverages += [np.mean(confidence >= found.threshold)] if found.certified else []
     assert len(coverages) >= 95
     assert np.mean(coverages) >= 0.55
+
+
+def test_the_seed_that_chose_the_cases_set_aside_is_kept():
+    cases = CalibrationCases(np.repeat([0.2, 0.8], 100), np.zeros(200))
+    found = certify(cases, [Target(0.2)])
+    assert certify(cases, [Target(0.2)], procedure=found.procedure).steps == found.steps

@@ -232,3 +232,12 @@ def test_what_cannot_watch(watches):
     estimator = MeanDiceEstimator(resamples=100).fit(np.arange(20) / 20, np.arange(20) / 20)
     with pytest.raises(ParameterError, match="watches: expected"):
         estimator.estimate(np.arange(20) / 20, watches=watches)
+
+
+def test_the_labelled_cases_are_copied():
+    confidence, dice = np.linspace(0, 1, 50), np.linspace(0, 1, 50)
+    estimator = MeanDiceEstimator().fit(confidence, dice)
+    confidence[:], dice[:] = 0.0, 0.0
+    assert estimator.confidence.max() == estimator.dice.max() == 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        estimator.dice[0] = 1.0

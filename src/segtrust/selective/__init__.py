@@ -6,7 +6,6 @@ from segtrust.selective.bootstrap import (
     Bootstrap,
     BootstrapInterval,
     RiskBand,
-    Statistic,
     bootstrap_interval,
     coverage_at_risk,
     risk_band,
@@ -23,13 +22,13 @@ from segtrust.selective.certify import (
     walk_candidates,
 )
 from segtrust.selective.compare import Comparison, compare_estimators
-from segtrust.selective.conformal import ConformalCell, ConformalDice, DiceIntervals
+from segtrust.selective.conformal import ConformalDice, DiceIntervals
 from segtrust.selective.coverage import CoverageThreshold, threshold_for_coverage
 from segtrust.selective.curve import (
     CONVENTIONS,
     OperatingPoint,
     RiskCoverageCurve,
-    check_target,
+    check_target_risk,
     risk_coverage_curve,
 )
 from segtrust.selective.drift import DriftTest, ExchangeabilityMartingale, MartingaleState, drift_test
@@ -47,7 +46,6 @@ __all__ = [
     "CalibrationCases",
     "Certificate",
     "Comparison",
-    "ConformalCell",
     "ConformalDice",
     "CoverageThreshold",
     "DiceIntervals",
@@ -67,14 +65,13 @@ __all__ = [
     "Recalibration",
     "RiskBand",
     "RiskCoverageCurve",
-    "Statistic",
     "Step",
     "Target",
     "bootstrap_interval",
     "certify",
     "certify_each",
     "certify_threshold",
-    "check_target",
+    "check_target_risk",
     "check_targets",
     "chernoff_interval",
     "clopper_pearson",

@@ -30,12 +30,19 @@ from segtrust._arguments import check_count, check_fraction, check_seed
 from segtrust._files import check_format, check_keys, naming_errors, read_json, write_json
 from segtrust.errors import ParameterError
 from segtrust.selective.seen import HashedIds, ids_as_text, refuse_seen
-from segtrust.selective.vectors import (
-    check_confidences,
-    check_vector,
-)
+from segtrust.selective.vectors import check_confidences, check_vector
 
-__all__ = ["STATISTICS", "DriftTest", "ExchangeabilityMartingale", "MartingaleState", "drift_test"]
+__all__ = [
+    "DEFAULT_PERMUTATIONS",
+    "STATISTICS",
+    "DriftTest",
+    "ExchangeabilityMartingale",
+    "MartingaleState",
+    "drift_test",
+]
+
+DEFAULT_PERMUTATIONS = 1999
+"""Number of permutations of a drift test, unless another is requested."""
 
 _LABELS_AT_A_TIME = 1 << 21
 """Labels permuted in one array: 16 MB as whole numbers."""
@@ -114,7 +121,7 @@ def drift_test(
     *,
     statistic: str = "ks",
     alpha: float = 0.05,
-    permutations: int = 1999,
+    permutations: int = DEFAULT_PERMUTATIONS,
     seed: int = 0,
 ) -> DriftTest:
     """Test whether new, unlabelled cases have the same confidences as the calibration cases.
@@ -201,7 +208,10 @@ class _Pool:
         return cls(values, order >= reference.size, ends, new.size)
 
     def gaps(self, labels: Any) -> Any:
-        """Return N times #new minus n_new times #cases up to the end of each run: integers, 0 if alike."""
+        """Return (F_new − F_reference)·n_new·n_reference at the end of each run of ties.
+
+        These are integers, so they are exact.
+        """
         up_to = np.cumsum(labels, axis=-1, dtype=np.int64)[..., self.ends]
         return up_to * self.values.size - self.n_new * (self.ends + 1)
 
@@ -224,7 +234,10 @@ def _energy(pool: _Pool, labels: Any) -> Any:
 
 
 def _rank_shift(pool: _Pool, labels: Any) -> Any:
-    """Return twice the rank sum of the new cases (ties at their mean rank) minus its mean, a whole number."""
+    """Return the number of (new, reference) pairs in which the new case is more confident.
+
+    The number of pairs in which it is less confident is subtracted.
+    """
     firsts = np.append(0, pool.ends[:-1] + 1)
     ranks = np.repeat(firsts + pool.ends + 2, pool.ends - firsts + 1)
     return labels @ ranks - pool.n_new * (pool.values.size + 1)

@@ -11,12 +11,10 @@ import numpy as np
 from segtrust._arguments import check_fraction, check_seed
 from segtrust.errors import ParameterError
 from segtrust.selective.intervals import chernoff_interval, clopper_pearson
-from segtrust.selective.pvalues import get_p_value
+from segtrust.selective.pvalues import P_VALUES
+from segtrust.selective.vectors import is_failure
 
 __all__ = ["Observed", "Procedure", "Target", "check_procedure", "check_targets"]
-
-_ROUNDING = 1e-12
-"""A case whose Dice is exactly at the cut-off is not a failure, however its loss was rounded."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ class Target:
 
     def losses(self, loss: Any) -> Any:
         """Return the losses that the target limits: those given, or 1 for a failure and 0 for a success."""
-        return loss if self.below_dice is None else (loss > 1.0 - self.below_dice + _ROUNDING) * 1.0
+        return loss if self.below_dice is None else is_failure(loss, self.below_dice) * 1.0
 
     def observed(self, loss: Any, level: float = 0.95) -> Observed:
         """Return the observed risk of one or more cases with its confidence interval.
@@ -105,13 +103,15 @@ class Target:
         losses
             Losses that the target limits, as `losses` returns them.
         name
-            Name of the p-value.
+            Name of the test: a key of `P_VALUES`.
         level
             Level of the test.
         """
-        if self.risk in (0.0, 1.0):  # no finite number of cases proves a risk of 0; no loss is above 1
-            return 1.0 - self.risk
-        return get_p_value(name)(losses, self.risk, level)
+        if self.risk == 0.0:
+            return 1.0  # no finite number of cases proves a risk of 0
+        if self.risk == 1.0:
+            return 0.0  # no loss is above 1
+        return P_VALUES[name](losses, self.risk, level)
 
     def __str__(self) -> str:
         """Return the limit in words."""
@@ -150,8 +150,8 @@ class Procedure:
     Attributes
     ----------
     p_value
-        ``"betting"``, ``"hoeffding-bentkus"``, ``"binomial"`` (for failure rates of single cases), or
-        ``"suited"``: binomial if it applies, else betting.
+        Name of the test that computes p-values: ``"betting"``, ``"hoeffding-bentkus"``, ``"binomial"`` (for
+        failure rates of single cases), or ``"suited"``: binomial if it applies, else betting.
     start_coverages
         Coverages at which a sequence of candidate thresholds starts; with m sequences, each is tested at
         level δ/m.
@@ -180,8 +180,9 @@ class Procedure:
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        if self.p_value != "suited":
-            get_p_value(self.p_value)
+        if self.p_value not in ("suited", *P_VALUES):
+            names = ", ".join(["suited", *P_VALUES])
+            raise ParameterError(f"p_value: expected one of {names}, got {self.p_value!r}.")
         check_fraction(self.step, "step", open_ends=True)
         check_fraction(self.set_aside, "set_aside", open_ends=True)
         if self.seed is not None:
@@ -195,24 +196,24 @@ class Procedure:
             raise ParameterError(f"start_coverages: expected numbers in (0, 1], got {self.start_coverages}.")
         object.__setattr__(self, "start_coverages", starts)
 
-    def p_value_for(self, target: Target, *, patients: bool) -> str:
-        """Return the name of the p-value that tests a target; it never depends on the losses.
+    def p_value_for(self, target: Target, *, grouped: bool) -> str:
+        """Return the name of the test for a target; it never depends on the losses.
 
         Parameters
         ----------
         target
             The target to be tested.
-        patients
-            Whether some patients have several cases: a patient's share of failures is not 0 or 1.
+        grouped
+            Whether some patients have several cases; a patient's share of failures is then not 0 or 1.
 
         Examples
         --------
-        >>> Procedure().p_value_for(Target(0.1), patients=False)
+        >>> Procedure().p_value_for(Target(0.1), grouped=False)
         'betting'
         """
         if self.p_value != "suited":
             return self.p_value
-        return "binomial" if target.below_dice is not None and not patients else "betting"
+        return "binomial" if target.below_dice is not None and not grouped else "betting"
 
     def candidates(self, reference: Any, start: float) -> list[float]:
         """Return candidate thresholds, highest first.
