@@ -32,6 +32,7 @@ from segtrust._files import (
 from segtrust.errors import ParameterError, PolicyError
 from segtrust.policy.scoring import Scoring
 from segtrust.selective import (
+    TEST_TITLES,
     Certificate,
     ConformalDice,
     Evidence,
@@ -40,6 +41,9 @@ from segtrust.selective import (
     Procedure,
     Target,
     check_targets,
+    describe_confidence,
+    describe_coverage,
+    describe_limits,
     ids_as_text,
     refuse_seen,
 )
@@ -236,23 +240,29 @@ class Policy:
         """Return in words what is guaranteed, how certain that is, and what it is based on."""
         evidence, operation = self.evidence, self.operation
         title = f"Policy for {self.structure}" if self.structure else "Policy"
-        reason = f", not certified ({self.remark})" if self.remark else ""
-        weighting = ", each patient counting once" if evidence.patients else ""
-        targets = " and ".join(map(str, self.targets))
+        reason = f", not certified: {self.remark}" if self.remark else ""
+        limits = describe_limits(self.targets, patients=evidence.patients)
         if self.standing is Standing.CERTIFIED:
-            model = self.scoring.predictor or "the predictor it was made with, which has no name"
-            guarantee = f"{targets}{weighting}, with probability {1.0 - self.delta:g}, for maps of {model}"
+            model = (
+                f"Valid for the model {self.scoring.predictor}."
+                if self.scoring.predictor
+                else "Valid only for the model that made the calibration maps, which has no name."
+            )
+            guarantee = f"Guarantee ({describe_confidence(self.delta)}): {limits}. {model}"
         else:
-            guarantee = f"{targets}{weighting} is expected, but not guaranteed"
+            guarantee = f"Expected, but not guaranteed: {limits}."
         patients = f" of {evidence.units} patients" if evidence.patients else ""
-        several = evidence.units < evidence.n
-        tests = [self.procedure.p_value_for(target, grouped=several) for target in self.targets]
-        low, high = operation.coverage_interval
+        grouped = evidence.units < evidence.n
+        names = dict.fromkeys(self.procedure.p_value_for(target, grouped=grouped) for target in self.targets)
+        tests = " and ".join(TEST_TITLES[name] for name in names)
+        tested = "Certified" if self.standing is Standing.CERTIFIED else "Calibrated"
+        coverage = describe_coverage(
+            operation.coverage, operation.coverage_interval, "them", patients=evidence.patients
+        )
         return (
-            f"{title}, {self.standing}{reason}: accept cases whose {self.scoring.estimator} confidence is at "
-            f"least {self.threshold:.6g}. Then {guarantee}. Tested on {self.n} cases{patients} by "
-            f"{' and '.join(dict.fromkeys(tests))}, {self.made[:10]}. {operation.coverage:.1%} of them are "
-            f"accepted ({low:.1%} to {high:.1%}{weighting})."
+            f"{title} ({self.standing}{reason}): accept cases with a confidence ({self.scoring.estimator}) "
+            f"of at least {self.threshold:.6g}. {guarantee} {tested} on {self.n} cases{patients} ({tests}), "
+            f"{self.made[:10]}. {coverage}"
         )
 
     def estimated(self, remark: str) -> Policy:
@@ -279,8 +289,8 @@ class Policy:
             raise ParameterError(f"predictor: expected a name, got {predictor!r}.")
         if predictor and predictor == self.scoring.predictor:
             return self
-        made_with = self.scoring.predictor or "an unnamed predictor"
-        return self.estimated(f"made with {made_with}, used with {predictor or 'an unnamed one'}")
+        made_with, used_with = (name or "an unnamed model" for name in (self.scoring.predictor, predictor))
+        return self.estimated(f"made with {made_with}, used with {used_with}")
 
     def with_intervals(self, bounds: ConformalDice) -> Policy:
         """Return the policy with conformal Dice intervals, which are then saved with it.

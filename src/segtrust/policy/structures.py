@@ -19,6 +19,7 @@ from segtrust.selective import (
     Target,
     certify,
     check_targets,
+    describe_confidence,
 )
 
 __all__ = ["StructurePolicies", "certify_structures"]
@@ -60,7 +61,7 @@ def certify_structures(
     >>> own = {"liver": [Target(0.15)], "tumour": [Target(0.2), Target(0.1, below_dice=0.5)]}
     >>> certificates = certify_structures({"liver": liver, "tumour": liver}, own)
     >>> [str(certificate.targets[0]) for certificate in certificates.values()]
-    ['mean loss at most 0.15', 'mean loss at most 0.2']
+    ['the mean loss of accepted cases is at most 0.15', 'the mean loss of accepted cases is at most 0.2']
     """
     if not isinstance(cases, Mapping) or not cases:
         raise ParameterError(f"cases: expected cases by structure, at least one, got {describe(cases)}.")
@@ -134,12 +135,14 @@ class StructurePolicies:
         """Return in words what is guaranteed for each structure, and for all together."""
         if self.standing is Standing.CERTIFIED:
             scope = (
-                "Each guarantee is about the cases in which that structure reaches its threshold; all of "
-                f"them hold with probability {1.0 - self.delta:g}."
+                "Each guarantee covers the cases in which its own structure reaches its threshold; all of "
+                f"them hold together with {describe_confidence(self.delta)}."
             )
         else:
-            scope = "Not all of them are certified, so there is no guarantee for all together."
-        head = f"{self.standing.capitalize()}; a case is deferred if {' or '.join(self.required)} is. {scope}"
+            scope = "Not every structure is certified, so there is no joint guarantee."
+        several = "any of " if len(self.required) > 1 else ""
+        rule = f"A case is deferred if {several}{', '.join(self.required)} is deferred."
+        head = f"{self.standing.capitalize()}. {rule} {scope}"
         return "\n".join([head, *(f"{name}: {policy}" for name, policy in self.policies.items())])
 
     def decide(

@@ -36,11 +36,21 @@ from segtrust.selective.estimate import MeanDice, MeanDiceEstimator, Recalibrati
 from segtrust.selective.failure import FailureDetection, failure_detection
 from segtrust.selective.intervals import chernoff_interval, clopper_pearson
 from segtrust.selective.plan import Need, plan_calibration
+from segtrust.selective.pvalues import TEST_TITLES
 from segtrust.selective.seen import HashedIds, ids_as_text, refuse_seen, used_ids_as_text
-from segtrust.selective.targets import Observed, Procedure, Target, check_targets
+from segtrust.selective.targets import (
+    Observed,
+    Procedure,
+    Target,
+    check_targets,
+    describe_confidence,
+    describe_coverage,
+    describe_limits,
+)
 
 __all__ = [
     "CONVENTIONS",
+    "TEST_TITLES",
     "Bootstrap",
     "BootstrapInterval",
     "CalibrationCases",
@@ -77,6 +87,9 @@ __all__ = [
     "clopper_pearson",
     "compare_estimators",
     "coverage_at_risk",
+    "describe_confidence",
+    "describe_coverage",
+    "describe_limits",
     "drift_test",
     "failure_detection",
     "ids_as_text",

@@ -40,7 +40,15 @@ from segtrust.selective.intervals import chernoff_interval, clopper_pearson
 from segtrust.selective.plan import POWER, Accepted, Need, compute_need
 from segtrust.selective.seen import HashedIds, check_ids, ids_as_text, refuse_seen
 from segtrust.selective.shuffling import choose_seed, number_by_appearance, prefer_low_losses, shuffled_order
-from segtrust.selective.targets import Procedure, Target, check_procedure, check_targets
+from segtrust.selective.targets import (
+    Procedure,
+    Target,
+    check_procedure,
+    check_targets,
+    describe_confidence,
+    describe_coverage,
+    describe_limits,
+)
 from segtrust.selective.vectors import (
     FEWEST_REFERENCES,
     check_confidences,
@@ -325,16 +333,15 @@ class Certificate:
 
     def __str__(self) -> str:
         """Return the result in words."""
-        guarantee = " and ".join(map(str, self.targets))
+        patients, confidence = self.evidence.patients, describe_confidence(self.delta)
+        limits = describe_limits(self.targets, patients=patients)
         if self.operation is None:
-            return f"Not certifiable with these {self.n} cases: {guarantee} (δ = {self.delta:g}). {self.need}"
-        low, high = self.operation.coverage_interval
-        weighting = ", each patient counting once" if self.evidence.patients else ""
+            return f"Not certifiable with these {self.n} cases at {confidence}: {limits}. {self.need}"
+        accepted, interval = self.operation.coverage, self.operation.coverage_interval
+        coverage = describe_coverage(accepted, interval, f"{self.n} calibration cases", patients=patients)
         return (
-            f"Accept cases with confidence of at least {self.operation.threshold:.6g}: "
-            f"{guarantee}{weighting}, with probability {1.0 - self.delta:g}. "
-            f"{self.operation.coverage:.1%} of {self.n} cases are accepted "
-            f"({low:.1%} to {high:.1%}{weighting})."
+            f"Accept cases with a confidence of at least {self.operation.threshold:.6g}. "
+            f"Guarantee ({confidence}): {limits}. {coverage}"
         )
 
 
@@ -518,7 +525,8 @@ def _set_aside(cases: CalibrationCases, share: float, seed: int) -> tuple[Calibr
         raise TooFewCasesError(
             f"cases: {cases.n} cases{patients} are too few without reference cases: {aside.sum()} would be "
             f"set aside for candidate thresholds (at least {FEWEST_REFERENCES} are needed), leaving "
-            f"{(~aside).sum()} to test on (at least 2). Pass more cases, or confidences of unlabelled cases as reference."
+            f"{(~aside).sum()} to test on (at least 2). Pass more cases, or confidences of unlabelled "
+            "cases as reference."
         )
     if units.max() == shuffled.n - 1:
         # Rows of equal confidence may come sorted by loss. Setting aside the best of them leaves the worse
@@ -599,7 +607,10 @@ def _need_at_highest(tests: ThresholdTests, steps: list[Step]) -> Need:
     accepted = tests.confidence >= highest.threshold
     unit = "cases" if tests.single_cases else "patients"
     if not accepted.any():
-        reason = "No calibration case is as confident as the reference cases: are they of the same kind?"
+        reason = (
+            "No calibration case reaches the highest candidate threshold. Check that calibration and "
+            "reference cases come from the same model and population."
+        )
         return Need(None, None, POWER, reason, unit)
     share_of_units = float(np.mean(np.bincount(tests.units, accepted) > 0))
     observed = Accepted.like(tests.unit_losses(accepted), tests.risks(accepted), share_of_units, unit)

@@ -103,11 +103,11 @@ class DriftTest:
 
     def explain(self) -> str:
         """Return the result in one sentence."""
-        verdict = "differ" if self.alarm else "do not differ demonstrably"
+        result = "Drift detected" if self.alarm else "No drift detected"
         return (
-            f"{self.n_new} new and {self.n_reference} reference cases {verdict} in confidence "
-            f"({self.statistic} {self.value:.3g}, p = {self.p_value:.2g}; new cases are {self.direction}, "
-            f"rank shift {self.rank_shift:+.2f})."
+            f"{result} (two-sample test, {self.statistic} {self.value:.3g}, p = {self.p_value:.2g}): "
+            f"{self.n_new} new cases compared with {self.n_reference} reference cases; new cases are "
+            f"{self.direction} (rank shift {self.rank_shift:+.2f})."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -350,11 +350,10 @@ class ExchangeabilityMartingale:
     def explain(self) -> str:
         """Return the result in one sentence."""
         state, limit = self.state, math.log10(1.0 / self.alpha)
-        peak = f"capital at most 10^{state.log10_peak:.1f} in {state.n} cases, alarm at 10^{limit:.1f}"
+        evidence = f"evidence 10^{state.log10_peak:.1f}, alarm at 10^{limit:.1f}"
         if state.alarm:
-            alarm = f"alarm after {state.alarmed_at} cases ({peak})"
-            return f"The arriving cases are no longer exchangeable with the reference cases: {alarm}."
-        return f"Nothing speaks against exchangeability with the reference cases ({peak})."
+            return f"Drift detected after {state.alarmed_at} cases ({evidence})."
+        return f"No drift detected in {state.n} cases ({evidence})."
 
     def update(self, confidence: float) -> MartingaleState:
         """Add the next case and return the new state; NaN and infinity raise and change nothing."""

@@ -216,11 +216,11 @@ def compute_need(
         return Need(None, None, power, reason, unit)
     caveat = ""
     if accepted.observed is not None and accepted.observed < _FEW:
-        caveat = f", which is a guess from only {accepted.observed} accepted {unit}"
+        caveat = f"; this is a rough estimate from only {accepted.observed} accepted {unit}"
     reason = (
-        f"About {cases} labelled {unit} would do, {power:.0%} of the time, together with {_REFERENCES} "
-        f"unlabelled reference cases ({in_total or f'more than {_MOST_CASES}'} without these), if "
-        f"{margins}{caveat}."
+        f"About {cases} labelled {unit} would give a {100.0 * power:g} % chance of success, with "
+        f"{_REFERENCES} unlabelled reference cases ({in_total or f'more than {_MOST_CASES}'} without them), "
+        f"if {margins}{caveat}."
     )
     return Need(cases, in_total, power, reason, unit)
 
@@ -229,16 +229,16 @@ def _need_without_simulation(targets: Sequence[Target], accepted: Accepted, powe
     """Return the result if no case is needed or no number is enough; else ``None``."""
     unit = accepted.unit
     if all(target.risk == 1.0 for target in targets):
-        return Need(0, 0, power, "A limit of 1 holds for all losses: it needs no labelled case.")
+        return Need(0, 0, power, f"A limit of 1 always holds; no labelled {unit} are needed.")
     if any(target.risk == 0.0 for target in targets):
-        reason = "No finite number of cases shows a risk of 0: allow a little."
+        reason = f"No number of {unit} can prove a risk of 0. Choose a target above 0."
         return Need(None, None, power, reason, unit)
     for target, risk in zip(targets, accepted.risks, strict=True):
         if risk >= target.risk < 1.0:
             reason = (
-                f"No number of cases would do: the risk of the most confident {accepted.coverage:.0%} is "
-                f"{risk:.4g}, which is not below {target.risk:g}. Start at a lower coverage, allow a higher "
-                "risk, or use a better model."
+                f"No number of {unit} is enough: the risk at the highest candidate threshold, which accepts "
+                f"{100.0 * accepted.coverage:.0f} % of the {unit}, is {risk:.4g}, not below {target.risk:g}. "
+                "Start at a lower coverage, allow a higher risk, or use a better model."
             )
             return Need(None, None, power, reason, unit)
     return None

@@ -19,6 +19,7 @@ from segtrust.selective.intervals import bernoulli_divergence
 
 __all__ = [
     "P_VALUES",
+    "TEST_TITLES",
     "betting_p_value",
     "betting_stakes",
     "binomial_p_value",
@@ -131,3 +132,10 @@ P_VALUES: dict[str, PValue] = {
     "binomial": binomial_p_value,
 }
 """P-values by name."""
+
+TEST_TITLES = {
+    "betting": "betting test",
+    "hoeffding-bentkus": "Hoeffding-Bentkus test",
+    "binomial": "exact binomial test",
+}
+"""The tests in words, by the name of their p-value."""

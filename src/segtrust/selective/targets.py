@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,16 @@ from segtrust.selective.intervals import chernoff_interval, clopper_pearson
 from segtrust.selective.pvalues import P_VALUES
 from segtrust.selective.vectors import is_failure
 
-__all__ = ["Observed", "Procedure", "Target", "check_procedure", "check_targets"]
+__all__ = [
+    "Observed",
+    "Procedure",
+    "Target",
+    "check_procedure",
+    "check_targets",
+    "describe_confidence",
+    "describe_coverage",
+    "describe_limits",
+]
 
 
 @dataclass(frozen=True)
@@ -57,7 +67,7 @@ class Target:
     Examples
     --------
     >>> str(Target(0.10)), str(Target(0.05, below_dice=0.8))
-    ('mean loss at most 0.1', 'a Dice below 0.8 in at most 0.05 of the cases')
+    ('the mean loss of accepted cases is at most 0.1', 'at most 5 % of accepted cases have a Dice below 0.8')
     """
 
     risk: float
@@ -116,8 +126,51 @@ class Target:
     def __str__(self) -> str:
         """Return the limit in words."""
         if self.below_dice is None:
-            return f"mean loss at most {self.risk:g}"
-        return f"a Dice below {self.below_dice:g} in at most {self.risk:g} of the cases"
+            return f"the mean loss of accepted cases is at most {self.risk:g}"
+        return f"at most {100.0 * self.risk:g} % of accepted cases have a Dice below {self.below_dice:g}"
+
+
+def describe_limits(targets: Iterable[Target], *, patients: bool) -> str:
+    """Return in words what holds for the accepted cases.
+
+    Parameters
+    ----------
+    targets
+        The limits; all of them hold together.
+    patients
+        Whether patients are the units, so that each patient counts once.
+
+    Examples
+    --------
+    >>> describe_limits([Target(0.1)], patients=True)
+    'the mean loss of accepted cases is at most 0.1 (each patient counts once)'
+    """
+    return " and ".join(map(str, targets)) + (" (each patient counts once)" if patients else "")
+
+
+def describe_confidence(delta: float) -> str:
+    """Return 1 - δ in words, rounded down to four decimals: rounding up would guarantee too much.
+
+    Examples
+    --------
+    >>> describe_confidence(0.05), describe_confidence(0.05 / 3), describe_confidence(1e-12)
+    ('95 % confidence', '98.3333 % confidence', '99.9999 % confidence')
+    """
+    millionths = math.floor(round(1e6 * (1.0 - delta), 3))  # 1 - δ itself may be rounded
+    return f"{min(millionths, 999_999) / 1e4:g} % confidence"
+
+
+def describe_coverage(coverage: float, interval: tuple[float, float], of: str, *, patients: bool) -> str:
+    """Return in one sentence which share of the cases is accepted, with its interval.
+
+    Examples
+    --------
+    >>> describe_coverage(0.72, (0.665, 0.77), "300 cases", patients=False)
+    '72.0 % of 300 cases are accepted (interval 66.5 % to 77.0 %).'
+    """
+    share, low, high = (f"{100.0 * value:.1f} %" for value in (coverage, *interval))
+    weighting = "each patient counts once; " if patients else ""
+    return f"{share} of {of} are accepted ({weighting}interval {low} to {high})."
 
 
 def check_targets(targets: Any, name: str = "targets") -> tuple[Target, ...]:
