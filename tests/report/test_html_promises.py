@@ -56,10 +56,8 @@ def test_some_calibration_cases_are_left_out(made, tmp_path):
     new = of_set("ID", rows_of(400, seed=2, ties=False))[350:]
     told = words(summary_of(tmp_path, [*known[:40], *new], policy))
     assert "The policy was calibrated with 40 of them, which are no test of it." in told
-    assert re.search(
-        r"ID: No drift detected .*: 50 new cases compared with 300 reference cases.*40 calibration cases left out",
-        told,
-    )
+    assert re.search(r"ID: No drift detected .*: 50 new cases compared with 300 reference cases", told)
+    assert "40 calibration cases left out" in told
 
 
 def test_too_few_new_cases_are_told(made, tmp_path):
