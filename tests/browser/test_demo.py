@@ -24,5 +24,5 @@ def test_the_demo_opens(tmp_path, static, visit):
             deferred["total"],
         )
         page.get_by_test_id("tab-monitoring").click()
-        expect(page.get_by_test_id("drift")).to_contain_text("Drift.")
+        expect(page.get_by_test_id("drift")).to_contain_text("Drift detected")
         page.context.close()

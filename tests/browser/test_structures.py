@@ -66,7 +66,7 @@ def test_each_structure_has_the_threshold_of_its_policy(organs, visit):
         becomes(page, lambda: number_on(page, "deferred"), int((confidence < limits[name]).sum()))
         assert number_on(page, "accepted") == int((confidence >= limits[name]).sum())
         expect(page.get_by_test_id("certified")).to_contain_text(
-            "mean loss at most 0.22, with probability 97.5"
+            "the mean loss of accepted cases is at most 0.22, with probability 97.5"
         )
     page.get_by_test_id("list-at-threshold").click()
     expect(page.get_by_test_id("filter-structure")).to_have_value("spleen")

@@ -80,7 +80,7 @@ def test_the_worklist_tells_of_an_alarm_until_it_is_closed(drifting, visit):
     expect(told).to_contain_text("Drift alarm for the set other:")
     expect(told).to_contain_text("promise is void")
     page.get_by_test_id("alarm-open").click()
-    expect(page.get_by_test_id("drift")).to_contain_text("Drift.")
+    expect(page.get_by_test_id("drift")).to_contain_text("Drift detected")
     page.get_by_test_id("tab-worklist").click()
     page.get_by_test_id("alarm-close").click()
     expect(told).to_have_count(0)

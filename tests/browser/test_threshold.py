@@ -156,7 +156,9 @@ def test_dragging_on_the_chart_moves_the_threshold(page, scored):
 
 def test_what_is_certified_at_above_and_below_the_policy(page, scored):
     told = page.get_by_test_id("certified")
-    expect(told).to_contain_text("Certified: mean loss at most 0.22, with probability 95")
+    expect(told).to_contain_text(
+        "Certified: the mean loss of accepted cases is at most 0.22, with probability 95"
+    )
     expect(told).not_to_contain_text("not tested here")
     for threshold, begin, more in (
         (scored.policy.threshold + 0.1, "not tested here:", "if the risk does not rise with the confidence"),

@@ -104,10 +104,10 @@ def test_a_manifest_that_names_a_truth_for_some_only(tmp_path):
 
 
 def test_a_certified_policy_says_what_it_promises(data):
-    assert (
-        "Policy for foreground, certified: accept cases whose sdc confidence is at least" in data["promised"]
-    )
-    assert "mean loss at most 0.42, with probability 0.95, for maps of fold 0" in data["promised"]
+    promised = data["promised"]
+    assert "Policy for foreground (certified): accept cases with a confidence (sdc) of at least" in promised
+    assert "Guarantee (95 % confidence): the mean loss of accepted cases is at most 0.42." in promised
+    assert "Valid for the model fold 0." in promised
     assert (data["folder"] / "policy.reference.json").exists()
 
 
@@ -115,9 +115,9 @@ def test_what_is_not_certifiable_is_1_and_says_how_many_cases_it_takes(data, tmp
     arguments = ("calibrate", data["folder"] / "run/scores.parquet", "-o", tmp_path / "policy.json")
     done = segtrust(*arguments, "--target-risk", 0.28)
     assert done.returncode == 1
-    assert "Not certifiable with these 128 cases: mean loss at most 0.28" in done.stderr
+    assert "Not certifiable with these 128 cases at 95 % confidence: the mean loss" in done.stderr
     # Which it is depends on the cases set aside, and with them on the last digits of the confidences.
-    assert re.search(r"About \d+ labelled cases would do|No number of cases would do", done.stderr)
+    assert re.search(r"About \d+ labelled cases would give|No number of cases is enough", done.stderr)
     assert not (tmp_path / "policy.json").exists()
     told = segtrust(*arguments, "--target-risk", 0.28, "--json")
     assert told.returncode == 1
@@ -157,8 +157,8 @@ def test_triage_lists_links_and_keeps_the_promise_of_the_same_predictor(data, tm
     flatten(tmp_path / "new/case_007.npy", 0.2)
     done = triage(data, tmp_path / "new", tmp_path / "out", *FOLD, "--link", run=segtrust_process)
     assert done.returncode == 0, done.stderr
-    assert "Policy for foreground, certified" in done.stdout
-    assert "do not differ demonstrably" in done.stdout
+    assert "Policy for foreground (certified)" in done.stdout
+    assert "No drift detected" in done.stdout
     lists = {name: read_table(tmp_path / f"out/{name}.csv") for name in ("accept", "defer", "no_finding")}
     assert sorted(case for table in lists.values() for case in table.column("case")) == [
         f"case_{number:03d}" for number in range(12)
@@ -175,7 +175,7 @@ def test_triage_with_another_predictor_is_estimated(data, tmp_path):
     for options in ((), ("--predictor", "ensemble")):
         done = triage(data, tmp_path / "new", tmp_path / "out", *options)
         assert done.returncode == 0, done.stderr
-        assert "Policy for foreground, estimated, not certified (made with fold 0, used with" in done.stdout
+        assert "Policy for foreground (estimated, not certified: made with fold 0, used with" in done.stdout
     told = parsed(triage(data, tmp_path / "new", tmp_path / "out", "--json").stdout)
     assert told["standing"] == {"foreground": "estimated"}
     assert sum(told["counts"].values()) == 12
@@ -259,8 +259,8 @@ def test_policies_of_several_structures(tmp_path):
         *("-o", tmp_path / "out", *FOLD),
     )
     assert done.returncode in (0, 1), done.stderr
-    assert "Policy for organ, certified" in done.stdout
-    assert "Policy for lesion, certified" in done.stdout
+    assert "Policy for organ (certified)" in done.stdout
+    assert "Policy for lesion (certified)" in done.stdout
     rows = read_table(tmp_path / "out/scores.csv").rows
     assert [row["structure"] for row in rows] == ["organ", "lesion"] * 2
     for case in ("test_0", "test_1"):

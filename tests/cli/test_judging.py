@@ -89,7 +89,7 @@ def test_how_a_policy_stands_is_told_to_machines_and_people(maps, tmp_path):
     out = ("-o", tmp_path / "run", *QUICK)
     other = segtrust("evaluate", maps, "--policy", policy, "--predictor", "fold 1", *out)
     assert other.returncode == 0, other.stderr
-    assert "not certified (made with fold 0, used with fold 1)" in other.stdout
+    assert "not certified: made with fold 0, used with fold 1)" in other.stdout
     assert set(read_table(tmp_path / "run/scores.parquet").column("decision")) <= {"accept", "defer"}
 
 
@@ -338,7 +338,7 @@ def test_a_promise_on_cut_maps_does_not_hold_for_delivered_masks(maps, tmp_path)
     same = segtrust(*common, "-o", tmp_path / "same", "--json")
     assert parsed(same.stdout)["standing"] == {"foreground": "certified"}
     other = segtrust(*common, "--mask-dir", tmp_path / "masks", "-o", tmp_path / "other")
-    assert "not certified (made with masks of another kind than used (delivered))" in other.stdout
+    assert "not certified: made with masks of another kind than used (delivered))" in other.stdout
     (tmp_path / "masks/case_001.npy").unlink()
     (tmp_path / "new/case_001.npy").unlink()
     (tmp_path / "new/case_002.npy").unlink()

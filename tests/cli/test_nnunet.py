@@ -94,11 +94,11 @@ def test_predictions_are_shown(made):
 
 
 def test_one_fold_is_certified_and_several_are_estimated(policies):
-    assert "Policy for foreground, certified: accept" in (policies / "fold.txt").read_text()
-    assert f"for maps of Dataset001_Plain/{MODEL}/fold_0." in (policies / "fold.txt").read_text()
+    assert "Policy for foreground (certified): accept" in (policies / "fold.txt").read_text()
+    assert f"Valid for the model Dataset001_Plain/{MODEL}/fold_0." in (policies / "fold.txt").read_text()
     both = (policies / "both.txt").read_text()
-    assert "estimated, not certified (each calibration case was predicted by its own fold" in both
-    assert "is expected, but not guaranteed" in both
+    assert "estimated, not certified: each calibration case was predicted by its own fold" in both
+    assert "Expected, but not guaranteed: " in both
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def test_every_output_says_so(made, policies, tmp_path):
     command = ("nnunet", "triage", made.predictions, "--policy", policies / "fold.json", "-o", tmp_path)
     done = segtrust(*command)
     assert "Repeat what was given to nnUNetv2_predict" in done.stderr
-    assert "estimated, not certified (made with" in done.stdout
-    assert "used with an unnamed one)" in done.stdout
+    assert "estimated, not certified: made with" in done.stdout
+    assert "used with an unnamed model)" in done.stdout
     assert {path.name for path in tmp_path.iterdir()} >= {"accept.csv", "defer.csv", "scores.csv"}
 
 
@@ -226,7 +226,7 @@ def test_cases_that_a_model_was_trained_with_certify_nothing(made, tmp_path, opt
     assert found["standing"] == expected
     assert ("trained with" in (tmp_path / "p.json").read_text()) == (expected == "estimated")
     again = segtrust("calibrate", tmp_path / "p.scores.csv", "-o", tmp_path / "again.json", *TARGET)
-    assert f"foreground, {expected}" in again.stdout, "the table itself knows"
+    assert f"foreground ({expected}" in again.stdout, "the table itself knows"
 
 
 @pytest.mark.needs("pyarrow", "matplotlib")
@@ -236,7 +236,7 @@ def test_a_table_of_pooled_folds_certifies_nothing_by_any_command(policies, tmp_
     assert done.returncode == 0, done.stderr
     for scores in (table, tmp_path / "evaluation/scores.parquet"):
         done = segtrust("calibrate", scores, "-o", tmp_path / "again.json", *TARGET)
-        assert "estimated, not certified (each calibration case was predicted by its own fold" in done.stdout
+        assert "estimated, not certified: each calibration case was predicted by its own fold" in done.stdout
         done = segtrust("calibrate", scores, "-o", tmp_path / "again.json", *TARGET, "--json")
         told = json.loads(done.stdout)["foreground"]
         assert (told["certified"], told["standing"]) == (False, "estimated")
@@ -270,7 +270,7 @@ def test_folds_with_spaces_are_told_how(made, policies):
 def test_too_few_cases_are_told(made, tmp_path):
     done = segtrust("nnunet", "calibrate", made.predictions, "-o", tmp_path / "p.json", *TARGET, *FOLD_0)
     assert done.returncode == 2
-    assert "or confidences of unlabelled cases as reference" in done.stderr
+    assert "confidences of unlabelled cases as reference" in done.stderr
 
 
 def test_a_target_that_is_out_of_reach_writes_no_policy(made, tmp_path):

@@ -150,7 +150,7 @@ def test_a_table_that_certifies_nothing_gives_an_estimated_policy_with_the_reaso
     ]
     table = Table.of(rows, {"predictor": "fold 0", "doubt": "of many folds"})
     found = calibrate_table(table, Calibration("sdc", (Target(0.2),)))
-    assert "expected, but not guaranteed" in save_policies(tmp_path / "p.json", found, table)
+    assert "Expected, but not guaranteed" in save_policies(tmp_path / "p.json", found, table)
     (policy,) = load_policies(tmp_path / "p.json").values()
     assert (str(policy.standing), policy.remark) == ("estimated", "of many folds")
     assert policy.scoring.predictor == "fold 0", "the table tells, where nobody else does"

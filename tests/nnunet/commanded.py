@@ -116,7 +116,7 @@ class CommandedContract:
         command = ("nnunet", "calibrate", wide.number, "-f", 0, "-o", policy, "--target-risk", 0.4)
         done = wide.segtrust(*command)
         assert done.returncode == 0, done.stderr
-        assert "Policy for foreground, certified" in done.stdout
+        assert "Policy for foreground (certified)" in done.stdout
         done = wide.predict(wide.made.images, out, "-f", 0, "--policy", policy, "--json")
         assert done.returncode == 0, done.stderr
         told = json.loads(done.stdout)

@@ -114,18 +114,22 @@ class TestRecord:
 
     def test_what_it_says(self):
         said = str(policy(predictor="fold 0"))
-        assert said.startswith("Policy, certified: accept cases whose sdc confidence is at least 0.2")
-        assert "with probability 0.95, for maps of fold 0." in said
-        assert "Tested on 400 cases by betting and binomial, 2026-01-02." in said
+        assert said.startswith("Policy (certified): accept cases with a confidence (sdc) of at least 0.2")
+        limits = "the mean loss of accepted cases is at most 0.2 and at most"
+        assert f"Guarantee (95 % confidence): {limits}" in said
+        assert "Valid for the model fold 0." in said
+        assert "Certified on 400 cases (betting test and exact binomial test), 2026-01-02." in said
         cases = CalibrationCases(GRID, (1 - GRID) / 2, patients=np.arange(400) // 2, reference=REFERENCE)
         found = certify(cases, [Target(0.2)])
         patients = Policy.from_certificate(found, Scoring("sdc"), structure="liver")
         assert "Policy for liver" in str(patients)
-        assert "mean loss at most 0.2, each patient counting once" in str(patients)
+        assert "is at most 0.2 (each patient counts once). Valid only for the model" in str(patients)
         assert "400 cases of 200 patients" in str(patients)
         assert "which has no name" in str(patients)
-        assert "estimated, not certified (new scanner)" in str(patients.estimated("new scanner"))
-        assert "is expected, but not guaranteed" in str(patients.estimated("new scanner"))
+        assert "Policy for liver (estimated, not certified: new scanner): accept" in str(
+            patients.estimated("new scanner")
+        )
+        assert "Expected, but not guaranteed: the mean loss" in str(patients.estimated("new scanner"))
 
 
 WRONG = {
@@ -182,7 +186,7 @@ class TestStanding:
     def test_what_has_no_name_is_not_known_to_be_the_same(self, ours, theirs):
         used = policy(predictor=ours).for_predictor(theirs)
         assert used.standing == "estimated"
-        assert "unnamed" in used.remark
+        assert "an unnamed model" in used.remark
 
     def test_earlier_reasons_are_kept(self):
         used = policy(predictor="a").estimated("other scanner").for_predictor("b").for_predictor("b")

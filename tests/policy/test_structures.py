@@ -141,13 +141,15 @@ class TestStanding:
         other = made.policies["tumour"].for_predictor("ensemble")
         mixed = StructurePolicies({**made.policies, "tumour": other})
         assert mixed.standing == "estimated"
-        assert "Not all of them are certified" in str(mixed)
+        assert "Not every structure is certified, so there is no joint guarantee." in str(mixed)
 
     def test_what_it_says(self):
         said = str(policies())
-        assert said.startswith("Certified; a case is deferred if liver or tumour is. Each guarantee")
-        assert "all of them hold with probability 0.95." in said
-        assert "\nliver: Policy for liver, certified: accept" in said
+        assert said.startswith(
+            "Certified. A case is deferred if any of liver, tumour is deferred. Each guarantee"
+        )
+        assert "all of them hold together with 95 % confidence." in said
+        assert "\nliver: Policy for liver (certified): accept" in said
 
     def test_what_is_required_cannot_be_changed(self):
         with pytest.raises(FrozenInstanceError):

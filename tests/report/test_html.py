@@ -165,7 +165,7 @@ def test_the_policy_that_decides_is_told_with_how_it_was_made(evaluated, tmp_pat
     page = write_report(evaluated, out=tmp_path / "report.html", policy=policy, predictor="mine").read_text()
     told = words(section(page, "reproduce"))
     assert f"segtrust report {evaluated} --policy {policy} --predictor mine" in told
-    assert "sdc; mean loss at most 0.6; δ 0.05" in told
+    assert "sdc; the mean loss of accepted cases is at most 0.6; δ 0.05" in told
     assert "start_coverages (0.5)" in told
 
 

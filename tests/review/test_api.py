@@ -46,7 +46,9 @@ def test_run(pictured, counted):
         policy.fingerprint,
         "certified",
     )
-    assert told["targets"] == [{"risk": 0.35, "below_dice": None, "text": "mean loss at most 0.35"}]
+    assert told["targets"] == [
+        {"risk": 0.35, "below_dice": None, "text": "the mean loss of accepted cases is at most 0.35"}
+    ]
 
 
 def test_pages_are_the_worklist(counted):

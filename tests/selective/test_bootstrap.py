@@ -14,13 +14,7 @@ from segtrust.errors import (
     TooFewCasesError,
     UnknownNameError,
 )
-from segtrust.selective import (
-    Bootstrap,
-    bootstrap_interval,
-    coverage_at_risk,
-    risk_band,
-    risk_coverage_curve,
-)
+from segtrust.selective import Bootstrap, bootstrap_interval, coverage_at_risk, risk_band, risk_coverage_curve
 from segtrust.selective.bootstrap import (
     STATISTICS,
     acceleration,
@@ -366,3 +360,14 @@ def test_intervals_of_patients_contain_the_true_value():
     together, apart = hits / 500
     assert together > 0.91
     assert apart < 0.8
+
+
+@pytest.mark.parametrize("coverages", [[-0.1], [0.5, 1.1]])
+def test_a_band_is_for_coverages(coverages):
+    with pytest.raises(ParameterError, match="coverages: expected"):
+        risk_band([0.9, 0.1], [0.0, 1.0], coverages)
+
+
+def test_a_band_takes_options_of_a_bootstrap():
+    with pytest.raises(ParameterError, match=r"bootstrap: expected Bootstrap\(...\), got 500"):
+        risk_band([0.9, 0.1], [0.0, 1.0], [0.5], bootstrap=500)

@@ -335,8 +335,13 @@ def test_options_are_told_by_name():
 
 def test_what_a_certificate_says():
     found = certify(drawn(600), [Target(0.2)], delta=0.1)
-    assert "probability 0.9. " in str(found)
-    assert f"{found.coverage:.1%} of 600 cases are accepted" in str(found)
+    assert str(found).startswith(
+        f"Accept cases with a confidence of at least {found.threshold:.6g}. Guarantee"
+    )
+    assert "Guarantee (90 % confidence): the mean loss of accepted cases is at most 0.2. " in str(found)
+    low, high = found.operation.coverage_interval
+    assert f"{100 * found.coverage:.1f} % of 600 calibration cases are accepted (interval " in str(found)
+    assert f"(interval {100 * low:.1f} % to {100 * high:.1f} %)." in str(found)
 
 
 class TestTargets:
@@ -386,18 +391,18 @@ class TestNotCertifiable:
         found = certify(drawn(40), [Target(0.2)])
         assert (found.threshold, found.coverage, found.certified) == (None, None, False)
         assert 40 < found.need.cases < 400
-        assert "Not certifiable with these 40 cases" in str(found)
-        assert f"About {found.need.cases} labelled cases would do" in str(found)
+        assert "Not certifiable with these 40 cases at 95 % confidence: the mean loss" in str(found)
+        assert f"About {found.need.cases} labelled cases would give a 90 % chance of success" in str(found)
         assert certify(drawn(2 * found.need.cases), [Target(0.2)]).certified
 
     def test_says_when_no_number_would(self):
         found = certify(drawn(400), [Target(0.05)])
         assert found.need.cases is None
-        assert "No number of cases would do" in str(found)
+        assert "No number of cases is enough" in str(found)
 
     def test_nobody_is_as_confident_as_the_reference(self):
         found = certify_threshold(np.zeros(50), np.zeros(50), target_risk=0.1, reference=np.ones(50))
-        assert "of the same kind?" in str(found)
+        assert "No calibration case reaches the highest candidate threshold." in str(found)
 
 
 class TestWhatIsNoInput:
@@ -470,7 +475,7 @@ class TestPatients:
         found = certify(cases, [Target(0.12)])
         assert found.need.unit == "patients"
         assert found.need.cases > 20
-        assert "labelled patients would do" in str(found)
+        assert "labelled patients would give" in str(found)
 
 
 @pytest.mark.parametrize("aside", [False, True])
@@ -574,3 +579,9 @@ def test_real_maps_can_be_certified(data):
         coverages += [np.mean(confidence >= found.threshold)] if found.certified else []
     assert len(coverages) >= 95
     assert np.mean(coverages) >= 0.55
+
+
+def test_the_seed_that_chose_the_cases_set_aside_is_kept():
+    cases = CalibrationCases(np.repeat([0.2, 0.8], 100), np.zeros(200))
+    found = certify(cases, [Target(0.2)])
+    assert certify(cases, [Target(0.2)], procedure=found.procedure).steps == found.steps

@@ -8,7 +8,7 @@ import segtrust as st
 from segtrust.errors import CaseLengthError, CaseValueError
 from segtrust.selective import Bootstrap, compare_estimators, coverage_at_risk, risk_coverage_curve
 from segtrust.selective.bootstrap import Sample, get_statistic
-from segtrust.selective.compare import shifted, sign_flip
+from segtrust.selective.compare import shift_p_value, sign_flip_p_value
 
 
 def cases(seed=0, n=80, noise=(0.1, 0.1)):
@@ -98,7 +98,7 @@ def test_sign_flips_of_a_linear_statistic_are_the_paired_test():
 
     options = {"permutation_type": "samples", "n_resamples": np.inf}
     exact = stats.permutation_test((Mean.x, np.zeros(12)), lambda u, v: np.mean(u - v), **options)
-    result = sign_flip(Mean(), Mean.x.mean(), Bootstrap(resamples=40_000))
+    result = sign_flip_p_value(Mean(), Mean.x.mean(), Bootstrap(resamples=40_000))
     assert result == pytest.approx(exact.pvalue, abs=0.01)
 
 
@@ -111,12 +111,12 @@ def test_the_signs_as_they_are_count_as_one_of_those_drawn():
         def left_out(self, groups):
             return np.ones(groups.size)
 
-    assert sign_flip(Equal(), 1.0, Bootstrap(resamples=100)) == 1 / 101
+    assert sign_flip_p_value(Equal(), 1.0, Bootstrap(resamples=100)) == 1 / 101
 
 
 def test_shifted_differences_count_on_both_sides():
-    assert shifted(np.linspace(-1, 3, 4001), 1.0) == pytest.approx(0.5, abs=0.01)
-    assert shifted(np.array([0.1, 0.2, 0.3, 0.4, 0.6]), 0.3) == (1 + 1) / (1 + 5)
+    assert shift_p_value(np.linspace(-1, 3, 4001), 1.0) == pytest.approx(0.5, abs=0.01)
+    assert shift_p_value(np.array([0.1, 0.2, 0.3, 0.4, 0.6]), 0.3) == (1 + 1) / (1 + 5)
 
 
 def test_the_larger_p_value_counts():
@@ -125,7 +125,10 @@ def test_the_larger_p_value_counts():
     resamples = sample.resamples(get_statistic("aurc"), [(1.0, a), (-1.0, b)])
     result = compare_estimators(a, b, loss)
     values = resamples.drawn(result.bootstrap.states())
-    both = shifted(values, result.difference), sign_flip(resamples, result.difference, result.bootstrap)
+    both = (
+        shift_p_value(values, result.difference),
+        sign_flip_p_value(resamples, result.difference, result.bootstrap),
+    )
     assert result.p_value == max(both)
     assert both[0] == pytest.approx(both[1], abs=0.03)
 

@@ -4,6 +4,7 @@ import json
 import math
 import secrets
 from dataclasses import FrozenInstanceError, replace
+from itertools import count, product
 
 import numpy as np
 import pytest
@@ -247,3 +248,18 @@ def test_names_of_cases_are_told_by_name(bound):
     assert fitted(confidence=[0.5], group=None, ids=["a"]).lower == fitted([0.5]).lower
     with pytest.raises(TypeError, match="positional"):
         fitted([0.5], None, ["a"])
+
+
+@pytest.mark.parametrize("predictor", ["isotonic", "identity"])
+@pytest.mark.parametrize("two_sided", [False, True])
+def test_cases_needed_is_the_smallest_number_that_leaves_enough_to_rank(predictor, two_sided):
+    for level, share in product((0.01, 0.1, 0.5, 0.55, 0.8, 0.9, 0.99), (0.01, 0.1, 0.3, 0.5, 0.9)):
+        bounds = ConformalDice(level=level, train_share=share, predictor=predictor)
+        side = bounds._side_level(two_sided)
+        to_rank = math.ceil(side / (1 - side))
+        slow = next(n for n in count(to_rank) if n - bounds._training_cases(n) >= to_rank)
+        assert bounds.cases_needed(two_sided=two_sided) == slow
+
+
+def test_cases_needed_for_extreme_levels():
+    assert ConformalDice(level=1 - 1e-12, train_share=0.999).cases_needed() > 10**12

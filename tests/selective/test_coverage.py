@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from segtrust.errors import CaseValueError, ParameterError, TooFewCasesError
 from segtrust.selective import threshold_for_coverage
-from segtrust.selective.coverage import exact, reach_probability
+from segtrust.selective.coverage import as_decimal, reach_probability
 
 
 def binomial_tail(n, k, q):
@@ -28,7 +28,9 @@ def test_probability_is_the_binomial_law(n, twentieths, data):
 def test_rank_is_the_largest_that_will_do(n, twentieths, delta):
     found = threshold_for_coverage(np.arange(n), target_coverage=twentieths / 20, delta=delta)
     sure = [
-        k for k in range(1, n + 1) if binomial_tail(n, k, 1 - Fraction(twentieths, 20)) >= 1 - exact(delta)
+        k
+        for k in range(1, n + 1)
+        if binomial_tail(n, k, 1 - Fraction(twentieths, 20)) >= 1 - as_decimal(delta)
     ]
     assert found.rank == (max(sure) if sure else 0)
     assert found.threshold == (found.rank - 1 if sure else None)
@@ -111,3 +113,9 @@ def test_invalid_arguments():
         threshold_for_coverage([], target_coverage=0.5)
     with pytest.raises(CaseValueError, match="for case 1"):
         threshold_for_coverage([0.5, np.nan], target_coverage=0.5)
+
+
+def test_no_number_up_to_a_billion_is_enough():
+    found = threshold_for_coverage([0.1, 0.2], target_coverage=1 - 1e-12)
+    assert (found.possible, found.cases_needed) == (False, None)
+    assert "cannot be guaranteed" in found.explain()

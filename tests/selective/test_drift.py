@@ -83,10 +83,10 @@ def test_direction():
     assert drift_test(low, low).direction == "as confident"
     assert drift_test(low, low).p_value == 1.0
     assert (
-        "differ in confidence (ks 1, p = 0.0005; new cases are less confident"
+        "Drift detected (two-sample test, ks 1, p = 0.0005): 20 new cases compared with 20 reference cases"
         in drift_test(high, low).explain()
     )
-    assert "do not differ demonstrably" in drift_test(low, low).explain()
+    assert "No drift detected (two-sample test, ks 0, p = 1)" in drift_test(low, low).explain()
 
 
 def test_tied_samples():
@@ -219,21 +219,24 @@ def test_it_alarms_where_the_capital_is_one_divided_by_alpha(arrived):
 
 @pytest.mark.parametrize(("alpha", "limit"), [(0.05, "10^1.3"), (0.01, "10^2.0")])
 def test_it_explains_at_which_capital_it_alarms(alpha, limit):
-    assert f"in 0 cases, alarm at {limit})" in ExchangeabilityMartingale([0.5], alpha=alpha).explain()
+    assert (
+        f"in 0 cases (evidence 10^0.0, alarm at {limit})."
+        in ExchangeabilityMartingale([0.5], alpha=alpha).explain()
+    )
 
 
 def test_starts_with_a_capital_of_one():
     watch = ExchangeabilityMartingale([0.5])
     assert (watch.state.n, watch.state.log10_capital, watch.alarm, watch.history) == (0, 0.0, False, ())
     assert watch.state.log10_peak == 0.0
-    assert "Nothing speaks against" in watch.explain()
+    assert "No drift detected in 0 cases" in watch.explain()
 
 
 def test_neither_long_gains_nor_long_losses_break_it():
     watch = ExchangeabilityMartingale([0.0])
     gains = watch.extend(range(1, 3001))
     assert gains.log10_capital > 308
-    assert "alarm after" in watch.explain()
+    assert "Drift detected after" in watch.explain()
     assert math.isfinite(watch.extend(np.random.default_rng(0).random(3000) * 3000).log10_capital)
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import pearsonr, spearmanr
 
 from segtrust.errors import CaseValueError, ParameterError, TooFewCasesError
-from segtrust.selective import failure_detection
+from segtrust.selective import Target, failure_detection
 from tests.selective import brute
 
 
@@ -91,3 +91,12 @@ def test_rejected_arguments():
         failure_detection([0.1, 0.2], [0.1, 0.2], cutoff=1.5)
     with pytest.raises(TooFewCasesError):
         failure_detection([0.1], [0.1], cutoff=0.5)
+
+
+@pytest.mark.parametrize("cutoff", [0.1, 0.3, 0.55, 0.7, 0.8, 0.9])
+def test_failures_are_those_of_a_target(cutoff):
+    """A Dice at the cutoff is not a failure, whichever way its loss was rounded."""
+    at = np.array([1.0 - cutoff, np.nextafter(1.0 - cutoff, 1.0), np.nextafter(1.0 - cutoff, 0.0)])
+    loss = np.append(at, [1.0 - cutoff + 1e-9, 0.0])
+    failures = Target(0.1, below_dice=cutoff).losses(loss).sum()
+    assert failure_detection(np.arange(5), loss, cutoff=cutoff).failures == failures == 1

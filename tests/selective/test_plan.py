@@ -45,7 +45,7 @@ def test_the_number_does_what_it_says():
 def test_without_reference_cases_more_are_needed():
     found = plan_calibration(0.10, 0.05)
     assert found.without_reference > found.cases / 0.8
-    assert f"({found.without_reference} without these)" in str(found)
+    assert f"({found.without_reference} without them)" in str(found)
 
 
 def test_failure_rates_without_a_failure_are_the_rule_of_three():
@@ -89,11 +89,11 @@ def test_a_limit_of_one_beside_another_does_not_stand_in_the_way():
     accepted = Accepted.like([losses, losses + 1.0], (0.0, 1.0), 0.5, "cases")
     found = compute_need([Target(0.2), Target(1.0, below_dice=0.9)], accepted, Procedure(), 0.05)
     assert 10 < found.cases < 100
-    assert "together with 300 unlabelled reference cases" in str(found)
+    assert "% chance of success, with 300 unlabelled reference cases" in str(found)
 
 
 def test_a_limit_of_zero_cannot_be_shown():
-    assert "No finite number of cases shows a risk of 0" in str(plan_calibration(0.0, 0.0))
+    assert "No number of cases can prove a risk of 0." in str(plan_calibration(0.0, 0.0))
 
 
 @pytest.mark.parametrize("risk", [5e-324, 1e-200])
@@ -110,7 +110,10 @@ def test_starts_share_the_level():
 def test_no_number_would_do(risk):
     found = plan_calibration(0.10, risk)
     assert found.cases is None
-    assert "No number of cases would do" in str(found)
+    assert (
+        "No number of cases is enough: the risk at the highest candidate threshold, which accepts 50 %"
+        in str(found)
+    )
 
 
 def test_too_many_would_be_needed():

@@ -8,14 +8,8 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.stats import binom
 
-from segtrust.errors import CaseValueError, ParameterError
-from segtrust.selective.pvalues import (
-    P_VALUES,
-    betting_p_value,
-    binomial_p_value,
-    get_p_value,
-    hoeffding_bentkus_p_value,
-)
+from segtrust.errors import CaseValueError
+from segtrust.selective.pvalues import P_VALUES, betting_p_value, binomial_p_value, hoeffding_bentkus_p_value
 
 
 def slow_betting(losses, target, delta):
@@ -117,8 +111,3 @@ def test_small_losses_are_noticed():
 def test_binomial_rejects_other_losses():
     with pytest.raises(CaseValueError, match="choose 'betting'"):
         binomial_p_value(np.array([0.5]), 0.1, 0.05)
-
-
-def test_unknown_names_list_the_known_ones():
-    with pytest.raises(ParameterError, match="betting, hoeffding-bentkus, binomial, got 'wsr'"):
-        get_p_value("wsr")

@@ -50,8 +50,8 @@ def test_certification_checks_targets(check):
 @pytest.mark.parametrize("name", P_VALUES)
 def test_the_p_value_that_is_asked_for_is_used(name):
     for target in (Target(0.2), Target(0.2, below_dice=0.5)):
-        for patients in (False, True):
-            assert Procedure(p_value=name).p_value_for(target, patients=patients) == name
+        for grouped in (False, True):
+            assert Procedure(p_value=name).p_value_for(target, grouped=grouped) == name
 
 
 BAD_PROCEDURES = [
@@ -61,6 +61,11 @@ BAD_PROCEDURES = [
     {"set_aside": 1},
     {"seed": -1},
 ]
+
+
+def test_unknown_p_values_list_the_known_ones():
+    with pytest.raises(ParameterError, match="suited, betting, hoeffding-bentkus, binomial, got 'wsr'"):
+        Procedure(p_value="wsr")
 
 
 @pytest.mark.parametrize("settings", BAD_PROCEDURES)

@@ -8,7 +8,7 @@ from segtrust.errors import CaseLengthError, CaseValueError, ParameterError, Too
 from segtrust.selective import CalibrationCases, ConformalDice
 from segtrust.selective.vectors import (
     check_confidences,
-    check_dices,
+    check_dice,
     check_labels,
     check_losses,
     check_reference,
@@ -73,7 +73,7 @@ class TestNumbers:
             check_confidences([0.5], fewest=2)
         with pytest.raises(CaseLengthError, match="ids: expected 2 values, one for each confidence, got 1"):
             check_confidences([0.5, np.nan], ids=["a"])
-        for check in (check_losses, check_weights, check_dices):
+        for check in (check_losses, check_weights, check_dice):
             with pytest.raises(CaseLengthError, match="expected 3 values, one for each confidence, got 2"):
                 check([0.5, 0.5], 3)
 
@@ -86,10 +86,10 @@ class TestNumbers:
             check_losses([0.1, 1.5], 2, unit=True)
 
     def test_dices(self):
-        assert check_dices([0, 1], 2).tolist() == [0, 1]
+        assert check_dice([0, 1], 2).tolist() == [0, 1]
         for bad in (-0.1, 1.1):
             with pytest.raises(CaseValueError, match=r"dice: expected a number in \[0, 1\], got .* case 'b'"):
-                check_dices([0.5, bad], 2, ids="ab")
+                check_dice([0.5, bad], 2, ids="ab")
 
     def test_weights(self):
         assert check_weights(None, 3).tolist() == [1, 1, 1]

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Certified } from "../src/api";
 import { type Drift, standingOf } from "../src/views/certificate";
 
-const limit = { risk: 0.1, below_dice: null, text: "mean loss at most 0.1", observed: 0.05, broken: false };
+const limit = { risk: 0.1, below_dice: null, text: "the mean loss of accepted cases is at most 0.1", observed: 0.05, broken: false };
 const certified: Certified = { limits: [limit], probability: 0.95, standing: "certified", holds: true, tested: true };
 const broken = { limits: [{ ...limit, observed: 0.3, broken: true }] };
 

@@ -12,7 +12,7 @@ import numpy as np
 
 import segtrust as st
 from segtrust.selective.bootstrap import Sample, get_statistic
-from segtrust.selective.compare import shifted, sign_flip
+from segtrust.selective.compare import shift_p_value, sign_flip_p_value
 
 DRAWS = 2000
 LEVEL = 0.05
@@ -44,8 +44,8 @@ def rejections(other, n):
         found = st.compare_estimators(a, b, loss, bootstrap=plan)
         skewed = st.compare_estimators(a, b, loss, bootstrap=st.Bootstrap(resamples=999, seed=seed))
         resamples = Sample.of(loss, n).resamples(get_statistic("aurc"), [(1.0, a), (-1.0, b)])
-        flips = sign_flip(resamples, found.difference, plan)
-        p_values = flips, shifted(resamples.drawn(plan.states()), found.difference), found.p_value
+        flips = sign_flip_p_value(resamples, found.difference, plan)
+        p_values = flips, shift_p_value(resamples.drawn(plan.states()), found.difference), found.p_value
         outside = [not each.low <= 0.0 <= each.high for each in (found, skewed)]
         yield [*(p <= LEVEL for p in p_values), *outside]
 

@@ -16,7 +16,6 @@ from segtrust._files import (
     read_json,
     remove_stale_drafts_of,
 )
-from segtrust.engine.decisions import rank_empty_last
 from segtrust.engine.judging import DICE, loss_name, refuse_doubles, refuse_text
 from segtrust.engine.outcomes import Row
 from segtrust.engine.score_table import DOUBT, PACKAGES, PREDICTOR
@@ -24,7 +23,14 @@ from segtrust.errors import ParameterError, PolicyError, SavedStateError, WrongC
 from segtrust.io.losses import as_loss
 from segtrust.io.structures import FOREGROUND
 from segtrust.io.tables import Table
-from segtrust.policy import OWN_VERSIONS, Policy, Scoring, StructurePolicies, certify_structures
+from segtrust.policy import (
+    OWN_VERSIONS,
+    Policy,
+    Scoring,
+    StructurePolicies,
+    certify_structures,
+    rank_empty_last,
+)
 from segtrust.selective import CalibrationCases, Certificate, Procedure, Target
 
 __all__ = [

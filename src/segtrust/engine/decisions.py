@@ -7,8 +7,6 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from segtrust._files import naming_errors, read_json
 from segtrust.calibration import Scaling
 from segtrust.confidence import ConfidenceEstimator, get_estimator, packages_of
@@ -26,7 +24,6 @@ __all__ = [
     "load_policies",
     "parameters_of",
     "policy_estimator",
-    "rank_empty_last",
     "refuse_other_structures",
     "scaling_of",
 ]
@@ -90,25 +87,6 @@ def policy_estimator(policy: Policy) -> ConfidenceEstimator:
 
 def _listed(packages: Mapping[str, str]) -> str:
     return ", ".join(f"{package} {version}" for package, version in packages.items()) or "segtrust itself"
-
-
-def rank_empty_last(confidence: Any, is_empty: Any) -> Any:
-    """Return confidences in which empty masks rank below all other cases, as the policy ``paper`` requires.
-
-    An empty mask is never accepted there, whatever its confidence: aMSP rates an empty map as most
-    confident. Confidences that rank last already (the SDC of an empty mask is 0) stay as they are.
-
-    Examples
-    --------
-    >>> rank_empty_last([0.9, 0.99, 0.7], [False, True, False]).round(6).tolist()
-    [0.9, 0.7, 0.7]
-    """
-    ranked, empty = np.array(confidence, np.float64), np.asarray(is_empty, bool)
-    others = ranked[~empty & np.isfinite(ranked)]
-    if others.size:
-        below = np.nextafter(others.min(), -np.inf)
-        ranked[empty] = np.minimum(ranked[empty], below)
-    return ranked
 
 
 def scaling_of(scoring: Scoring) -> Scaling | None:

@@ -26,7 +26,7 @@ from segtrust.evaluation.parts import Arrays, Part, PartStore, compute_parts
 from segtrust.evaluation.tables import REFERENCES
 from segtrust.kernels import on_host
 from segtrust.maps import Case, EmptyPolicy
-from segtrust.selective import RiskCoverageCurve, check_target, risk_coverage_curve
+from segtrust.selective import RiskCoverageCurve, check_target_risk, risk_coverage_curve
 
 __all__ = [
     "ELSEWHERE",
@@ -227,7 +227,7 @@ def _checked_options(options: TuningOptions | None) -> TuningOptions:
         raise ParameterError(f"options: expected TuningOptions(...), got {describe(options)}.")
     found = TuningOptions() if options is None else options
     if found.target_risk is not None:
-        check_target(found.target_risk)
+        check_target_risk(found.target_risk)
     elsewhere = _checked_cases(found.elsewhere, "elsewhere")
     if 0 < len(elsewhere) < _FEWEST_TESTED:
         raise TooFewCasesError(f"elsewhere: expected none or at least {_FEWEST_TESTED} cases, got 1.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from segtrust.policy.policy import OWN_VERSIONS, Decision, Policy, Standing
+from segtrust.policy.policy import OWN_VERSIONS, Decision, Policy, Standing, rank_empty_last
 from segtrust.policy.scoring import Scoring
 from segtrust.policy.structures import StructurePolicies, certify_structures
 
@@ -14,4 +14,5 @@ __all__ = [
     "Standing",
     "StructurePolicies",
     "certify_structures",
+    "rank_empty_last",
 ]

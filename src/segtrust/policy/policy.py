@@ -32,6 +32,7 @@ from segtrust._files import (
 from segtrust.errors import ParameterError, PolicyError
 from segtrust.policy.scoring import Scoring
 from segtrust.selective import (
+    TEST_TITLES,
     Certificate,
     ConformalDice,
     Evidence,
@@ -40,11 +41,14 @@ from segtrust.selective import (
     Procedure,
     Target,
     check_targets,
+    describe_confidence,
+    describe_coverage,
+    describe_limits,
     ids_as_text,
     refuse_seen,
 )
 
-__all__ = ["OWN_VERSIONS", "Decision", "Policy", "Standing", "check_file"]
+__all__ = ["OWN_VERSIONS", "Decision", "Policy", "Standing", "check_saved_policy", "rank_empty_last"]
 
 _FORMAT = "segtrust-policy-2"
 OWN_VERSIONS = ("segtrust", "numpy", "python")
@@ -132,7 +136,8 @@ class Policy:
         Parameters
         ----------
         certificate
-            The certificate; its cases need ids if `refuse` and `with_intervals` are to recognise them.
+            The certificate; its cases need ids if `refuse` and `with_intervals` are to recognise them. Under
+            the empty-mask policy ``"paper"``, its confidences must have passed through `rank_empty_last`.
         scoring
             How the confidences of these cases were computed.
         structure
@@ -235,23 +240,29 @@ class Policy:
         """Return in words what is guaranteed, how certain that is, and what it is based on."""
         evidence, operation = self.evidence, self.operation
         title = f"Policy for {self.structure}" if self.structure else "Policy"
-        reason = f", not certified ({self.remark})" if self.remark else ""
-        weighting = ", each patient counting once" if evidence.patients else ""
-        targets = " and ".join(map(str, self.targets))
+        reason = f", not certified: {self.remark}" if self.remark else ""
+        limits = describe_limits(self.targets, patients=evidence.patients)
         if self.standing is Standing.CERTIFIED:
-            model = self.scoring.predictor or "the predictor it was made with, which has no name"
-            guarantee = f"{targets}{weighting}, with probability {1.0 - self.delta:g}, for maps of {model}"
+            model = (
+                f"Valid for the model {self.scoring.predictor}."
+                if self.scoring.predictor
+                else "Valid only for the model that made the calibration maps, which has no name."
+            )
+            guarantee = f"Guarantee ({describe_confidence(self.delta)}): {limits}. {model}"
         else:
-            guarantee = f"{targets}{weighting} is expected, but not guaranteed"
+            guarantee = f"Expected, but not guaranteed: {limits}."
         patients = f" of {evidence.units} patients" if evidence.patients else ""
-        several = evidence.units < evidence.n
-        tests = [self.procedure.p_value_for(target, patients=several) for target in self.targets]
-        low, high = operation.coverage_interval
+        grouped = evidence.units < evidence.n
+        names = dict.fromkeys(self.procedure.p_value_for(target, grouped=grouped) for target in self.targets)
+        tests = " and ".join(TEST_TITLES[name] for name in names)
+        tested = "Certified" if self.standing is Standing.CERTIFIED else "Calibrated"
+        coverage = describe_coverage(
+            operation.coverage, operation.coverage_interval, "them", patients=evidence.patients
+        )
         return (
-            f"{title}, {self.standing}{reason}: accept cases whose {self.scoring.estimator} confidence is at "
-            f"least {self.threshold:.6g}. Then {guarantee}. Tested on {self.n} cases{patients} by "
-            f"{' and '.join(dict.fromkeys(tests))}, {self.made[:10]}. {operation.coverage:.1%} of them are "
-            f"accepted ({low:.1%} to {high:.1%}{weighting})."
+            f"{title} ({self.standing}{reason}): accept cases with a confidence ({self.scoring.estimator}) "
+            f"of at least {self.threshold:.6g}. {guarantee} {tested} on {self.n} cases{patients} ({tests}), "
+            f"{self.made[:10]}. {coverage}"
         )
 
     def estimated(self, remark: str) -> Policy:
@@ -278,8 +289,8 @@ class Policy:
             raise ParameterError(f"predictor: expected a name, got {predictor!r}.")
         if predictor and predictor == self.scoring.predictor:
             return self
-        made_with = self.scoring.predictor or "an unnamed predictor"
-        return self.estimated(f"made with {made_with}, used with {predictor or 'an unnamed one'}")
+        made_with, used_with = (name or "an unnamed model" for name in (self.scoring.predictor, predictor))
+        return self.estimated(f"made with {made_with}, used with {used_with}")
 
     def with_intervals(self, bounds: ConformalDice) -> Policy:
         """Return the policy with conformal Dice intervals, which are then saved with it.
@@ -371,6 +382,12 @@ class Policy:
             Whether the delivered mask is empty. Under the empty-mask policy ``"paper"``, an empty mask is
             always deferred, whatever its confidence. If empty masks may be correct (``"agree"``), one that
             reaches the threshold is no finding, and any other is deferred.
+
+        Notes
+        -----
+        The guarantee covers all cases that reach the threshold: accepted cases and, under ``"agree"``, no
+        findings together. Under ``"paper"`` it covers the accepted cases only if empty masks ranked below all
+        others during calibration (`rank_empty_last`).
         """
         if not isinstance(empty_mask, bool | np.bool_):
             raise ParameterError(f"empty_mask: expected True or False, got {empty_mask!r}.")
@@ -409,7 +426,7 @@ class Policy:
     def from_dict(cls, values: Mapping[str, Any], *, source: str = "policy") -> Policy:
         """Rebuild a policy from plain values; reject what is corrupt, incomplete or of another kind."""
         names = [attribute.name for attribute in fields(cls)]
-        rest = check_file(values, _FORMAT, names, source)
+        rest = check_saved_policy(values, _FORMAT, names, source)
         with naming_errors(source, error=PolicyError):
             return cls(**{**rest, **_rebuild_parts(rest, source)})
 
@@ -421,6 +438,25 @@ class Policy:
     def load(cls, path: str | Path) -> Policy:
         """Read what `save` wrote."""
         return cls.from_dict(read_json(path, error=PolicyError), source=str(path))
+
+
+def rank_empty_last(confidence: Any, is_empty: Any) -> Any:
+    """Return confidences in which empty masks rank below all other cases, as the policy ``paper`` requires.
+
+    An empty mask is never accepted there, whatever its confidence: aMSP rates an empty map as most
+    confident. Confidences that rank last already (the SDC of an empty mask is 0) stay as they are.
+
+    Examples
+    --------
+    >>> rank_empty_last([0.9, 0.99, 0.7], [False, True, False]).round(6).tolist()
+    [0.9, 0.7, 0.7]
+    """
+    ranked, empty = np.array(confidence, np.float64), np.asarray(is_empty, bool)
+    others = ranked[~empty & np.isfinite(ranked)]
+    if others.size:
+        below = np.nextafter(others.min(), -np.inf)
+        ranked[empty] = np.minimum(ranked[empty], below)
+    return ranked
 
 
 _TYPES: dict[str, type] = {
@@ -488,7 +524,7 @@ def _rebuild_parts(values: Mapping[str, Any], source: str) -> dict[str, Any]:
     return parts
 
 
-def check_file(values: Any, expected: str, names: Sequence[str], source: str) -> dict[str, Any]:
+def check_saved_policy(values: Any, expected: str, names: Sequence[str], source: str) -> dict[str, Any]:
     """Check format, keys and checksum of a saved policy, and return its values."""
     check_format(values, expected, source, error=PolicyError)
     rest = check_keys(values, ["format", *names, "checksum"], source, error=PolicyError)

@@ -87,8 +87,9 @@ class Scoring:
         parameters, fitted_on = _without_ids(self.parameters, "parameters")
         recalibration, recalibrated_on = _without_ids(self.recalibration or {}, "recalibration")
         seen_ids = used_ids_as_text(self.seen_ids) | fitted_on | recalibrated_on
+        empty_of_estimator = parameters.pop("empty", None)
         object.__setattr__(self, "seen_ids", seen_ids)
-        object.__setattr__(self, "empty", _empty_policy(self.empty, parameters.pop("empty", None)))
+        object.__setattr__(self, "empty", _empty_policy(self.empty, empty_of_estimator))
         object.__setattr__(self, "parameters", parameters)
         if self.recalibration is not None:
             object.__setattr__(self, "recalibration", recalibration)
@@ -106,12 +107,12 @@ class Scoring:
         >>> Scoring("pla").difference(Scoring("pla", {"size": 20}))
         ('parameters', {'size': 10}, {'size': 20})
         """
-        ours, theirs = _effective(self), _effective(other)
+        ours, theirs = _confidence_settings(self), _confidence_settings(other)
         differing = (name for name in ours if ours[name] != theirs[name])
         return next(((name, ours[name], theirs[name]) for name in differing), None)
 
 
-def _effective(scoring: Scoring) -> dict[str, Any]:
+def _confidence_settings(scoring: Scoring) -> dict[str, Any]:
     """Return everything that a confidence depends on."""
     from segtrust.confidence import get_estimator
 

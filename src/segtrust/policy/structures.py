@@ -7,11 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from segtrust._arguments import check_delta, check_number
+from segtrust._arguments import check_delta, check_number, describe
 from segtrust._files import checksum, naming_errors, read_json, write_json
 from segtrust.errors import ParameterError, PolicyError, UnknownNameError
-from segtrust.policy.policy import Decision, Policy, Standing, check_file
-from segtrust.selective import CalibrationCases, Certificate, Procedure, Target, certify, check_targets
+from segtrust.policy.policy import Decision, Policy, Standing, check_saved_policy
+from segtrust.selective import (
+    CalibrationCases,
+    Certificate,
+    HashedIds,
+    Procedure,
+    Target,
+    certify,
+    check_targets,
+    describe_confidence,
+)
 
 __all__ = ["StructurePolicies", "certify_structures"]
 
@@ -24,7 +33,7 @@ def certify_structures(
     *,
     delta: float = 0.05,
     procedure: Procedure | None = None,
-    used_ids: Collection[str] = (),
+    used_ids: Collection[str] | HashedIds = (),
 ) -> dict[str, Certificate]:
     """Certify a threshold for each structure; all guarantees hold with probability at least 1 - δ.
 
@@ -52,10 +61,10 @@ def certify_structures(
     >>> own = {"liver": [Target(0.15)], "tumour": [Target(0.2), Target(0.1, below_dice=0.5)]}
     >>> certificates = certify_structures({"liver": liver, "tumour": liver}, own)
     >>> [str(certificate.targets[0]) for certificate in certificates.values()]
-    ['mean loss at most 0.15', 'mean loss at most 0.2']
+    ['the mean loss of accepted cases is at most 0.15', 'the mean loss of accepted cases is at most 0.2']
     """
     if not isinstance(cases, Mapping) or not cases:
-        raise ParameterError(f"cases: expected cases by structure, at least one, got {_kind(cases)}.")
+        raise ParameterError(f"cases: expected cases by structure, at least one, got {describe(cases)}.")
     for name in cases:
         _check_name(name, "cases")
     level = check_delta(delta) / len(cases)
@@ -96,7 +105,7 @@ class StructurePolicies:
         """Check names and policies."""
         if not isinstance(self.policies, Mapping) or not self.policies:
             raise ParameterError(
-                f"policies: expected policies by structure, at least one, got {_kind(self.policies)}."
+                f"policies: expected policies by structure, at least one, got {describe(self.policies)}."
             )
         for name, policy in self.policies.items():
             _check_name(name, "policies")
@@ -126,12 +135,14 @@ class StructurePolicies:
         """Return in words what is guaranteed for each structure, and for all together."""
         if self.standing is Standing.CERTIFIED:
             scope = (
-                "Each guarantee is about the cases in which that structure reaches its threshold; all of "
-                f"them hold with probability {1.0 - self.delta:g}."
+                "Each guarantee covers the cases in which its own structure reaches its threshold; all of "
+                f"them hold together with {describe_confidence(self.delta)}."
             )
         else:
-            scope = "Not all of them are certified, so there is no guarantee for all together."
-        head = f"{self.standing.capitalize()}; a case is deferred if {' or '.join(self.required)} is. {scope}"
+            scope = "Not every structure is certified, so there is no joint guarantee."
+        several = "any of " if len(self.required) > 1 else ""
+        rule = f"A case is deferred if {several}{', '.join(self.required)} is deferred."
+        head = f"{self.standing.capitalize()}. {rule} {scope}"
         return "\n".join([head, *(f"{name}: {policy}" for name, policy in self.policies.items())])
 
     def decide(
@@ -217,7 +228,7 @@ class StructurePolicies:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], *, source: str = "policies") -> StructurePolicies:
         """Rebuild policies from plain values; reject what is corrupt, incomplete or of another kind."""
-        rest = check_file(values, _FORMAT, ["policies", "required"], source)
+        rest = check_saved_policy(values, _FORMAT, ["policies", "required"], source)
         with naming_errors(source, error=PolicyError):
             policies = {
                 name: Policy.from_dict(policy, source=f"{source}: {name}")
@@ -233,10 +244,6 @@ class StructurePolicies:
     def load(cls, path: str | Path) -> StructurePolicies:
         """Read what `save` wrote."""
         return cls.from_dict(read_json(path, error=PolicyError), source=str(path))
-
-
-def _kind(value: Any) -> str:
-    return "none" if isinstance(value, Mapping) else type(value).__name__
 
 
 def _check_name(name: Any, what: str) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.engine.decisions import Policies, rank_empty_last
-from segtrust.policy import Policy, Standing
+from segtrust.engine.decisions import Policies
+from segtrust.policy import Policy, Standing, rank_empty_last
 from segtrust.review.deciding import empty_masks_agree, policy_for
 from segtrust.review.rows import Rows
 from segtrust.selective import RiskCoverageCurve, Target, chernoff_interval, risk_coverage_curve

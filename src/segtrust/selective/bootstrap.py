@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from segtrust._arguments import check_fraction, check_seed
+from segtrust._arguments import check_count, check_fraction, check_seed
 from segtrust._compile import current_threads, map_in_threads
 from segtrust.errors import ParameterError, TooFewCasesError, UnknownNameError
-from segtrust.selective.curve import ROUNDING, check_target, risk_coverage_curve
+from segtrust.selective.curve import ROUNDING, check_target_risk, risk_coverage_curve
 from segtrust.selective.vectors import (
     check_confidences,
     check_losses,
+    check_vector,
     check_weights,
     number_labels,
 )
@@ -75,10 +76,7 @@ class Bootstrap:
         check_seed(self.seed)
         if not isinstance(self.method, str) or self.method not in METHODS:
             raise ParameterError(f"method: expected one of {', '.join(METHODS)}, got {self.method!r}.")
-        if not isinstance(self.resamples, int | np.integer) or self.resamples < 100:
-            raise ParameterError(
-                f"resamples: expected a whole number of at least 100, got {self.resamples!r}."
-            )
+        check_count(self.resamples, "resamples", least=100)
 
     def states(self) -> Any:
         """Return the state in which the random generator of each resample starts."""
@@ -137,7 +135,7 @@ class Statistic:
         What the compiled loop computes: ``"aurc"``, ``"augrc"`` or ``"coverage_at_risk"``.
     target
         Target risk of a coverage.
-    beyond_oracle
+    minus_oracle
         Whether the value of the oracle is subtracted.
     smooth
         Whether a small change of the cases results in a small change of the number, as the jackknife needs.
@@ -146,14 +144,14 @@ class Statistic:
     name: str
     kind: str
     target: float = 0.0
-    beyond_oracle: bool = False
+    minus_oracle: bool = False
     smooth: bool = True
 
 
 STATISTICS = {
     "aurc": Statistic("aurc", "aurc"),
     "augrc": Statistic("augrc", "augrc"),
-    "e_aurc": Statistic("e_aurc", "aurc", beyond_oracle=True),
+    "e_aurc": Statistic("e_aurc", "aurc", minus_oracle=True),
 }
 """Statistics by name; `coverage_at_risk` makes another one for each target."""
 
@@ -173,7 +171,7 @@ def coverage_at_risk(target: float) -> Statistic:
     >>> coverage_at_risk(0.1).name
     'coverage_at_risk(0.1)'
     """
-    target = check_target(target)
+    target = check_target_risk(target)
     return Statistic(f"coverage_at_risk({target:g})", "coverage_at_risk", target, smooth=False)
 
 
@@ -215,7 +213,7 @@ def bootstrap_interval(
     weights
         Weight of each case, at least 0; equal weights if omitted. Cases of weight 0 are ignored.
     bootstrap
-        Number of resamples, level, method and seed. Default: 10,000 resamples, 95 %, seed 0, and as suited
+        Number of resamples, level, method and seed. Default: 10,000 resamples, 95 %, seed 0;
         method BCa, but percentiles for a coverage at a risk.
 
     Returns
@@ -228,7 +226,7 @@ def bootstrap_interval(
     With few units intervals are too short. In 1000 simulations, a 95 % interval of the AURC contained the
     true value in 93 % with 30 cases and in 94 % with 300; with 20 patients in 87 to 92 %, with 60 in 92 to
     94 %, and another simulation found 89 % with 60. For a coverage at a risk percentiles contained it in 95 %
-    with 30 cases, BCa in 92 % (``tools/interval_coverage.py``).
+    with 30 cases, BCa in 92 % (``docs/results/scripts/interval_coverage.py``).
 
     Examples
     --------
@@ -244,7 +242,7 @@ def bootstrap_interval(
     confidence = check_confidences(confidence, fewest=2)
     sample = Sample.of(loss, confidence.size, patients, weights)
     signed = [(1.0, confidence[sample.counted])]
-    if statistic.beyond_oracle:
+    if statistic.minus_oracle:
         signed.append((-1.0, -sample.loss))
     estimate = sum(sign * sample.value(statistic, ranked_by) for sign, ranked_by in signed)
     resamples = sample.resamples(statistic, signed)
@@ -460,11 +458,16 @@ def risk_band(
     >>> bool((band.low <= [0.05, 0.375]).all() and (band.high >= [0.05, 0.375]).all())
     True
     """
-    options = bootstrap or Bootstrap(resamples=500)
+    options = check_bootstrap(Bootstrap(resamples=500) if bootstrap is None else bootstrap, "percentile")
     confidence = check_confidences(confidence, fewest=2)
     sample = Sample.of(loss, confidence.size, patients)
+    coverages = check_vector(coverages, "coverages")
+    if coverages.min() < 0.0 or coverages.max() > 1.0:
+        raise ParameterError(
+            f"coverages: expected numbers in [0, 1], got {coverages.min():g} to {coverages.max():g}."
+        )
     # No case is accepted at coverage 0, so there is no risk; the first point of a resample stands for it.
-    coverages = np.maximum(np.asarray(coverages, np.float64), 1e-12) * (1.0 - ROUNDING)
+    coverages = np.maximum(coverages, 1e-12) * (1.0 - ROUNDING)
     order = np.argsort(-confidence, kind="stable")
     block_ends = np.flatnonzero(np.append(np.diff(confidence[order]) != 0.0, True))
     unit, losses = sample.unit[order], sample.loss[order]

@@ -10,9 +10,10 @@ How a certificate is produced:
    limit" on the losses of the calibration cases that it accepts (`segtrust.selective.pvalues`). With several
    targets the largest p-value counts, because all targets have to hold. A p-value of at most δ certifies the
    candidate.
-3. **Stop.** Candidates are tested in their order, each at the full level δ, up to the first that fails. The
-   certificate holds the last one that passed, which accepts the most cases; if the first one fails, it holds
-   the number of cases that would be needed instead.
+3. **Stop.** Candidates are tested in their order, each at the full level δ (δ divided by the number of
+   sequences if there are several), up to the first that fails. The certificate holds the lowest threshold
+   that passed, which accepts the most cases; if none passed, it holds the number of cases that would be
+   needed.
 
 Why this is valid: the selective risk need not be monotone in the threshold, so the threshold cannot be
 searched for freely. But consider the first candidate in the sequence whose risk really is above the limit.
@@ -27,6 +28,7 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -35,7 +37,7 @@ import numpy as np
 from segtrust._arguments import check_count, check_delta, check_fraction, check_number
 from segtrust.errors import ParameterError, TooFewCasesError
 from segtrust.selective.intervals import chernoff_interval, clopper_pearson
-from segtrust.selective.plan import Accepted, Need, compute_need, no_case_accepted
+from segtrust.selective.plan import POWER, Accepted, Need, compute_need
 from segtrust.selective.seen import HashedIds, check_ids, ids_as_text, refuse_seen
 from segtrust.selective.shuffling import choose_seed, number_by_appearance, prefer_low_losses, shuffled_order
 from segtrust.selective.targets import (
@@ -43,6 +45,9 @@ from segtrust.selective.targets import (
     Target,
     check_procedure,
     check_targets,
+    describe_confidence,
+    describe_coverage,
+    describe_limits,
 )
 from segtrust.selective.vectors import (
     FEWEST_REFERENCES,
@@ -138,10 +143,13 @@ class CalibrationCases:
     def part(self, chosen: Any) -> CalibrationCases:
         """Return some of the cases, by position or by a boolean array, with the same reference."""
         positions = np.arange(self.n)[chosen]
-        ids = None if self.ids is None else [self.ids[position] for position in positions]
-        patients = None if self.patients is None else self.patients[positions]
-        part = CalibrationCases(self.confidence[positions], self.loss[positions], patients, ids)
-        object.__setattr__(part, "reference", self.reference)  # checked against all cases already
+        part = copy(self)  # everything has been checked already
+        for name in ("confidence", "loss", "patients"):
+            column = getattr(self, name)
+            if column is not None:
+                object.__setattr__(part, name, frozen_copy(column[positions]))
+        if self.ids is not None:
+            object.__setattr__(part, "ids", tuple(self.ids[position] for position in positions))
         return part
 
     def shuffled(self, seed: int) -> CalibrationCases:
@@ -199,7 +207,7 @@ class Evidence:
     digest
         Checksum of the calibration table.
     used_ids
-        Ids of all cases that took part, if they have any; no other guarantee may rest on these cases.
+        Ids of all cases that took part, if they have any; no other guarantee may be based on them.
     """
 
     n: int
@@ -325,16 +333,15 @@ class Certificate:
 
     def __str__(self) -> str:
         """Return the result in words."""
-        guarantee = " and ".join(map(str, self.targets))
+        patients, confidence = self.evidence.patients, describe_confidence(self.delta)
+        limits = describe_limits(self.targets, patients=patients)
         if self.operation is None:
-            return f"Not certifiable with these {self.n} cases: {guarantee} (δ = {self.delta:g}). {self.need}"
-        low, high = self.operation.coverage_interval
-        weighting = ", each patient counting once" if self.evidence.patients else ""
+            return f"Not certifiable with these {self.n} cases at {confidence}: {limits}. {self.need}"
+        accepted, interval = self.operation.coverage, self.operation.coverage_interval
+        coverage = describe_coverage(accepted, interval, f"{self.n} calibration cases", patients=patients)
         return (
-            f"Accept cases with confidence of at least {self.operation.threshold:.6g}: "
-            f"{guarantee}{weighting}, with probability {1.0 - self.delta:g}. "
-            f"{self.operation.coverage:.1%} of {self.n} cases are accepted "
-            f"({low:.1%} to {high:.1%}{weighting})."
+            f"Accept cases with a confidence of at least {self.operation.threshold:.6g}. "
+            f"Guarantee ({confidence}): {limits}. {coverage}"
         )
 
 
@@ -358,8 +365,8 @@ def certify_threshold(
     delta
         Probability, over the draw of the calibration cases, that the guarantee does not hold.
     reference
-        Confidences of other, unlabelled cases, for candidate thresholds. Without them a fifth of the cases is
-        set aside for it.
+        Confidences of other, unlabelled cases, for candidate thresholds. Without them, a fifth of the cases
+        is set aside to provide the candidates.
     patients
         Label of each case's patient. Patients are then the independent units, and the guarantee is about the
         mean in which each patient counts once.
@@ -392,7 +399,7 @@ def certify(
     *,
     delta: float = 0.05,
     procedure: Procedure | None = None,
-    used_ids: Collection[str] = (),
+    used_ids: Collection[str] | HashedIds = (),
 ) -> Certificate:
     """Find the lowest threshold at which all targets hold simultaneously, with probability at least 1 - δ.
 
@@ -423,11 +430,9 @@ def certify(
         raise ParameterError(
             f"cases: expected CalibrationCases(confidence, loss), got {type(cases).__name__}."
         )
-    procedure = check_procedure(procedure)
-    if cases.reference is None:  # the certificate keeps the seed that chooses the cases set aside
-        procedure = replace(procedure, seed=choose_seed(cases.confidence, procedure.seed))
+    delta = check_delta(delta)
     cases.refuse(used_ids)
-    tests, steps = walk_candidates(cases, targets, delta, procedure)
+    tests, steps = walk_candidates(cases, targets, delta, check_procedure(procedure))
     passed = [step.threshold for step in steps if step.passed]
     set_aside = cases.n - tests.n
     return Certificate(
@@ -444,7 +449,7 @@ def certify(
             digest=cases.digest,
             used_ids=frozenset(cases.ids or ()),
         ),
-        procedure=procedure,
+        procedure=tests.procedure,
         steps=tuple(steps),
     )
 
@@ -455,7 +460,7 @@ def certify_each(
     *,
     delta: float = 0.05,
     procedure: Procedure | None = None,
-    used_ids: Collection[str] = (),
+    used_ids: Collection[str] | HashedIds = (),
 ) -> list[Certificate]:
     """Find a separate threshold for each target; all guarantees hold with probability at least 1 - δ.
 
@@ -494,7 +499,11 @@ def walk_candidates(
     """Test the candidates of each sequence up to the first that fails; return the cases and all tests."""
     delta = check_delta(delta)
     targets = check_targets(targets)
-    cases, reference = _split(cases, procedure)
+    reference = cases.reference
+    if reference is None:
+        seed = choose_seed(cases.confidence, procedure.seed)
+        procedure = replace(procedure, seed=seed)  # kept, so that the certification can be repeated
+        cases, reference = _set_aside(cases, procedure.set_aside, seed)
     tests = ThresholdTests(cases, targets, procedure)
     level = delta / len(procedure.start_coverages)
     steps = []
@@ -506,23 +515,18 @@ def walk_candidates(
     return tests, steps
 
 
-def _split(cases: CalibrationCases, procedure: Procedure) -> tuple[CalibrationCases, Any]:
-    """Return the cases to test on, and the confidences from which candidates are taken."""
-    if cases.reference is not None:
-        return cases, cases.reference
-    shuffled = cases.shuffled(choose_seed(cases.confidence, procedure.seed))
+def _set_aside(cases: CalibrationCases, share: float, seed: int) -> tuple[CalibrationCases, Any]:
+    """Return the cases to test on, and the confidences of the others, from which candidates are taken."""
+    shuffled = cases.shuffled(seed)
     units = shuffled.units
-    aside = units < round(procedure.set_aside * (units.max() + 1))
+    aside = units < round(share * (units.max() + 1))
     if aside.sum() < FEWEST_REFERENCES or (~aside).sum() < 2:
-        number = (
-            f"{cases.n} cases"
-            if cases.patients is None
-            else (f"{cases.n} cases of {units.max() + 1} patients")
-        )
+        patients = "" if cases.patients is None else f" of {units.max() + 1} patients"
         raise TooFewCasesError(
-            f"cases: {number} are too few without reference cases: {aside.sum()} would be set aside for "
-            f"candidate thresholds (at least {FEWEST_REFERENCES} are needed), leaving {(~aside).sum()} to "
-            "test on (at least 2). Pass more cases, or confidences of unlabelled cases as reference."
+            f"cases: {cases.n} cases{patients} are too few without reference cases: {aside.sum()} would be "
+            f"set aside for candidate thresholds (at least {FEWEST_REFERENCES} are needed), leaving "
+            f"{(~aside).sum()} to test on (at least 2). Pass more cases, or confidences of unlabelled "
+            "cases as reference."
         )
     if units.max() == shuffled.n - 1:
         # Rows of equal confidence may come sorted by loss. Setting aside the best of them leaves the worse
@@ -543,7 +547,7 @@ class ThresholdTests:
         self.confidence = cases.confidence
         self.units = cases.units
         self.single_cases = bool(self.units.max() == self.n - 1)  # every unit is one case
-        self.p_values = [procedure.p_value_for(target, patients=not self.single_cases) for target in targets]
+        self.test_names = [procedure.p_value_for(target, grouped=not self.single_cases) for target in targets]
         self.losses = [target.losses(cases.loss) for target in targets]
 
     def test(self, threshold: float, level: float) -> Step:
@@ -552,17 +556,17 @@ class ThresholdTests:
         losses = self.unit_losses(accepted)
         largest = max(
             target.p_value(unit_losses, name, level)
-            for target, unit_losses, name in zip(self.targets, losses, self.p_values, strict=True)
+            for target, unit_losses, name in zip(self.targets, losses, self.test_names, strict=True)
         )
         return Step(threshold, int(accepted.sum()), largest, level)
 
     def unit_losses(self, accepted: Any) -> list[Any]:
-        """Return, for each target, risk + Z of each unit with an accepted case.
+        """Return, for each target, the number tested for each unit with an accepted case: limit + Z.
 
-        Z is the mean over the unit's cases of (loss - risk)·accepted. The selective risk, in which each
-        unit counts once, is above the limit exactly if the mean of Z is above 0, so a test of the mean of
-        risk + Z against the limit is a test of the selective risk. A unit without an accepted case has Z =
-        0 and carries no information. For a unit with one case, risk + Z is its loss.
+        Z is the mean over the unit's cases of (loss − limit)·accepted, so limit + Z lies in [0, 1]. The
+        selective risk, in which each unit counts once, is above the limit exactly if the mean of Z is above
+        0. Units without an accepted case have Z = 0 and are left out. For a unit with one case, limit + Z
+        is its loss.
         """
         if self.single_cases:
             return [losses[accepted] for losses in self.losses]
@@ -595,12 +599,19 @@ class ThresholdTests:
 
 
 def _need_at_highest(tests: ThresholdTests, steps: list[Step]) -> Need:
-    """Return how many cases would be needed to certify the highest candidate."""
+    """Return how many cases would be needed to certify the highest candidate.
+
+    That is the one with the smallest start coverage: its risk is usually the lowest.
+    """
     highest = max(steps, key=lambda step: step.threshold)
     accepted = tests.confidence >= highest.threshold
     unit = "cases" if tests.single_cases else "patients"
     if not accepted.any():
-        return no_case_accepted(unit)
+        reason = (
+            "No calibration case reaches the highest candidate threshold. Check that calibration and "
+            "reference cases come from the same model and population."
+        )
+        return Need(None, None, POWER, reason, unit)
     share_of_units = float(np.mean(np.bincount(tests.units, accepted) > 0))
     observed = Accepted.like(tests.unit_losses(accepted), tests.risks(accepted), share_of_units, unit)
     return compute_need(tests.targets, observed, tests.procedure, highest.level)

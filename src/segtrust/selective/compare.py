@@ -93,8 +93,8 @@ def compare_estimators(
     patients
         Patient of each case; patients are then drawn, left out and flipped as wholes.
     bootstrap
-        Number of resamples, level, method and seed. Default: 10,000 resamples, 95 %, seed 0, and as suited
-        method percentiles: for a difference the corrections of BCa make the interval less reliable.
+        Number of resamples, level, method and seed. Default: 10,000 resamples, 95 %, seed 0;
+        method percentile, because the corrections of BCa make the interval of a difference less reliable.
 
     Examples
     --------
@@ -114,16 +114,16 @@ def compare_estimators(
     resamples = sample.resamples(statistic, [(1.0, a), (-1.0, b)])
     values = resamples.drawn(bootstrap.states())
     low, high = compute_interval(values, difference, resamples, bootstrap)
-    p_value = shifted(values, difference)
+    p_value = shift_p_value(values, difference)
     if statistic.smooth:
-        p_value = max(p_value, sign_flip(resamples, difference, bootstrap))
-    oracle = sample.value(statistic, -sample.loss) if statistic.beyond_oracle else 0.0
+        p_value = max(p_value, sign_flip_p_value(resamples, difference, bootstrap))
+    oracle = sample.value(statistic, -sample.loss) if statistic.minus_oracle else 0.0
     return Comparison(
         statistic.name, value_a - oracle, value_b - oracle, low, high, p_value, sample.units, bootstrap
     )
 
 
-def sign_flip(resamples: Any, difference: float, bootstrap: Bootstrap) -> float:
+def sign_flip_p_value(resamples: Any, difference: float, bootstrap: Bootstrap) -> float:
     """Return the p-value of random signs: how often the pseudo-values then add up to as much as observed."""
     without = resamples.left_out(bootstrap.groups(resamples.units))
     pseudo = without.size * difference - (without.size - 1) * without
@@ -137,7 +137,7 @@ def sign_flip(resamples: Any, difference: float, bootstrap: Bootstrap) -> float:
     return (1 + hits) / (1 + bootstrap.resamples)
 
 
-def shifted(values: Any, difference: float) -> float:
+def shift_p_value(values: Any, difference: float) -> float:
     """Return the p-value of the resamples, shifted from the observed difference to 0."""
     hits = int(np.count_nonzero(np.abs(values - difference) >= abs(difference) * (1.0 - ROUNDING)))
     return (1 + hits) / (1 + len(values))

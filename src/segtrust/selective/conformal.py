@@ -21,15 +21,11 @@ from segtrust._arguments import check_count, check_fraction, check_number, check
 from segtrust._files import check_keys, naming_errors, rebuild
 from segtrust._params import HasParams
 from segtrust.errors import NotFittedError, ParameterError, TooFewCasesError
-from segtrust.selective.coverage import exact
+from segtrust.selective.coverage import as_decimal
 from segtrust.selective.estimate import Recalibration
 from segtrust.selective.seen import HashedIds, ids_as_text, refuse_seen
 from segtrust.selective.shuffling import choose_seed, shuffled_order
-from segtrust.selective.vectors import (
-    check_confidences,
-    check_dices,
-    check_labels,
-)
+from segtrust.selective.vectors import check_confidences, check_dice, check_labels
 
 __all__ = ["ConformalCell", "ConformalDice", "DiceIntervals"]
 
@@ -132,8 +128,8 @@ class ConformalDice(HasParams):
         Acceptance threshold; bounds are then found separately for accepted (at or above it) and deferred
         cases.
     predictor
-        ``"isotonic"`` learns an increasing curve from confidence to Dice; ``"identity"`` takes the confidence
-        as the expected Dice and needs no cases to learn from.
+        How the Dice is predicted from the confidence: ``"isotonic"`` learns an increasing curve;
+        ``"identity"`` takes the confidence as the expected Dice and needs no cases to learn from.
     train_share
         Share of each cell that the curve is learned from; the errors of the others are ranked.
     seed
@@ -201,7 +197,7 @@ class ConformalDice(HasParams):
         """
         ids = ids_as_text(ids)
         confidence = check_confidences(confidence, ids=ids, fewest=2)
-        dice = check_dices(dice, confidence.size, ids=ids)
+        dice = check_dice(dice, confidence.size, ids=ids)
         names = refuse_seen(ids, used_ids, confidence.size)
         keys = self._cell_keys(confidence, groups, ids)
         seed = choose_seed(confidence, self.seed)
@@ -302,19 +298,20 @@ class ConformalDice(HasParams):
         """
         level = self._side_level(two_sided)
         to_rank = math.ceil(level / (1 - level))
-        return next(n for n in range(to_rank, 10**9) if n - self._training_cases(n) >= to_rank)
+        share = 0 if self.predictor == "identity" else as_decimal(self.train_share)
+        return math.floor((to_rank - 1) / (1 - share)) + 1
 
     def _check_fitted(self) -> None:
         if not self.cells:
             raise NotFittedError("ConformalDice: call fit(confidence, dice) with labelled cases first.")
 
     def _side_level(self, two_sided: bool) -> Fraction:
-        level = exact(self.level)
+        level = as_decimal(self.level)
         return (1 + level) / 2 if two_sided else level
 
     def _training_cases(self, n: int) -> int:
         """Return how many of ``n`` cases the curve is learned from."""
-        return 0 if self.predictor == "identity" else math.floor(n * exact(self.train_share))
+        return 0 if self.predictor == "identity" else math.floor(n * as_decimal(self.train_share))
 
     def _cell_keys(self, confidence: Any, groups: Any, ids: Sequence[str] | None) -> Any:
         """Return the key of each case's cell: its decision and its group (one for all cases, or one each)."""

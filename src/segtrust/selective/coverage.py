@@ -2,8 +2,8 @@
 
 Let c₍ₖ₎ be the k-th smallest of n exchangeable confidences. Whatever their distribution, the share of
 future cases at or above c₍ₖ₎ is at least a Beta(n + 1 - k, k) variable (exactly that if no confidence
-occurs twice), so the probability that it reaches a target is that of k or more successes in n trials of 1 -
-target.
+occurs twice), so it reaches a target with the probability of at least k successes in n trials with success
+probability 1 − target.
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ from typing import Any
 import numpy as np
 
 from segtrust._arguments import check_delta, check_fraction
-from segtrust.selective.vectors import (
-    check_confidences,
-)
+from segtrust.selective.vectors import check_confidences
 
-__all__ = ["CoverageThreshold", "exact", "reach_probability", "threshold_for_coverage"]
+__all__ = ["CoverageThreshold", "as_decimal", "reach_probability", "threshold_for_coverage"]
 
 _MOST_CASES = 10**9
 
@@ -46,7 +44,8 @@ class CoverageThreshold:
     coverage
         Share of the given cases at or above the threshold.
     cases_needed
-        Smallest number of cases with which the target can be guaranteed; ``None`` if no number is enough.
+        Smallest number of cases with which the target can be guaranteed; ``None`` if no number up to 10⁹ is
+        enough.
 
     Examples
     --------
@@ -71,7 +70,7 @@ class CoverageThreshold:
     def explain(self) -> str:
         """Return the result in one sentence: what is guaranteed, or what is missing."""
         certainty = (
-            "on average" if self.delta is None else f"with probability {float(1 - exact(self.delta)):g}"
+            "on average" if self.delta is None else f"with probability {float(1 - as_decimal(self.delta)):g}"
         )
         if self.possible:
             share = f"accepts at least {self.target_coverage:g} of future cases {certainty}"
@@ -86,12 +85,12 @@ class CoverageThreshold:
         return asdict(self)
 
 
-def exact(number: float) -> Fraction:
+def as_decimal(number: float) -> Fraction:
     """Return the decimal that a float was written as, so that ranks do not depend on rounding.
 
     Examples
     --------
-    >>> exact(0.55) * 100
+    >>> as_decimal(0.55) * 100
     Fraction(55, 1)
     """
     return Fraction(repr(float(number)))
@@ -143,10 +142,10 @@ def threshold_for_coverage(
     confidence = check_confidences(confidence)
     target, n = check_fraction(target_coverage, "target_coverage"), confidence.size
     if delta is None:
-        rank = min(n, math.floor((n + 1) * (1 - exact(target))))
+        rank = min(n, math.floor((n + 1) * (1 - as_decimal(target))))
         guarantee = 1.0 - rank / (n + 1) if rank else 0.0
     else:
-        rank = _largest_rank(target, n, float(1 - exact(check_delta(delta))))
+        rank = _largest_rank(target, n, float(1 - as_decimal(check_delta(delta))))
         guarantee = reach_probability(target, n, rank)
     threshold = float(np.partition(confidence, rank - 1)[rank - 1]) if rank else None
     coverage = float(np.mean(confidence >= threshold)) if rank else 0.0
@@ -164,11 +163,15 @@ def _largest_rank(target: float, n: int, probability: float) -> int:
 
 
 def _cases_needed(target: float, delta: float | None) -> int | None:
-    """Return the smallest number of cases with which the smallest confidence is a valid threshold."""
+    """Return the smallest number of cases with which the smallest confidence is a valid threshold.
+
+    ``None`` if no number up to 10⁹ is enough.
+    """
     if target >= 1.0:
         return None
     if delta is None:
-        return max(1, math.ceil(1 / (1 - exact(target))) - 1)
+        return max(1, math.ceil(1 / (1 - as_decimal(target))) - 1)
     start = 1 if target <= 0.0 else max(1, math.ceil(math.log(delta) / math.log(target)) - 1)
-    probability = float(1 - exact(delta))
-    return next(n for n in range(start, _MOST_CASES) if reach_probability(target, n, 1) >= probability)
+    probability = float(1 - as_decimal(delta))
+    sizes = range(start, _MOST_CASES + 1)
+    return next((n for n in sizes if reach_probability(target, n, 1) >= probability), None)

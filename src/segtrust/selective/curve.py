@@ -13,18 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from segtrust._arguments import check_fraction, check_number
+from segtrust._arguments import check_fraction, check_number, is_number
 from segtrust._optional import require
 from segtrust.errors import ParameterError, UnknownNameError
-from segtrust.selective.vectors import (
-    check_confidences,
-    check_losses,
-    check_sum,
-    check_weights,
-    frozen_copy,
-)
+from segtrust.selective.vectors import check_confidences, check_losses, check_sum, check_weights, frozen_copy
 
-__all__ = ["CONVENTIONS", "OperatingPoint", "RiskCoverageCurve", "check_target", "risk_coverage_curve"]
+__all__ = ["CONVENTIONS", "OperatingPoint", "RiskCoverageCurve", "check_target_risk", "risk_coverage_curve"]
 
 CONVENTIONS = ("paper", "plugin", "trapezoid-from-first")
 """Names of the conventions for an area; `RiskCoverageCurve.area` explains them."""
@@ -201,7 +195,7 @@ class RiskCoverageCurve:
         ``None`` if no tie block reaches the target; the point at coverage 0 does not count. A target
         above every loss is reached by all cases: coverage 1.
         """
-        limit = check_target(target) * (1.0 + ROUNDING)
+        limit = check_target_risk(target) * (1.0 + ROUNDING)
         reached = np.flatnonzero(self.risks[1:] <= limit)
         return float(self.coverages[1 + reached[-1]]) if reached.size else None
 
@@ -315,9 +309,8 @@ def _check_convention(convention: str) -> None:
         raise UnknownNameError(f"Unknown convention {convention!r}; available: {', '.join(CONVENTIONS)}.")
 
 
-def check_target(target: Any) -> float:
+def check_target_risk(target: Any) -> float:
     """Return a target risk as a float; raise unless it is finite and at least 0."""
-    is_number = isinstance(target, int | float | np.floating | np.integer) and not isinstance(target, bool)
-    if not is_number or not 0.0 <= target < np.inf:
+    if not is_number(target) or not 0.0 <= target < np.inf:
         raise ParameterError(f"target: expected a finite number of at least 0, got {target!r}.")
     return float(target)

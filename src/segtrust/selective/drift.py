@@ -30,12 +30,19 @@ from segtrust._arguments import check_count, check_fraction, check_seed
 from segtrust._files import check_format, check_keys, naming_errors, read_json, write_json
 from segtrust.errors import ParameterError
 from segtrust.selective.seen import HashedIds, ids_as_text, refuse_seen
-from segtrust.selective.vectors import (
-    check_confidences,
-    check_vector,
-)
+from segtrust.selective.vectors import check_confidences, check_vector
 
-__all__ = ["STATISTICS", "DriftTest", "ExchangeabilityMartingale", "MartingaleState", "drift_test"]
+__all__ = [
+    "DEFAULT_PERMUTATIONS",
+    "STATISTICS",
+    "DriftTest",
+    "ExchangeabilityMartingale",
+    "MartingaleState",
+    "drift_test",
+]
+
+DEFAULT_PERMUTATIONS = 1999
+"""Number of permutations of a drift test, unless another is requested."""
 
 _LABELS_AT_A_TIME = 1 << 21
 """Labels permuted in one array: 16 MB as whole numbers."""
@@ -96,11 +103,11 @@ class DriftTest:
 
     def explain(self) -> str:
         """Return the result in one sentence."""
-        verdict = "differ" if self.alarm else "do not differ demonstrably"
+        result = "Drift detected" if self.alarm else "No drift detected"
         return (
-            f"{self.n_new} new and {self.n_reference} reference cases {verdict} in confidence "
-            f"({self.statistic} {self.value:.3g}, p = {self.p_value:.2g}; new cases are {self.direction}, "
-            f"rank shift {self.rank_shift:+.2f})."
+            f"{result} (two-sample test, {self.statistic} {self.value:.3g}, p = {self.p_value:.2g}): "
+            f"{self.n_new} new cases compared with {self.n_reference} reference cases; new cases are "
+            f"{self.direction} (rank shift {self.rank_shift:+.2f})."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,7 +121,7 @@ def drift_test(
     *,
     statistic: str = "ks",
     alpha: float = 0.05,
-    permutations: int = 1999,
+    permutations: int = DEFAULT_PERMUTATIONS,
     seed: int = 0,
 ) -> DriftTest:
     """Test whether new, unlabelled cases have the same confidences as the calibration cases.
@@ -201,7 +208,10 @@ class _Pool:
         return cls(values, order >= reference.size, ends, new.size)
 
     def gaps(self, labels: Any) -> Any:
-        """Return N times #new minus n_new times #cases up to the end of each run: integers, 0 if alike."""
+        """Return (F_new − F_reference)·n_new·n_reference at the end of each run of ties.
+
+        These are integers, so they are exact.
+        """
         up_to = np.cumsum(labels, axis=-1, dtype=np.int64)[..., self.ends]
         return up_to * self.values.size - self.n_new * (self.ends + 1)
 
@@ -224,7 +234,10 @@ def _energy(pool: _Pool, labels: Any) -> Any:
 
 
 def _rank_shift(pool: _Pool, labels: Any) -> Any:
-    """Return twice the rank sum of the new cases (ties at their mean rank) minus its mean, a whole number."""
+    """Return the number of (new, reference) pairs in which the new case is more confident.
+
+    The number of pairs in which it is less confident is subtracted.
+    """
     firsts = np.append(0, pool.ends[:-1] + 1)
     ranks = np.repeat(firsts + pool.ends + 2, pool.ends - firsts + 1)
     return labels @ ranks - pool.n_new * (pool.values.size + 1)
@@ -337,11 +350,10 @@ class ExchangeabilityMartingale:
     def explain(self) -> str:
         """Return the result in one sentence."""
         state, limit = self.state, math.log10(1.0 / self.alpha)
-        peak = f"capital at most 10^{state.log10_peak:.1f} in {state.n} cases, alarm at 10^{limit:.1f}"
+        evidence = f"evidence 10^{state.log10_peak:.1f}, alarm at 10^{limit:.1f}"
         if state.alarm:
-            alarm = f"alarm after {state.alarmed_at} cases ({peak})"
-            return f"The arriving cases are no longer exchangeable with the reference cases: {alarm}."
-        return f"Nothing speaks against exchangeability with the reference cases ({peak})."
+            return f"Drift detected after {state.alarmed_at} cases ({evidence})."
+        return f"No drift detected in {state.n} cases ({evidence})."
 
     def update(self, confidence: float) -> MartingaleState:
         """Add the next case and return the new state; NaN and infinity raise and change nothing."""

@@ -18,25 +18,22 @@ from segtrust._arguments import check_count, check_fraction, check_seed
 from segtrust._files import rebuild
 from segtrust._params import HasParams
 from segtrust.errors import NotFittedError, ParameterError, TooFewCasesError
-from segtrust.selective.drift import DriftTest, drift_test
+from segtrust.selective.drift import DEFAULT_PERMUTATIONS, DriftTest, drift_test
 from segtrust.selective.seen import HashedIds, ids_as_text, refuse_seen
-from segtrust.selective.vectors import (
-    check_confidences,
-    check_dices,
-    check_vector,
-)
+from segtrust.selective.vectors import check_confidences, check_dice, check_vector, frozen_copy
 
 __all__ = ["MeanDice", "MeanDiceEstimator", "Recalibration"]
 
 _FEWEST_CASES = 10
 """Labelled cases below which neither a curve nor an interval can be learned from them."""
 
-_PERMUTATIONS = 1999
-
 
 @dataclass(frozen=True)
 class Recalibration:
     """Curve of the expected Dice at each confidence: increasing, linear between its knots, flat beyond them.
+
+    Not to be confused with the recalibration of probability maps (`Scoring.recalibration`,
+    `segtrust.calibration`).
 
     Attributes
     ----------
@@ -75,7 +72,7 @@ class Recalibration:
             One number per labelled case.
         """
         confidence = check_confidences(confidence)
-        dice = check_dices(dice, confidence.size)
+        dice = check_dice(dice, confidence.size)
         knots, knot = np.unique(confidence, return_inverse=True)
         values = _increasing_values(np.bincount(knot), np.bincount(knot, dice))
         values = np.clip(values, 0.0, 1.0)  # a mean of ones may be rounded to above 1
@@ -223,9 +220,10 @@ class MeanDiceEstimator(HasParams):
         """
         ids = ids_as_text(ids)
         confidence = check_confidences(confidence, ids=ids, fewest=_FEWEST_CASES)
-        dice = check_dices(dice, confidence.size, ids=ids)
+        dice = check_dice(dice, confidence.size, ids=ids)
         names = refuse_seen(ids, used_ids, confidence.size)
-        return replace(self, confidence=confidence, dice=dice, used_ids=frozenset(names))
+        columns = {"confidence": frozen_copy(confidence), "dice": frozen_copy(dice)}
+        return replace(self, **columns, used_ids=frozenset(names))
 
     def estimate(
         self, confidence: Any, *, ids: Sequence[Any] | None = None, watches: Iterable[Alarm] = ()
@@ -253,7 +251,7 @@ class MeanDiceEstimator(HasParams):
                 f"confidence: {n_reference} labelled and {new.size} new cases cannot show a drift at "
                 f"alpha = {self.alpha:g} (their smallest p-value is {smallest_p_value:.2g}). Pass more cases."
             )
-        permutations = max(_PERMUTATIONS, math.ceil(1.0 / self.alpha))
+        permutations = max(DEFAULT_PERMUTATIONS, math.ceil(1.0 / self.alpha))
         test = drift_test(self.confidence, new, alpha=self.alpha, permutations=permutations, seed=self.seed)
         reasons = [check.explain() for check in (test, *_check_watches(watches)) if check.alarm]
         value, lower, upper = (None, None, None) if reasons else self._value_and_interval(new)

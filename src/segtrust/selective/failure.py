@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 
 from segtrust._arguments import check_fraction
-from segtrust.selective.vectors import (
-    check_confidences,
-    check_losses,
-)
+from segtrust.selective.vectors import check_confidences, check_losses, is_failure
 
 __all__ = ["FailureDetection", "failure_detection"]
 
@@ -78,7 +75,7 @@ def failure_detection(confidence: Any, loss: Any, *, cutoff: float) -> FailureDe
     confidence = check_confidences(confidence, fewest=2)
     loss = check_losses(loss, confidence.size, unit=True)
     cutoff = check_fraction(cutoff, "cutoff")
-    failed = (loss > 1.0 - cutoff) & (1.0 - loss < cutoff)  # one condition alone would be subject to rounding
+    failed = is_failure(loss, cutoff)
     dice = 1.0 - loss
     spearman = _correlation(rankdata(confidence), rankdata(dice))
     pearson = _correlation(confidence, dice)

@@ -19,13 +19,22 @@ from segtrust.errors import ParameterError
 from segtrust.selective.targets import Procedure, Target, check_procedure
 from segtrust.selective.vectors import FEWEST_REFERENCES
 
-__all__ = ["Accepted", "Need", "compute_need", "no_case_accepted", "plan_calibration"]
+__all__ = ["POWER", "Accepted", "Need", "compute_need", "plan_calibration"]
 
 _TRIALS = 200
+"""Simulated calibrations per number of cases."""
+
 _MOST_CASES = 1 << 17
-_POWER = 0.9
+"""Largest number of cases that is tried."""
+
+POWER = 0.9
+"""Default probability of finding a threshold."""
+
 _REFERENCES = 300
+"""Number of unlabelled reference cases that are assumed to be available."""
+
 _FEW = 10
+"""Number of accepted units below which the estimate of their risk is rough."""
 
 Draw = Callable[[np.random.Generator, int], Sequence[Any]]
 """Draws the losses of a number of accepted units, one array per target."""
@@ -66,7 +75,7 @@ def plan_calibration(
     *,
     spread: float | None = None,
     delta: float = 0.05,
-    power: float = _POWER,
+    power: float = POWER,
     procedure: Procedure | None = None,
 ) -> Need:
     """Return how many labelled cases a certified threshold will need, before any data exist.
@@ -76,8 +85,8 @@ def plan_calibration(
     target
         Limit on the mean loss, or a `Target` for a failure rate.
     expected_risk
-        Expected risk of the accepted cases where the sequence of candidates starts (by default the most
-        confident half). The closer to the target, the more cases are needed.
+        Expected risk of the accepted cases at the largest start coverage (by default the most confident
+        half). The closer to the target, the more cases are needed.
     spread
         Standard deviation of their losses; by default equal to their mean, or as large as possible if that
         is less. Not used for failures, which are 0 or 1.
@@ -165,26 +174,32 @@ class Accepted:
 
 
 def compute_need(
-    targets: Sequence[Target], accepted: Accepted, procedure: Procedure, level: float, power: float = _POWER
+    targets: Sequence[Target], accepted: Accepted, procedure: Procedure, level: float, power: float = POWER
 ) -> Need:
     """Return how many labelled units would be needed if all were like the accepted ones."""
     unit = accepted.unit
-    if all(target.risk == 1.0 for target in targets):
-        return Need(0, 0, power, "A limit of 1 holds for all losses: it needs no labelled case.")
-    if any(target.risk == 0.0 for target in targets):
-        reason = "No finite number of cases shows a risk of 0: allow a little."
-        return Need(None, None, power, reason, unit)
-    for target, risk in zip(targets, accepted.risks, strict=True):
-        if risk >= target.risk < 1.0:
-            reason = (
-                f"No number of cases would do: the risk of the most confident {accepted.coverage:.0%} is "
-                f"{risk:.4g}, which is not below {target.risk:g}. Start at a lower coverage, allow a higher "
-                "risk, or use a better model."
-            )
-            return Need(None, None, power, reason, unit)
+    need = _need_without_simulation(targets, accepted, power)
+    if need is not None:
+        return need
+    names = [procedure.p_value_for(target, grouped=unit == "patients") for target in targets]
 
     def is_enough(n: int, references: int) -> bool:
-        return _is_enough(n, references, targets, accepted, procedure, level, power)
+        """Simulate calibrations with ``n`` units; return whether the first candidate passes often enough.
+
+        The coverage of the first candidate is random too: it is a quantile of so many reference cases.
+        """
+        rng = np.random.default_rng(n)
+        rank = math.ceil(round(accepted.coverage * references, 9))
+        failures = 0
+        for coverage in rng.beta(rank, references - rank + 1, _TRIALS):
+            drawn = accepted.draw(rng, int(rng.binomial(n, coverage)))
+            failures += not all(
+                target.p_value(losses, name, level) <= level
+                for target, losses, name in zip(targets, drawn, names, strict=True)
+            )
+            if _TRIALS - failures < power * _TRIALS:  # whatever the remaining trials give
+                return False
+        return True
 
     def is_enough_in_total(n: int) -> bool:
         aside = round(procedure.set_aside * n)
@@ -201,47 +216,32 @@ def compute_need(
         return Need(None, None, power, reason, unit)
     caveat = ""
     if accepted.observed is not None and accepted.observed < _FEW:
-        caveat = f", which is a guess from only {accepted.observed} accepted {unit}"
+        caveat = f"; this is a rough estimate from only {accepted.observed} accepted {unit}"
     reason = (
-        f"About {cases} labelled {unit} would do, {power:.0%} of the time, together with {_REFERENCES} "
-        f"unlabelled reference cases ({in_total or f'more than {_MOST_CASES}'} without these), if "
-        f"{margins}{caveat}."
+        f"About {cases} labelled {unit} would give a {100.0 * power:g} % chance of success, with "
+        f"{_REFERENCES} unlabelled reference cases ({in_total or f'more than {_MOST_CASES}'} without them), "
+        f"if {margins}{caveat}."
     )
     return Need(cases, in_total, power, reason, unit)
 
 
-def no_case_accepted(unit: str) -> Need:
-    """Return the result if the highest candidate accepts no calibration case."""
-    reason = "No calibration case is as confident as the reference cases: are they of the same kind?"
-    return Need(None, None, _POWER, reason, unit)
-
-
-def _is_enough(
-    n: int,
-    references: int,
-    targets: Sequence[Target],
-    accepted: Accepted,
-    procedure: Procedure,
-    level: float,
-    power: float,
-) -> bool:
-    """Simulate calibrations with ``n`` units; return whether the first candidate passes often enough.
-
-    The coverage of the first candidate is random too: it is a quantile of so many reference cases.
-    """
-    names = [procedure.p_value_for(target, patients=accepted.unit == "patients") for target in targets]
-    rng = np.random.default_rng(n)
-    rank = math.ceil(round(accepted.coverage * references, 9))
-    failures = 0
-    for coverage in rng.beta(rank, references - rank + 1, _TRIALS):
-        drawn = accepted.draw(rng, int(rng.binomial(n, coverage)))
-        failures += not all(
-            target.p_value(losses, name, level) <= level
-            for target, losses, name in zip(targets, drawn, names, strict=True)
-        )
-        if _TRIALS - failures < power * _TRIALS:  # whatever the remaining trials give
-            return False
-    return True
+def _need_without_simulation(targets: Sequence[Target], accepted: Accepted, power: float) -> Need | None:
+    """Return the result if no case is needed or no number is enough; else ``None``."""
+    unit = accepted.unit
+    if all(target.risk == 1.0 for target in targets):
+        return Need(0, 0, power, f"A limit of 1 always holds; no labelled {unit} are needed.")
+    if any(target.risk == 0.0 for target in targets):
+        reason = f"No number of {unit} can prove a risk of 0. Choose a target above 0."
+        return Need(None, None, power, reason, unit)
+    for target, risk in zip(targets, accepted.risks, strict=True):
+        if risk >= target.risk < 1.0:
+            reason = (
+                f"No number of {unit} is enough: the risk at the highest candidate threshold, which accepts "
+                f"{100.0 * accepted.coverage:.0f} % of the {unit}, is {risk:.4g}, not below {target.risk:g}. "
+                "Start at a lower coverage, allow a higher risk, or use a better model."
+            )
+            return Need(None, None, power, reason, unit)
+    return None
 
 
 def _smallest(is_enough: Callable[[int], bool]) -> int | None:

@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.errors import CaseValueError, ParameterError
+from segtrust.errors import CaseValueError
 from segtrust.selective.intervals import bernoulli_divergence
 
 __all__ = [
     "P_VALUES",
+    "TEST_TITLES",
     "betting_p_value",
     "betting_stakes",
     "binomial_p_value",
-    "get_p_value",
     "hoeffding_bentkus_p_value",
 ]
 
@@ -93,6 +93,8 @@ def _binomial_cdf(hits: int, n: int, share: float) -> float:
 def hoeffding_bentkus_p_value(losses: Any, target: float, delta: float) -> float:
     """Return the smaller of the p-values from the Hoeffding and Bentkus bounds; ``delta`` is not used.
 
+    Both bound the same tail probability, so their minimum needs no correction.
+
     Examples
     --------
     >>> round(hoeffding_bentkus_p_value(np.full(100, 0.02), 0.10, 0.05), 4)
@@ -109,7 +111,7 @@ def hoeffding_bentkus_p_value(losses: Any, target: float, delta: float) -> float
 def binomial_p_value(losses: Any, target: float, delta: float) -> float:
     """Return the exact binomial p-value of losses that are all 0 or 1; ``delta`` is not used.
 
-    No other valid p-value is smaller for such losses.
+    For such losses it is the smallest valid p-value that grows with the number of failures.
 
     Examples
     --------
@@ -131,9 +133,9 @@ P_VALUES: dict[str, PValue] = {
 }
 """P-values by name."""
 
-
-def get_p_value(name: str) -> PValue:
-    """Return a p-value by its name; the error for an unknown name lists the known ones."""
-    if not isinstance(name, str) or name not in P_VALUES:
-        raise ParameterError(f"p_value: expected one of {', '.join(P_VALUES)}, got {name!r}.")
-    return P_VALUES[name]
+TEST_TITLES = {
+    "betting": "betting test",
+    "hoeffding-bentkus": "Hoeffding-Bentkus test",
+    "binomial": "exact binomial test",
+}
+"""The tests in words, by the name of their p-value."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +12,19 @@ import numpy as np
 from segtrust._arguments import check_fraction, check_seed
 from segtrust.errors import ParameterError
 from segtrust.selective.intervals import chernoff_interval, clopper_pearson
-from segtrust.selective.pvalues import get_p_value
+from segtrust.selective.pvalues import P_VALUES
+from segtrust.selective.vectors import is_failure
 
-__all__ = ["Observed", "Procedure", "Target", "check_procedure", "check_targets"]
-
-_ROUNDING = 1e-12
-"""A case whose Dice is exactly at the cut-off is not a failure, however its loss was rounded."""
+__all__ = [
+    "Observed",
+    "Procedure",
+    "Target",
+    "check_procedure",
+    "check_targets",
+    "describe_confidence",
+    "describe_coverage",
+    "describe_limits",
+]
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,7 @@ class Target:
     Examples
     --------
     >>> str(Target(0.10)), str(Target(0.05, below_dice=0.8))
-    ('mean loss at most 0.1', 'a Dice below 0.8 in at most 0.05 of the cases')
+    ('the mean loss of accepted cases is at most 0.1', 'at most 5 % of accepted cases have a Dice below 0.8')
     """
 
     risk: float
@@ -73,7 +81,7 @@ class Target:
 
     def losses(self, loss: Any) -> Any:
         """Return the losses that the target limits: those given, or 1 for a failure and 0 for a success."""
-        return loss if self.below_dice is None else (loss > 1.0 - self.below_dice + _ROUNDING) * 1.0
+        return loss if self.below_dice is None else is_failure(loss, self.below_dice) * 1.0
 
     def observed(self, loss: Any, level: float = 0.95) -> Observed:
         """Return the observed risk of one or more cases with its confidence interval.
@@ -105,19 +113,64 @@ class Target:
         losses
             Losses that the target limits, as `losses` returns them.
         name
-            Name of the p-value.
+            Name of the test: a key of `P_VALUES`.
         level
             Level of the test.
         """
-        if self.risk in (0.0, 1.0):  # no finite number of cases proves a risk of 0; no loss is above 1
-            return 1.0 - self.risk
-        return get_p_value(name)(losses, self.risk, level)
+        if self.risk == 0.0:
+            return 1.0  # no finite number of cases proves a risk of 0
+        if self.risk == 1.0:
+            return 0.0  # no loss is above 1
+        return P_VALUES[name](losses, self.risk, level)
 
     def __str__(self) -> str:
         """Return the limit in words."""
         if self.below_dice is None:
-            return f"mean loss at most {self.risk:g}"
-        return f"a Dice below {self.below_dice:g} in at most {self.risk:g} of the cases"
+            return f"the mean loss of accepted cases is at most {self.risk:g}"
+        return f"at most {100.0 * self.risk:g} % of accepted cases have a Dice below {self.below_dice:g}"
+
+
+def describe_limits(targets: Iterable[Target], *, patients: bool) -> str:
+    """Return in words what holds for the accepted cases.
+
+    Parameters
+    ----------
+    targets
+        The limits; all of them hold together.
+    patients
+        Whether patients are the units, so that each patient counts once.
+
+    Examples
+    --------
+    >>> describe_limits([Target(0.1)], patients=True)
+    'the mean loss of accepted cases is at most 0.1 (each patient counts once)'
+    """
+    return " and ".join(map(str, targets)) + (" (each patient counts once)" if patients else "")
+
+
+def describe_confidence(delta: float) -> str:
+    """Return 1 - δ in words, rounded down to four decimals: rounding up would guarantee too much.
+
+    Examples
+    --------
+    >>> describe_confidence(0.05), describe_confidence(0.05 / 3), describe_confidence(1e-12)
+    ('95 % confidence', '98.3333 % confidence', '99.9999 % confidence')
+    """
+    millionths = math.floor(round(1e6 * (1.0 - delta), 3))  # 1 - δ itself may be rounded
+    return f"{min(millionths, 999_999) / 1e4:g} % confidence"
+
+
+def describe_coverage(coverage: float, interval: tuple[float, float], of: str, *, patients: bool) -> str:
+    """Return in one sentence which share of the cases is accepted, with its interval.
+
+    Examples
+    --------
+    >>> describe_coverage(0.72, (0.665, 0.77), "300 cases", patients=False)
+    '72.0 % of 300 cases are accepted (interval 66.5 % to 77.0 %).'
+    """
+    share, low, high = (f"{100.0 * value:.1f} %" for value in (coverage, *interval))
+    weighting = "each patient counts once; " if patients else ""
+    return f"{share} of {of} are accepted ({weighting}interval {low} to {high})."
 
 
 def check_targets(targets: Any, name: str = "targets") -> tuple[Target, ...]:
@@ -150,8 +203,8 @@ class Procedure:
     Attributes
     ----------
     p_value
-        ``"betting"``, ``"hoeffding-bentkus"``, ``"binomial"`` (for failure rates of single cases), or
-        ``"suited"``: binomial if it applies, else betting.
+        Name of the test that computes p-values: ``"betting"``, ``"hoeffding-bentkus"``, ``"binomial"`` (for
+        failure rates of single cases), or ``"suited"``: binomial if it applies, else betting.
     start_coverages
         Coverages at which a sequence of candidate thresholds starts; with m sequences, each is tested at
         level δ/m.
@@ -180,8 +233,9 @@ class Procedure:
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        if self.p_value != "suited":
-            get_p_value(self.p_value)
+        if self.p_value not in ("suited", *P_VALUES):
+            names = ", ".join(["suited", *P_VALUES])
+            raise ParameterError(f"p_value: expected one of {names}, got {self.p_value!r}.")
         check_fraction(self.step, "step", open_ends=True)
         check_fraction(self.set_aside, "set_aside", open_ends=True)
         if self.seed is not None:
@@ -195,24 +249,24 @@ class Procedure:
             raise ParameterError(f"start_coverages: expected numbers in (0, 1], got {self.start_coverages}.")
         object.__setattr__(self, "start_coverages", starts)
 
-    def p_value_for(self, target: Target, *, patients: bool) -> str:
-        """Return the name of the p-value that tests a target; it never depends on the losses.
+    def p_value_for(self, target: Target, *, grouped: bool) -> str:
+        """Return the name of the test for a target; it never depends on the losses.
 
         Parameters
         ----------
         target
             The target to be tested.
-        patients
-            Whether some patients have several cases: a patient's share of failures is not 0 or 1.
+        grouped
+            Whether some patients have several cases; a patient's share of failures is then not 0 or 1.
 
         Examples
         --------
-        >>> Procedure().p_value_for(Target(0.1), patients=False)
+        >>> Procedure().p_value_for(Target(0.1), grouped=False)
         'betting'
         """
         if self.p_value != "suited":
             return self.p_value
-        return "binomial" if target.below_dice is not None and not patients else "betting"
+        return "binomial" if target.below_dice is not None and not grouped else "betting"
 
     def candidates(self, reference: Any, start: float) -> list[float]:
         """Return candidate thresholds, highest first.

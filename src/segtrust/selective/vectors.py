@@ -14,7 +14,7 @@ from segtrust.errors import CaseLengthError, CaseValueError, ParameterError, Too
 __all__ = [
     "FEWEST_REFERENCES",
     "check_confidences",
-    "check_dices",
+    "check_dice",
     "check_labels",
     "check_length",
     "check_losses",
@@ -24,11 +24,15 @@ __all__ = [
     "check_weights",
     "format_label",
     "frozen_copy",
+    "is_failure",
     "number_labels",
 ]
 
 FEWEST_REFERENCES = 10
 """Smallest number of reference confidences from which candidate thresholds are taken."""
+
+_DICE_ROUNDING = 1e-12
+"""A case whose Dice is exactly at the cutoff is not a failure, however its loss was rounded."""
 
 _DISTINCT_COPIES = 10
 """Number of distinct values that two sets of confidences share only if one was copied from the other."""
@@ -83,11 +87,13 @@ def check_vector(
         check_length(numbers, n, name)
     if ids is not None:
         check_length(ids, numbers.size, "ids")
-    _check_each(np.isfinite(numbers), numbers, name, "a finite number", ids)
+    _check_values(np.isfinite(numbers), numbers, name, "a finite number", ids)
     return numbers
 
 
-def _check_each(valid: Any, values: Any, name: str, expected: str, ids: Sequence[Any] | None = None) -> None:
+def _check_values(
+    valid: Any, values: Any, name: str, expected: str, ids: Sequence[Any] | None = None
+) -> None:
     """Raise if a value is invalid: name the first such case and say how many there are."""
     if valid.all():
         return
@@ -126,15 +132,15 @@ def check_losses(values: Any, n: int, *, ids: Sequence[Any] | None = None, unit:
     """Return the losses of ``n`` cases as float64 numbers: at least 0, and with ``unit`` at most 1."""
     loss = check_vector(values, "loss", ids=ids, n=n)
     valid = (loss >= 0.0) & (loss <= (1.0 if unit else np.inf))
-    _check_each(valid, loss, "loss", "a loss in [0, 1]" if unit else "a loss of at least 0", ids)
+    _check_values(valid, loss, "loss", "a loss in [0, 1]" if unit else "a loss of at least 0", ids)
     check_sum(loss, "loss")
     return loss
 
 
-def check_dices(values: Any, n: int, *, ids: Sequence[Any] | None = None) -> Any:
+def check_dice(values: Any, n: int, *, ids: Sequence[Any] | None = None) -> Any:
     """Return the Dice coefficients, or other scores in [0, 1] with 1 as the best, of ``n`` cases."""
     dice = check_vector(values, "dice", ids=ids, n=n)
-    _check_each((dice >= 0.0) & (dice <= 1.0), dice, "dice", "a number in [0, 1]", ids)
+    _check_values((dice >= 0.0) & (dice <= 1.0), dice, "dice", "a number in [0, 1]", ids)
     return dice
 
 
@@ -143,11 +149,22 @@ def check_weights(values: Any, n: int) -> Any:
     if values is None:
         return np.ones(n)
     weights = check_vector(values, "weights", n=n)
-    _check_each(weights >= 0.0, weights, "weights", "a weight of at least 0")
+    _check_values(weights >= 0.0, weights, "weights", "a weight of at least 0")
     if not weights.any():
         raise CaseValueError("weights: expected at least one above 0, got only zeros.")
     check_sum(weights, "weights")
     return weights
+
+
+def is_failure(loss: Any, dice_cutoff: float) -> Any:
+    """Return for each case whether its Dice, one minus its loss, is below the cutoff.
+
+    Examples
+    --------
+    >>> is_failure(np.array([0.1, 1.0 - 0.8, 0.3]), 0.8).tolist()
+    [False, False, True]
+    """
+    return loss > 1.0 - dice_cutoff + _DICE_ROUNDING
 
 
 def frozen_copy(values: Any) -> Any:
@@ -220,7 +237,7 @@ def _check_one_kind(labels: Iterable[Any], name: str) -> None:
     kinds: dict[str, Any] = {}
     for label in labels:
         plain = label.item() if isinstance(label, np.generic) else label
-        kind = "text" if isinstance(plain, str) else "truth values" if isinstance(plain, bool) else "numbers"
+        kind = "text" if isinstance(plain, str) else "booleans" if isinstance(plain, bool) else "numbers"
         kinds.setdefault(kind, label)
     if len(kinds) > 1:
         examples = " and ".join(f"{kind} ({label!r})" for kind, label in list(kinds.items())[:2])
@@ -321,9 +338,9 @@ def _undo_rounding(values: Any, confidence: Any) -> Any:
     right = np.clip(np.searchsorted(ordered, values), 1, ordered.size - 1)
     below, above = ordered[right - 1], ordered[right]
     nearest = np.where(values - below <= above - values, below, above)
-    lost = _ROUNDED_COPY * np.abs(ordered[[0, -1]]).max()
+    tolerance = _ROUNDED_COPY * np.abs(ordered[[0, -1]]).max()
     # About the probability that the value of another case is this close to one of the confidences.
-    crowded = np.mean(np.diff(ordered) <= 2.0 * lost)
+    crowded = np.mean(np.diff(ordered) <= 2.0 * tolerance)
     if crowded**values.size > _CHANCE:
         return values
-    return np.where(np.abs(values - nearest) <= lost, nearest, values)
+    return np.where(np.abs(values - nearest) <= tolerance, nearest, values)

@@ -42,7 +42,7 @@ function Panels({ reference, new: fresh, left_out, drift, martingale, agreement 
             role={drift.alarm ? "alert" : undefined}
             data-testid="drift"
           >
-            <b>{drift.alarm ? "Drift." : "No sign of drift."}</b> {drift.text}
+            {drift.text}
           </p>
         )}
         {left_out > 0 && (

@@ -14,6 +14,7 @@ from segtrust.policy import Policy
 from segtrust.report.html.markup import Html, joined, tag
 from segtrust.report.html.run import ReportedRun
 from segtrust.report.html.words import counted
+from segtrust.selective import describe_limits
 
 __all__ = ["data_and_settings", "how_to_reproduce"]
 
@@ -140,7 +141,7 @@ def _title(what: str, name: str) -> str:
 
 def _calibration(policy: Policy) -> str:
     """Say how a policy was calibrated."""
-    limits = " and ".join(map(str, policy.targets))
+    limits = describe_limits(policy.targets, patients=policy.evidence.patients)
     how = in_words({**asdict(policy.procedure), "start_coverages": list(policy.procedure.start_coverages)})
     return f"{policy.scoring.estimator}; {limits}; δ {policy.delta:g}; {how}; made {policy.made}"
 

@@ -96,11 +96,10 @@ def _compared(of_what: str, found: Comparison) -> Html:
     left = f" {counted(found.seen, 'calibration case')} left out." if found.seen else ""
     if found.test is None:
         return tag("p", tag("strong", f"No drift check, {of_what}: "), _untested(found), class_="calm")
-    head = "Drift alarm" if found.alarm else "No drift seen"
     after = " What the policy says no longer holds for such cases." if found.alarm else ""
     return tag(
         "p",
-        tag("strong", f"{head}, {of_what}: "),
+        tag("strong", f"{of_what}: "),
         found.test.explain() + left + after,
         class_="alarm" if found.alarm else "calm",
     )
