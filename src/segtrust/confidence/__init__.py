@@ -1,7 +1,7 @@
 """Confidence estimators: one number per segmentation that says how far it can be trusted.
 
-Each estimator reads the statistics that the kernels compute in one pass over the map. Its name, label and
-colour are defined on its class.
+Each estimator reads statistics that the kernels compute and that all estimators of a map share. Its name,
+label and colour are defined on its class.
 """
 
 from segtrust.confidence.aggregation import (
