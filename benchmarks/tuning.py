@@ -13,10 +13,10 @@ import numpy as np
 from benchmarks.process import Reading
 from benchmarks.timing import Ratio, shortest_times
 from segtrust._compile import available_cores
-from segtrust.confidence import SIDES, largest_sums
+from segtrust.confidence import SIDES
 from segtrust.demo.lesions import LESIONS, lesion_map
 from segtrust.evaluation import TuningOptions, tuning_curve
-from segtrust.kernels import open_map
+from segtrust.kernels import largest_box_sums, open_map
 from segtrust.paper.pairs import labelled_pairs
 from segtrust.paper.tuning import TUNED
 
@@ -69,7 +69,7 @@ def compare_sides(size: int = 512, *, rounds: int = 3) -> Iterator[Ratio]:
     """Time all sides from one table against a filter for each side, on the same entropies."""
     for name, entropies in patch_maps(size).items():
         runs: dict[str, Callable[[], object]] = {
-            "ours": partial(largest_sums, entropies, SIDES),
+            "ours": partial(largest_box_sums, entropies, SIDES),
             "scipy.signal.convolve": partial(convolved, entropies),
             "scipy.ndimage.uniform_filter": partial(filtered, entropies),
         }

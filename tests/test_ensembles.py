@@ -201,7 +201,7 @@ def test_the_estimator_reads_what_members_share():
     assert (st.PairwiseDice().score(empty), st.PairwiseDice("agree").score(empty)) == (0.0, 1.0)
     with pytest.raises(ParameterError, match=r"fused from the members.*--member.*st\.pairwise_dice"):
         st.PairwiseDice().score(st.Prediction(p))
-    with pytest.raises(ParameterError, match="at least two to compare, got one"):
+    with pytest.raises(ParameterError, match="at least two maps to compare, got one"):
         st.PairwiseDice().score(st.Prediction(p, agreement=Agreement(((4,),))))
     with pytest.raises(ParameterError, match="fused from the members"):
         st.score(p, estimators=["pairwise-dice"])

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import segtrust as st
-from segtrust.confidence import ESTIMATORS, TAKEN, estimator_names, usable_names
+from segtrust.confidence import ESTIMATORS, estimator_names, usable_names
+from segtrust.confidence.registry import RESERVED_NAMES
 from segtrust.engine.decisions import policy_estimator
 from segtrust.engine.scoring import ScoreJob
 from segtrust.errors import DamagedFileError, PluginError, PolicyError, UnknownFormatError, UnknownNameError
@@ -132,7 +133,7 @@ def test_columns_of_the_score_table_are_taken(tmp_path):
     write_maps(tmp_path / "maps", 1, truths=tmp_path / "truths")
     files = files_of(tmp_path / "maps/case_000.npy", truth=tmp_path / "truths/case_000.npy")
     (row,) = ScoreJob(())(files).rows
-    assert {name for name in row if "_" not in name} <= TAKEN
+    assert {name for name in row if "_" not in name} <= RESERVED_NAMES
 
 
 def test_a_confidence_without_a_rank_is_a_failure(place, tmp_path):

@@ -11,14 +11,17 @@ __all__ = ["HasParams"]
 
 
 class HasParams:
-    """Mixin that gives a frozen dataclass the parameter methods of a scikit-learn estimator.
+    """Mixin with the parameter methods of a scikit-learn estimator, for a frozen dataclass.
 
     The dataclass never changes, so `set_params` returns a new object where scikit-learn changes the old one
     and returns it; code that continues with the returned object, as scikit-learn's does, works with both.
     """
 
     _learned: ClassVar[tuple[str, ...]] = ()
-    """Fields that are not settings: `fit` sets them, and they would be wrong with other settings."""
+    """Fields that are not settings: `fit` sets them, and they would be wrong with other settings.
+
+    A value that can be passed or learned (size, weight, tau) counts as a setting.
+    """
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings by name; ``deep`` exists for scikit-learn and has no effect."""

@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 
 from benchmarks.tuning import compare_sides, convolved, filtered, patch_maps, time_tuning
-from segtrust.confidence import SIDES, largest_sums
+from segtrust.confidence import SIDES
+from segtrust.kernels import largest_box_sums
 from tests.tuning_cases import blob
 
 
 @pytest.mark.parametrize("name", ["lesion, 60×60", "noise, 60×60"])
 def test_candidates_agree(name):
     entropies = patch_maps(60)[name]
-    ours = largest_sums(entropies, SIDES)
+    ours = largest_box_sums(entropies, SIDES)
     np.testing.assert_allclose(convolved(entropies), ours, rtol=1e-9)
     np.testing.assert_allclose(filtered(entropies), ours, rtol=1e-9)
 

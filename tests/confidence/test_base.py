@@ -20,5 +20,5 @@ def test_members_are_compared_from_two_on():
     source = open_map(np.full(3, 0.5))
     for two_or_more in (Agreement(((4, 3), (3, 5))), Agreement(((1, 1, 1),) * 3)):
         assert summarise(source, [], two_or_more).agreement is two_or_more
-    with pytest.raises(ParameterError, match="members: expected at least two to compare, got one"):
+    with pytest.raises(ParameterError, match="members: expected at least two maps to compare, got one"):
         _ = summarise(source, [], Agreement(((4,),))).agreement

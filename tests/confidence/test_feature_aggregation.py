@@ -1,5 +1,7 @@
 """AEF and AEF+SDC: the threshold of uncertain pixels, the features inside them, and the forest."""
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -7,10 +9,16 @@ from segtrust.confidence import (
     TAUS,
     FeatureAggregation,
     SoftDiceFeatureAggregation,
-    error_overlaps,
     soft_dice_confidence,
 )
-from segtrust.errors import CaseLengthError, EmptyArrayError, MissingExtraError, ParameterError
+from segtrust.confidence.feature_aggregation import error_overlaps
+from segtrust.errors import (
+    CaseLengthError,
+    EmptyArrayError,
+    MissingExtraError,
+    NotFittedError,
+    ParameterError,
+)
 from segtrust.features import extract_features
 from segtrust.maps import Case, Prediction
 from tests.references import entropies
@@ -130,6 +138,47 @@ class TestDimensions:
 def test_a_generator_is_refused():
     with pytest.raises(EmptyArrayError, match=r"read twice\. Pass a list"):
         FeatureAggregation(trees=2).fit(case for case in blobs(3))
+
+
+class LoadedCases:
+    """Cases that are loaded when they are reached, with the number of maps that exist at a time."""
+
+    def __init__(self, count):
+        self.count, self.alive, self.most, self.passes = count, 0, 0, 0
+
+    def __iter__(self):
+        self.passes += 1
+        return map(self.load, range(self.count))
+
+    def load(self, i):
+        case = blob(i)
+        self.alive += 1
+        self.most = max(self.most, self.alive)
+        weakref.finalize(case.prediction.probabilities, self.release)
+        return case
+
+    def release(self):
+        self.alive -= 1
+
+
+@pytest.mark.needs("sklearn")
+@pytest.mark.parametrize("make", ESTIMATORS)
+def test_cases_are_read_twice_one_at_a_time(make):
+    cases = LoadedCases(5)
+    fitted = make(trees=2).fit(cases)
+    assert (cases.passes, cases.most, cases.alive) == (2, 1, 0)
+    assert fitted.parameters == make(trees=2).fit(blobs(5)).parameters
+
+
+@pytest.mark.needs("sklearn")
+def test_other_settings_forget_the_forest():
+    fitted = FeatureAggregation(trees=2).fit(blobs(3))
+    changed = fitted.set_params(trees=3)
+    assert changed == FeatureAggregation(trees=3)
+    assert changed.used_ids == frozenset()
+    assert "forest" in fitted.parameters
+    with pytest.raises(NotFittedError, match="the forest is not known yet"):
+        changed.score(blob(0))
 
 
 @pytest.mark.needs("sklearn")

@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from segtrust.confidence import Forest, grow_forest
+from segtrust.confidence.forest import Forest, grow_forest
 from segtrust.errors import CaseLengthError, SavedStateError
 
 STUMP = {

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import assume, given, strategies as st
 from hypothesis.extra import numpy as arrays
 
-from segtrust.confidence import SoftDice, dice_bounds, ideal_dice_confidence, soft_dice_confidence
+from segtrust.confidence import (
+    IdealDice,
+    PairwiseDice,
+    SoftDice,
+    dice_bounds,
+    ideal_dice_confidence,
+    soft_dice_confidence,
+)
 from segtrust.errors import ParameterError
 from segtrust.kernels import binomial_lower_bound, worst_relative_error
 from segtrust.maps import EmptyPolicy, Prediction
@@ -155,6 +162,12 @@ class TestEmptyMask:
     def test_unknown_policy(self, function):
         with pytest.raises(ParameterError, match="empty: expected one of 'paper', 'agree', got 'ignore'"):
             function(self.P, empty="ignore")
+
+    @pytest.mark.parametrize("make", [SoftDice, IdealDice, PairwiseDice])
+    def test_unknown_policy_of_an_estimator(self, make):
+        assert make("agree").empty is EmptyPolicy.AGREE
+        with pytest.raises(ParameterError, match="empty: expected one of 'paper', 'agree', got 'typo'"):
+            make("typo")
 
     def test_has_no_bounds(self):
         bounds = dice_bounds(self.P)

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 
-from segtrust.confidence import ThresholdLevel, entropy_quantile, score, threshold_level_confidence
+from segtrust.confidence import (
+    ThresholdLevel,
+    entropy_quantile,
+    needs_members,
+    score,
+    threshold_level_confidence,
+)
 from segtrust.errors import EmptyArrayError, NotFittedError, ParameterError, ProbabilityRangeError
 from segtrust.kernels import binary_entropy
 from segtrust.maps import Case, Prediction
@@ -152,7 +158,7 @@ class TestLazyDataSet:
 
 @pytest.mark.parametrize("function", [lambda: entropy_quantile([], 0.5), lambda: ThresholdLevel().fit([])])
 def test_nothing_to_learn_from(function):
-    with pytest.raises(EmptyArrayError, match="expected at least one case to learn tau from, got none"):
+    with pytest.raises(EmptyArrayError, match="cases: expected at least one, got none"):
         function()
 
 
@@ -183,6 +189,13 @@ def test_thresholds_out_of_range(tau):
 def test_not_fitted(function):
     with pytest.raises(NotFittedError, match=r"tau is not known yet. Call fit\(cases\).*or pass it"):
         function(np.zeros(3))
+
+
+@pytest.mark.parametrize("name", ["tla", "pla-tuned"])
+def test_needs_can_be_asked_before_fit(name):
+    assert not needs_members(name)
+    with pytest.raises(NotFittedError, match="is not known yet"):
+        score(np.zeros((3, 3)), estimators=["sdc", name])
 
 
 @pytest.mark.parametrize("learn", [ThresholdLevel().fit, lambda cases: entropy_quantile(cases, 0.3)])

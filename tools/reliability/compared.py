@@ -21,7 +21,6 @@ from segtrust.confidence import (
     TunedSoftDice,
     assess_map,
     get_estimators,
-    largest_sums,
     summarise,
 )
 from segtrust.kernels import (
@@ -29,6 +28,7 @@ from segtrust.kernels import (
     MapSource,
     expected_dice,
     expected_tversky,
+    largest_box_sums,
     open_map,
     probability_of_empty,
     probability_of_foreground,
@@ -206,7 +206,7 @@ def _check_losses(drawn: DrawnMap, p: Any, y: Any, known: Any) -> Checks:
 
 def _check_boxes(drawn: DrawnMap, p: Any, y: Any, known: Any) -> Checks:
     sides = (1, 2, 5, 10)
-    found, u = largest_sums(source_of(drawn).entropy_map(), sides), references.entropies(p)
+    found, u = largest_box_sums(source_of(drawn).entropy_map(), sides), references.entropies(p)
     pairs = zip(found, sides, strict=True)
     yield "boxes", max(off(-largest, references.pla_of(u, side)) for largest, side in pairs)
 

@@ -1,7 +1,7 @@
 """Confidence estimators: one number per segmentation that says how far it can be trusted.
 
-Each estimator reads the statistics that the kernels compute in one pass over the map. Its name, label and
-colour are defined on its class.
+Each estimator reads statistics that the kernels compute and that all estimators of a map share. Its name,
+label and colour are defined on its class.
 """
 
 from segtrust.confidence.aggregation import (
@@ -19,13 +19,7 @@ from segtrust.confidence.aggregation import (
 from segtrust.confidence.base import ConfidenceEstimator, Needs, Observation, Summary, summarise, summary_of
 from segtrust.confidence.classes import ClassScores, score_classes
 from segtrust.confidence.decoding import DiceOptimal, decoded, dice_optimal_mask
-from segtrust.confidence.feature_aggregation import (
-    TAUS,
-    FeatureAggregation,
-    SoftDiceFeatureAggregation,
-    error_overlaps,
-)
-from segtrust.confidence.forest import Forest, grow_forest
+from segtrust.confidence.feature_aggregation import TAUS, FeatureAggregation, SoftDiceFeatureAggregation
 from segtrust.confidence.ideal_dice import (
     IdealDice,
     expected_f_beta,
@@ -39,7 +33,6 @@ from segtrust.confidence.pairwise_dice import PairwiseDice
 from segtrust.confidence.registry import (
     ESTIMATORS,
     REFERENCES,
-    TAKEN,
     Estimators,
     colour_of,
     estimator_names,
@@ -64,7 +57,6 @@ from segtrust.confidence.tuned import (
     WEIGHTS,
     TunedPatchLevel,
     TunedSoftDice,
-    largest_sums,
     rank_correlations,
     ranking_areas,
 )
@@ -73,7 +65,6 @@ __all__ = [
     "ESTIMATORS",
     "REFERENCES",
     "SIDES",
-    "TAKEN",
     "TAUS",
     "USUAL",
     "WEIGHTS",
@@ -86,7 +77,6 @@ __all__ = [
     "DiceOptimal",
     "Estimators",
     "FeatureAggregation",
-    "Forest",
     "IdealDice",
     "LearningEstimator",
     "MedianMinMax",
@@ -110,7 +100,6 @@ __all__ = [
     "dice_bounds",
     "dice_optimal_mask",
     "entropy_quantile",
-    "error_overlaps",
     "estimator_names",
     "expected_f_beta",
     "expected_iou",
@@ -118,11 +107,9 @@ __all__ = [
     "full_posterior_dice",
     "get_estimator",
     "get_estimators",
-    "grow_forest",
     "ideal_dice_confidence",
     "is_free_name",
     "label_of",
-    "largest_sums",
     "learns",
     "loss_of",
     "mask_and_truth",

@@ -122,6 +122,7 @@ class AverageNegativeEntropy(ConfidenceEstimator):
 
     def read(self, summary: Summary) -> Any:
         """Compute the confidence from the sum of entropies."""
+        # 0.0 - x is not -0.0 for a certain map.
         return 0.0 - summary.uncertainty(UncertaintyNeeds(entropies=True)).entropy / summary.n
 
 
@@ -160,8 +161,9 @@ class MedianMinMax(ConfidenceEstimator):
         statistics = summary.uncertainty(UncertaintyNeeds(median=True))
         highest = statistics.entropy_of(statistics.highest)
         if highest == 0.0:
-            return highest * 0.0
+            return highest * 0.0  # a zero on the device of the map
         lower, upper = (statistics.entropy_of(doubt) for doubt in statistics.middle)
+        # 0.0 - x avoids -0.0.
         return 0.0 - ((lower + upper) / 2.0 + statistics.entropy_of(statistics.lowest)) / highest
 
 
@@ -215,6 +217,7 @@ class PatchLevel(ConfidenceEstimator):
 
     def read(self, summary: Summary) -> Any:
         """Compute the confidence from the largest sum."""
+        # 0.0 - x is not -0.0 for a certain map.
         return 0.0 - summary.uncertainty(UncertaintyNeeds(side=self.size)).patch
 
 

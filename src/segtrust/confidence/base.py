@@ -1,7 +1,7 @@
 """What every estimator is: a name, the statistics that it needs, and one number computed from them.
 
-Estimators are light readers of one heavy pass: each one lists the statistics that it `Needs`, `summarise`
-plans one pass over the pixels for all of them, and a `Summary` computes the statistics on first use.
+Each estimator lists the statistics that it `Needs`. `summarise` plans them for all estimators together: one
+pass for counts or powers, one for uncertainty. A `Summary` computes each on first use and keeps it.
 """
 
 from __future__ import annotations
@@ -34,23 +34,27 @@ __all__ = [
     "Observation",
     "Summary",
     "as_number",
+    "open_prediction",
+    "read_all",
     "score_map",
     "summarise",
     "summary_of",
 ]
 
 Observation = Mapping[str, Any]
-"""What an estimator has computed from one case: NumPy arrays by name."""
+"""Values that `observe` computed from one case: NumPy arrays by name."""
 
 
 @dataclass(frozen=True)
 class Needs:
-    """The statistics that an estimator reads.
+    """The statistics that an estimator reads, so that one pass can serve several estimators.
+
+    `Summary.entropies` and `Summary.doubts` are separate passes and are not declared.
 
     Attributes
     ----------
     counts
-        Whether it reads `Summary.counts`: pixels and probability on both sides of the mask.
+        Whether it reads `Summary.counts`. For readers only: counts are computed when first read.
     powers
         Whether it reads `Summary.dice`: the sums from which exact expectations are computed.
     uncertainty
@@ -66,14 +70,15 @@ class Needs:
 
 
 class Summary:
-    """The statistics of one map, each computed when it is first read.
+    """Statistics of one map, each computed when it is first read.
 
     Parameters
     ----------
     source
         The open map.
     plan
-        The statistics that will be read, by all estimators together: what one pass can compute at once.
+        The statistics that all estimators together will read; statistics of one kind are computed in one
+        pass.
     agreement
         How far the members agree, if the map was fused from an ensemble.
     """
@@ -96,14 +101,16 @@ class Summary:
 
     @property
     def agreement(self) -> Agreement:
-        """How far the members of an ensemble agree; an error for the map of a single model."""
+        """How far the members of an ensemble agree. Raises for the map of a single model."""
         if self._agreement is None:
             raise ParameterError(
                 "members: expected a map that was fused from the members of an ensemble, got a single map. "
                 "Pass the others: --member, the column 'members' of a manifest, or st.pairwise_dice(maps)."
             )
         if self._agreement.members < 2:
-            raise ParameterError("members: expected at least two to compare, got one.")
+            raise ParameterError(
+                "members: expected at least two maps to compare, got one. Pass the others with --member."
+            )
         return self._agreement
 
     @property
@@ -150,31 +157,31 @@ class Summary:
 
 
 def summarise(source: MapSource, needs: Iterable[Needs], agreement: Agreement | None = None) -> Summary:
-    """Plan one pass over a map for several estimators.
+    """Return a summary of a map that is planned for several estimators.
 
-    A pass has one threshold and one side of a box. Where estimators need several, the first is planned, and
-    the others take a pass each.
+    An uncertainty pass has one doubt limit and one box side. If estimators need several, the first is planned
+    and each other value takes its own pass.
     """
     needs = list(needs)
-    uncertainties = [each.uncertainty for each in needs if each.uncertainty is not None]
-    limits = [each.doubt_limit for each in uncertainties if each.doubt_limit < math.inf]
-    sides = [each.side for each in uncertainties if each.side is not None]
-    uncertainty = UncertaintyNeeds(
-        entropies=any(each.entropies for each in uncertainties),
+    uncertainties = [need.uncertainty for need in needs if need.uncertainty is not None]
+    limits = [uncertainty.doubt_limit for uncertainty in uncertainties if uncertainty.doubt_limit < math.inf]
+    sides = [uncertainty.side for uncertainty in uncertainties if uncertainty.side is not None]
+    together = UncertaintyNeeds(
+        entropies=any(uncertainty.entropies for uncertainty in uncertainties),
         doubt_limit=limits[0] if limits else math.inf,
         side=sides[0] if sides else None,
-        median=any(each.median for each in uncertainties),
+        median=any(uncertainty.median for uncertainty in uncertainties),
     )
     plan = Needs(
-        counts=any(each.counts for each in needs),
-        powers=any(each.powers for each in needs),
-        uncertainty=uncertainty if uncertainties else None,
+        counts=any(need.counts for need in needs),
+        powers=any(need.powers for need in needs),
+        uncertainty=together if uncertainties else None,
     )
     return Summary(source, plan, agreement)
 
 
 class ConfidenceEstimator(HasParams, ABC):
-    """Base class of estimators: one confidence per map; higher means that less error is expected.
+    """Base class for confidence estimators: one confidence per map; higher means a lower expected error.
 
     A subclass sets `name` and `label`, lists the statistics that it `needs`, and computes the confidence from
     them in `read`. An estimator that learns overrides `fit`; `fit` of the others returns them unchanged.
@@ -185,19 +192,19 @@ class ConfidenceEstimator(HasParams, ABC):
     """
 
     name: ClassVar[str]
-    """Name in the library, on the command line and in every file."""
+    """Identifier used in the API, on the command line and in saved files."""
     label: ClassVar[str]
     """Label in tables and figures."""
     colour: ClassVar[str] = ""
-    """Colour of its lines in figures, such as ``"#0072b2"``; without one, `colour_of` chooses by the name."""
+    """Line colour in figures, such as ``"#0072b2"``; if empty, `colour_of` chooses one from the name."""
     used_ids: frozenset[str] = frozenset()
-    """Ids of the cases it has learned from, on which its confidences prove nothing."""
+    """Ids of the cases it was fitted on. Certification rejects these cases."""
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Settings and learned values by name: what a policy stores, and what creates the estimator again.
+        """Settings and learned values by name: what a policy stores and passes to the constructor.
 
-        The ids it has learned from are left out: they do not change a confidence.
+        The ids of the cases it was fitted on are left out: they do not change a confidence.
         """
         if not is_dataclass(self):
             return {}
@@ -211,10 +218,14 @@ class ConfidenceEstimator(HasParams, ABC):
 
     @abstractmethod
     def read(self, summary: Summary) -> Any:
-        """Compute the confidence from the statistics of a map."""
+        """Compute the confidence from the statistics of a map.
+
+        A zero is written as ``x * 0.0``, which stays on the device of x and in its graph of derivatives;
+        ``0.0 - x`` avoids -0.0.
+        """
 
     def fit(self, cases: Iterable[Case | Prediction]) -> Self:
-        """Learn from cases; most estimators have nothing to learn."""
+        """Return a fitted copy. Estimators that learn nothing return themselves."""
         return self
 
     def score(self, case: Case | Prediction) -> Any:
@@ -223,7 +234,7 @@ class ConfidenceEstimator(HasParams, ABC):
 
     @property
     def observer(self) -> str:
-        """Name of what `observe` returns: estimators with the same observer can share their observations."""
+        """Kind of observation: estimators with the same kind share observations."""
         return self.name
 
     def observe(self, case: Case | Prediction) -> Observation:
@@ -244,15 +255,24 @@ class ConfidenceEstimator(HasParams, ABC):
 
 
 def summary_of(case: Case | Prediction, needs: Needs) -> Summary:
-    """Open the map of a case for one pass that computes what is needed."""
+    """Return a summary of the map of a case that is planned for these needs."""
     prediction = prediction_of(case)
-    source = open_map(
+    return Summary(open_prediction(prediction), needs, prediction.agreement)
+
+
+def open_prediction(prediction: Prediction) -> MapSource:
+    """Open the map of a prediction with its mask, or with its threshold if it has none."""
+    return open_map(
         prediction.probabilities,
         prediction.mask,
         threshold=prediction.threshold,
         source=prediction.source,
     )
-    return Summary(source, needs, prediction.agreement)
+
+
+def read_all(estimators: Iterable[ConfidenceEstimator], summary: Summary) -> dict[str, Any]:
+    """Return the confidences of one map by estimator name."""
+    return {estimator.name: as_number(estimator.read(summary)) for estimator in estimators}
 
 
 def score_map(estimator: ConfidenceEstimator, p: Any, mask: Any = None, *, threshold: float = 0.5) -> Any:

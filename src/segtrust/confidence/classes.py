@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from segtrust._arguments import describe
-from segtrust.confidence.base import ConfidenceEstimator, Needs, as_number, summarise
+from segtrust.confidence.base import ConfidenceEstimator, read_all, summarise
 from segtrust.confidence.registry import Estimators, get_estimators
 from segtrust.confidence.score import USUAL
 from segtrust.errors import EmptyArrayError, MaskShapeError, ParameterError
@@ -33,12 +33,12 @@ class ClassScores:
     Attributes
     ----------
     classes
-        By class name the confidences by estimator name; ``None`` for a class that is absent: no pixel of its
-        mask is set and none of its probabilities reaches the threshold.
+        Confidences by estimator name, for each class name; ``None`` for an absent class, whose mask is empty
+        and whose probabilities are all below the threshold.
     predicted
         Names of the classes that the mask contains.
     case
-        By estimator name the mean over the predicted classes; ``None`` if the mask contains none.
+        Mean over the predicted classes, by estimator name; ``None`` if the mask contains no class.
     """
 
     classes: Mapping[str, Mapping[str, float] | None]
@@ -71,8 +71,8 @@ def score_classes(
     independent
         Whether each channel is a separate sigmoid (overlapping regions) rather than part of a softmax.
     threshold
-        Decision threshold in [0, 1] of independent channels, below which a class that is not predicted counts
-        as absent.
+        Decision threshold in [0, 1] of independent channels. With a softmax it only decides absence: a class
+        that is not predicted is absent if none of its probabilities reaches the threshold.
 
     Returns
     -------
@@ -102,8 +102,8 @@ def score_classes(
     """
     listed = _check_names(p, names)
     chosen = get_estimators(estimators)
-    mask_of = _find_masks(p, mask) if independent else _find_masks_of_labels(p, mask)
-    classes: dict[str, dict[str, Any] | None] = {}
+    mask_of = _channel_masks(p, mask) if independent else _label_masks(p, mask)
+    classes: dict[str, Any] = {}
     predicted = []
     for number, name in enumerate(listed):
         channel, source = channel_of(p, number), f"p[{name!r}]"
@@ -116,9 +116,9 @@ def score_classes(
     if not independent:  # last, because NaN and logits have been rejected by now, with better messages
         remedy = "Move the class axis to the front; for sigmoids pass independent=True."
         check_normalised(p, remedy=remedy)
-    rows = [row for row in (classes[name] for name in predicted) if row is not None]
     case = None
-    if rows:
+    if predicted:
+        rows = [classes[name] for name in predicted]
         case = {estimator.name: sum(row[estimator.name] for row in rows) / len(rows) for estimator in chosen}
     return ClassScores(classes, tuple(predicted), case)
 
@@ -157,15 +157,15 @@ def _score_class(
 ) -> tuple[dict[str, Any] | None, bool]:
     """Return the confidences of one class, and whether the mask contains it."""
     opened = open_map(p, mask, threshold=threshold, source=source)
-    summary = summarise(opened, [Needs(counts=True), *(estimator.needs for estimator in estimators)])
+    summary = summarise(opened, [estimator.needs for estimator in estimators])
     is_predicted = bool(summary.counts.k > 0)
     if not is_predicted and open_map(p, threshold=threshold).count().k == 0:
         return None, False
-    return {estimator.name: as_number(estimator.read(summary)) for estimator in estimators}, is_predicted
+    return read_all(estimators, summary), is_predicted
 
 
-def _find_masks(p: Any, mask: Any) -> Callable[[int], Any]:
-    """Return the function from a channel to its mask if each has its own."""
+def _channel_masks(p: Any, mask: Any) -> Callable[[int], Any]:
+    """Return a function from a channel number to its mask, if each channel has its own."""
     if mask is None:
         return lambda number: None
     check_array(mask, "mask")
@@ -177,8 +177,8 @@ def _find_masks(p: Any, mask: Any) -> Callable[[int], Any]:
     return lambda number: channel_of(mask, number)
 
 
-def _find_masks_of_labels(p: Any, labels: Any) -> Callable[[int], Any]:
-    """Return the function from a channel to its mask if every pixel has one label."""
+def _label_masks(p: Any, labels: Any) -> Callable[[int], Any]:
+    """Return a function from a channel number to its mask, if every pixel has one label."""
     if labels is None:
         likeliest = likeliest_labels(p)
         return lambda number: mask_of_label(likeliest, number, p)

@@ -73,9 +73,9 @@ def dice_optimal_mask(
 ) -> DiceOptimal:
     """Find the mask whose exact expected Dice is the largest of all masks, if pixels are independent.
 
-    The mask ``p >= 0.5`` has the most correct pixels, not the best Dice: for an uncertain model a lower
-    threshold is better, about half of the Dice that can be expected. Here it is found exactly, separately for
-    each map, in a few passes over the pixels.
+    The mask ``p >= 0.5`` has the most correct pixels, not the best Dice. For an uncertain model a lower
+    threshold is better: about half of the expected Dice. It is found exactly for each map, in a few passes
+    over the pixels.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def dice_optimal_mask(
     """
     check_threshold(compared_with, "compared_with")
     policy = EmptyPolicy(empty)
-    host = _on_host(p, "p")
+    host = _readable_by_loops(p, "p")
     usual = open_map(host, threshold=float(compared_with)).dice_statistics()
     threshold = _best_threshold(host, usual, policy, "p")
     best = open_map(host, threshold=threshold).dice_statistics()
@@ -135,13 +135,13 @@ def decoded(prediction: Prediction, empty: EmptyPolicy = EmptyPolicy.PAPER) -> P
     """
     if prediction.mask is not None:
         return prediction
-    host = _on_host(prediction.probabilities, prediction.source)
+    host = _readable_by_loops(prediction.probabilities, prediction.source)
     usual = open_map(host, threshold=prediction.threshold, source=prediction.source).dice_statistics()
     return replace(prediction, threshold=_best_threshold(host, usual, empty, prediction.source))
 
 
 def _best_threshold(host: Any, statistics: DiceStatistics, empty: EmptyPolicy, source: str) -> float:
-    """Compare the best mask that is not empty with the empty one; values were checked with the sums."""
+    """Return the threshold of the best mask; the empty mask competes under ``"agree"``."""
     best = best_cut(host, source)
     if best is None:
         return EMPTY_CUT
@@ -150,7 +150,7 @@ def _best_threshold(host: Any, statistics: DiceStatistics, empty: EmptyPolicy, s
     return best.threshold
 
 
-def _on_host(p: Any, source: str) -> Any:
+def _readable_by_loops(p: Any, source: str) -> Any:
     """Return a map where the loops can read it: in memory, or in chunks."""
     host = on_host(as_array(p, source))
     return host if is_chunked(host) else np.asarray(host)

@@ -15,7 +15,7 @@ from segtrust.confidence.learning import LearningEstimator, loss_of, mask_and_tr
 from segtrust.confidence.soft_dice import SoftDice
 from segtrust.errors import CaseLengthError, EmptyArrayError, ParameterError
 from segtrust.features import extract_features, feature_names
-from segtrust.maps import Case, Prediction, prediction_of
+from segtrust.maps import Case, Prediction
 
 __all__ = ["TAUS", "FeatureAggregation", "SoftDiceFeatureAggregation", "error_overlaps"]
 
@@ -29,12 +29,11 @@ _LARGEST_SEED = 2**32 - 1
 class FeatureAggregation(LearningEstimator):
     """A random forest that predicts the Dice from features of the entropy map inside its uncertain pixels.
 
-    `fit` chooses the threshold τ of `TAUS` at which the uncertain pixels (entropy above τ) overlap best with
-    the errors of the tuning cases, by their mean Dice, and the lowest of several such thresholds. A case
-    whose mask has no error scores 0 at each τ, also if no pixel is uncertain, and so has no influence. Then
-    the features of the entropy map inside the uncertain pixels are extracted, see
-    `segtrust.features.extract_features`, and a forest learns to predict the Dice from them. It needs
-    scikit-learn (``segtrust[learn]``) to learn, but not to score.
+    `fit` chooses the threshold τ from `TAUS` at which the uncertain pixels (entropy above τ) overlap best, by
+    mean Dice, with the errors of the tuning cases; of equal ones the lowest. A case whose mask has no error
+    has overlap 0 at every τ and no influence. Then the features of the entropy map inside the uncertain
+    pixels are extracted, see `segtrust.features.extract_features`, and a forest learns to predict the Dice
+    from them. It needs scikit-learn (``segtrust[learn]``) to learn, but not to score.
 
     Attributes
     ----------
@@ -72,6 +71,8 @@ class FeatureAggregation(LearningEstimator):
     name = "aef"
     label = "AEF"
     colour = "#56b4e9"
+    _learned = ("tau", "forest", "ndim", "used_ids")
+    _reads_sdc = False
 
     def __post_init__(self) -> None:
         """Check the settings, and convert a forest of plain values."""
@@ -89,7 +90,7 @@ class FeatureAggregation(LearningEstimator):
             return
         if self.ndim not in (2, 3):
             raise ParameterError(f"ndim: expected 2 or 3, for the maps of a forest, got {self.ndim!r}.")
-        width = self._row(np.zeros(len(feature_names(self.ndim))), 0.0).size
+        width = self._forest_row(np.zeros(len(feature_names(self.ndim))), 0.0).size
         if self.forest.width != width:
             raise ParameterError(
                 f"forest: {self.name} expected one that reads {width} features, got {self.forest.width}. "
@@ -100,17 +101,17 @@ class FeatureAggregation(LearningEstimator):
     def parameters(self) -> dict[str, Any]:
         """Settings and learned values by name, as plain values."""
         forest = None if self.forest is None else self.forest.to_dict()
-        return super().parameters | {"forest": forest, "empty": str(self.empty)}
+        return super().parameters | {"forest": forest}
 
     @property
     def needs(self) -> Needs:
-        """Counts, for the SDC; the entropy map is a separate pass."""
-        return Needs(counts=True)
+        """Counts, if the SDC is a feature; the entropy map is a separate pass."""
+        return Needs(counts=self._reads_sdc)
 
     def read(self, summary: Summary) -> float:
         """Predict the Dice."""
         _, tau = self._learned_values()
-        return float(self._predict([self._row_at(summary, tau)], [_ndim_of(summary.entropies)])[0])
+        return float(self._predict([self._row_of_summary(summary, tau)], [_ndim_of(summary.entropies)])[0])
 
     def _learned_values(self) -> tuple[Forest, float]:
         if self.forest is None or self.tau is None:
@@ -122,7 +123,7 @@ class FeatureAggregation(LearningEstimator):
         if others:
             raise ParameterError(
                 f"{self.name}: expected a map of {self.ndim} dimensions, like those it has learned from, "
-                f"got {others.pop()}. Fit another estimator for these maps."
+                f"got {others.pop()}. Fit one estimator for each."
             )
         forest, _ = self._learned_values()
         return forest.predict(np.array(rows))
@@ -130,51 +131,63 @@ class FeatureAggregation(LearningEstimator):
     def _soft_dice(self, summary: Summary) -> float:
         return float(SoftDice(self.empty).read(summary))
 
-    def _row(self, features: Any, sdc: float) -> Any:
+    def _forest_row(self, features: Any, sdc: float) -> Any:
         """Return the features of one map as the forest reads them."""
-        return features
+        return np.append(sdc, features) if self._reads_sdc else features
 
-    def _row_at(self, summary: Summary, tau: float) -> Any:
+    def _row_of_summary(self, summary: Summary, tau: float) -> Any:
         features = _extract(summary.entropies, tau, self.bin_width)
-        return self._row(features, self._soft_dice(summary))
+        return self._forest_row(features, self._soft_dice(summary) if self._reads_sdc else 0.0)
 
     def fit(self, cases: Collection[Case | Prediction]) -> Self:  # type: ignore[override]
         """Learn from cases with a ground truth, which are read twice.
 
         The threshold is chosen in the first pass, so that the second extracts features at this one alone.
         """
-        first = [(self._overlaps(case), loss_of(case, self.empty), case.id) for case in self._labelled(cases)]
-        if not first:
+        overlaps, losses, ids = [], [], []
+        for case in self._labelled(cases):
+            overlaps.append(self._overlaps(case))
+            losses.append(loss_of(case, self.empty))
+            ids.append(case.id)
+            del case  # a map is released before the next one is loaded
+        if not overlaps:
             raise EmptyArrayError(f"{self.name}: expected at least one case to learn from, got none.")
-        overlaps, losses, ids = zip(*first, strict=True)
         tau = self._choose(overlaps)
-        rows = [self._row_at(summary_of(case, self.needs), tau) for case in self._labelled(cases)]
+        rows, dimensions = [], []
+        for case in self._labelled(cases):
+            summary = summary_of(case, self.needs)
+            rows.append(self._row_of_summary(summary, tau))
+            dimensions.append(_ndim_of(summary.entropies))
+            del case, summary
         if len(rows) != len(losses):
             raise EmptyArrayError(
                 f"{self.name}: cases are read twice. Pass a list, or an object that loads them again, not a "
                 "generator."
             )
-        dimensions = [max(2, len(prediction_of(case).shape)) for case in cases]
         fitted = self._grow(tau, rows, dimensions, np.array(losses))
         return replace(fitted, used_ids=frozenset(ids) - {""})
 
+    # Overridden in paper/medical/published.py.
     def _overlaps(self, case: Case) -> Any:
         """Return how well each threshold finds the errors of a case."""
         return error_overlaps(case)
 
+    # Overridden in paper/medical/published.py.
     def _choose(self, overlaps: Sequence[Any]) -> float:
         """Choose the threshold from the overlaps of each case."""
         return TAUS[int(np.argmax(np.mean(overlaps, axis=0)))]
 
     def _grow(self, tau: float, rows: Sequence[Any], dimensions: Sequence[int], losses: Any) -> Self:
         if len(set(dimensions)) > 1:
-            raise ParameterError(f"{self.name}: expected maps of one kind, got images and volumes.")
+            raise ParameterError(
+                f"{self.name}: expected maps of one kind, got images and volumes. Fit one estimator for each."
+            )
         forest = grow_forest(np.array(rows), 1.0 - losses, trees=self.trees, seed=self.seed)
         return replace(self, tau=tau, forest=forest, ndim=dimensions[0])
 
     @property
     def observer(self) -> str:
-        """Name of what `observe` returns, which is the same with the SDC as a feature and without."""
+        """Kind of observation, which is the same with the SDC as a feature and without."""
         return f"aef, bin width {self.bin_width:g}, empty masks {self.empty}"
 
     def observe(self, case: Case | Prediction) -> Observation:
@@ -195,17 +208,22 @@ class FeatureAggregation(LearningEstimator):
         if any("overlaps" not in observation for observation in observations):
             raise CaseLengthError(f"{self.name}: expected observations of cases with a ground truth.")
         tau = self._choose([observation["overlaps"] for observation in observations])
-        return self._grow(tau, *self._rows_at(tau, observations), checked)
+        return self._grow(tau, *self._rows_of_observations(tau, observations), checked)
 
-    def _rows_at(self, tau: float, observations: Sequence[Observation]) -> tuple[list[Any], list[int]]:
+    def _rows_of_observations(
+        self, tau: float, observations: Sequence[Observation]
+    ) -> tuple[list[Any], list[int]]:
         """Return rows for the forest, and the number of dimensions of the maps."""
         if tau not in TAUS:
             raise ParameterError(
                 f"tau: observations are made at 0.05, 0.10, … 0.95, not at {tau!r}. Use score."
             )
         level = TAUS.index(tau)
-        rows = [self._row(seen["features"][level], float(seen["sdc"])) for seen in observations]
-        return rows, [int(seen["ndim"]) for seen in observations]
+        rows = [
+            self._forest_row(observation["features"][level], float(observation["sdc"]))
+            for observation in observations
+        ]
+        return rows, [int(observation["ndim"]) for observation in observations]
 
     def score_observation(self, observation: Observation) -> float:
         """Predict the Dice of the case that was observed."""
@@ -214,7 +232,7 @@ class FeatureAggregation(LearningEstimator):
     def score_observations(self, observations: Sequence[Observation]) -> Any:
         """Predict the Dice of each case that was observed."""
         _, tau = self._learned_values()
-        return self._predict(*self._rows_at(tau, observations))
+        return self._predict(*self._rows_of_observations(tau, observations))
 
 
 @dataclass(frozen=True)
@@ -224,9 +242,7 @@ class SoftDiceFeatureAggregation(FeatureAggregation):
     name = "aef-sdc"
     label = "AEF+SDC"
     colour = "#332288"
-
-    def _row(self, features: Any, sdc: float) -> Any:
-        return np.append(sdc, features)
+    _reads_sdc = True
 
 
 def error_overlaps(case: Case) -> Any:

@@ -109,7 +109,8 @@ class Forest:
 
 def _as_array(values: Any, name: str, kind: Any) -> Any:
     array = np.asarray(values)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in ("i" if kind is np.int64 else "if")):
+    allowed = "i" if kind is np.int64 else "if"
+    if array.ndim != 1 or (array.size and array.dtype.kind not in allowed):
         raise SavedStateError(f"{name}: expected a list of {'whole ' * (kind is np.int64)}numbers.")
     return array.astype(kind)
 

@@ -53,6 +53,10 @@ class IdealDice(ConfidenceEstimator):
     label = "IDC"
     colour = "#009e73"
 
+    def __post_init__(self) -> None:
+        """Convert and check the empty policy."""
+        object.__setattr__(self, "empty", EmptyPolicy(self.empty))
+
     @property
     def needs(self) -> Needs:
         """Counts and sums of powers."""
@@ -60,7 +64,7 @@ class IdealDice(ConfidenceEstimator):
 
     def read(self, summary: Summary) -> Any:
         """Compute the confidence from the sums."""
-        return ideal_dice(summary.dice, EmptyPolicy(self.empty))
+        return ideal_dice(summary.dice, self.empty)
 
 
 def ideal_dice_confidence(
@@ -180,7 +184,7 @@ def expected_f_beta(p: Any, mask: Any = None, *, beta: float, threshold: float =
 
 
 def full_posterior_dice(q: Any, mask: Any) -> Any:
-    """Return the expected Dice of independent pixels *if the truth is not empty* (section 6 of the paper).
+    """Return the expected Dice of independent pixels if the ground truth is not empty (paper, section 6).
 
     Parameters
     ----------
@@ -192,8 +196,8 @@ def full_posterior_dice(q: Any, mask: Any) -> Any:
     Returns
     -------
     float
-        IDC(x): since an empty truth scores 0, the IDC of ``q`` divided by the probability of a truth that is
-        not empty; NaN if that probability is 0.
+        IDC(x): the IDC of ``q`` divided by the probability that the ground truth is not empty, because an
+        empty one scores 0; NaN if that probability is 0.
 
     Examples
     --------

@@ -27,14 +27,16 @@ __all__ = ["LearningEstimator", "loss_of", "mask_and_truth", "raise_unfitted"]
 
 @dataclass(frozen=True)
 class LearningEstimator(ConfidenceEstimator):
-    """Base class of estimators that learn from the losses of labelled cases, the tuning set.
+    """Base class for estimators that learn from labelled cases.
+
+    An estimator that learns without ground truth (TLA) derives from `ConfidenceEstimator`.
 
     Attributes
     ----------
     empty
         Score of an empty mask, in the losses as in the confidence, see `segtrust.EmptyPolicy`.
     used_ids
-        Ids of the cases it was fitted on; certification rejects them.
+        Ids of the cases it was fitted on. Certification rejects these cases.
     """
 
     empty: EmptyPolicy = field(default=EmptyPolicy.PAPER, kw_only=True)
@@ -69,10 +71,11 @@ class LearningEstimator(ConfidenceEstimator):
             losses.append(loss_of(case, self.empty))
             observations.append(self.observe(case))
             ids.append(case.id)
+            del case  # a map is released before the next one is loaded
         return replace(self.fit_observations(observations, losses), used_ids=frozenset(ids) - {""})
 
     def _labelled(self, cases: Iterable[Any]) -> Iterator[Case]:
-        """Check each case on its way."""
+        """Yield the cases; raise for one without a ground truth."""
         if isinstance(cases, Case | Prediction) or not isinstance(cases, Iterable):
             raise ParameterError(
                 f"cases: expected several, got one {type(cases).__name__}. Put it in a list."
@@ -84,6 +87,7 @@ class LearningEstimator(ConfidenceEstimator):
                     "Case with one, got none. Pass Case(prediction, truth), or leave this case out."
                 )
             yield case
+            del case  # a map is released before the next one is loaded
 
     def _check_losses(self, losses: Any, observations: Sequence[Observation]) -> Any:
         """Return the losses as an array, one for each observation."""

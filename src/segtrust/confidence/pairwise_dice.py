@@ -15,7 +15,7 @@ __all__ = ["PairwiseDice"]
 class PairwiseDice(ConfidenceEstimator):
     """Mean Dice between the masks of every two members, see `segtrust.pairwise_dice`.
 
-    It needs a prediction that knows how far its members agree, such as one from files with members.
+    It needs a prediction with `agreement`, such as one fused from ensemble members.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class PairwiseDice(ConfidenceEstimator):
     colour = "#009e73"
 
     def __post_init__(self) -> None:
-        """Convert the name of a policy to the policy."""
+        """Convert and check the empty policy."""
         object.__setattr__(self, "empty", EmptyPolicy(self.empty))
 
     @property

@@ -28,7 +28,7 @@ from segtrust.plugins import find_plugin, plugin_names, warn_once
 __all__ = [
     "ESTIMATORS",
     "REFERENCES",
-    "TAKEN",
+    "RESERVED_NAMES",
     "Estimators",
     "Reference",
     "colour_of",
@@ -76,14 +76,17 @@ class Reference(NamedTuple):
 REFERENCES = {"oracle": Reference("oracle", "#000000"), "random": Reference("random", "#7f7f7f")}
 """The best possible ranking and a random one, by name."""
 
-TAKEN = frozenset(
+RESERVED_NAMES = frozenset(
     {
         *("all", "case", "decision", "dice", "digest", "file", "foreground", "group", "iou", "k", "lam"),
         *("loss", "lower", "margin", "mask", "members", "mu", "oracle", "policy", "random", "s", "seconds"),
         *("set", "shape", "split", "structure", "upper"),
     }
 )
-"""Names with another meaning in tables and on the command line; no estimator may have one of them."""
+"""Names of columns and options, which no estimator may have.
+
+Columns with an underscore need no entry: estimator names cannot contain one.
+"""
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _COLOUR = re.compile(r"#[0-9a-f]{6}")
@@ -175,27 +178,27 @@ def label_of(name: str) -> str:
     >>> label_of("aef-sdc"), label_of("oracle"), label_of("not-installed")
     ('AEF+SDC', 'oracle', 'not-installed')
     """
-    looks = _looks_of(name)
-    return name if looks is None else looks.label
+    styled = _styled_object(name)
+    return name if styled is None else styled.label
 
 
 def colour_of(name: str) -> str:
     """Return the colour of an estimator or a reference in figures, as a hex string.
 
-    An estimator of another package that has none, or is not installed here, gets one by its name.
+    An estimator without a colour, or from a package that is not installed, gets one derived from its name.
 
     Examples
     --------
     >>> colour_of("sdc"), colour_of("random"), colour_of("not-installed")
     ('#d55e00', '#7f7f7f', '#882255')
     """
-    looks = _looks_of(name)
-    own = "" if looks is None else looks.colour
+    styled = _styled_object(name)
+    own = "" if styled is None else styled.colour
     return own or _PLUGIN_COLOURS[crc32(name.encode()) % len(_PLUGIN_COLOURS)]
 
 
-def _looks_of(name: str) -> Reference | type[ConfidenceEstimator] | ConfidenceEstimator | None:
-    """Return the object that has the label and colour of this name; ``None`` for what is not installed."""
+def _styled_object(name: str) -> Reference | type[ConfidenceEstimator] | ConfidenceEstimator | None:
+    """Return the object with the label and colour of this name; ``None`` if its package is not installed."""
     if name in REFERENCES:
         return REFERENCES[name]
     if name in ESTIMATORS:
@@ -214,16 +217,19 @@ def is_free_name(name: str) -> bool:
     >>> [is_free_name(name) for name in ("median-certainty", "Median", "dice", "sdc")]
     [True, False, False, False]
     """
-    return _NAME.fullmatch(name) is not None and name not in TAKEN and name not in ESTIMATORS
+    return _NAME.fullmatch(name) is not None and name not in RESERVED_NAMES and name not in ESTIMATORS
 
 
 def estimator_names() -> list[str]:
-    """Return all names: segtrust's own first, then those of other packages, which are not imported for it."""
+    """Return all names: segtrust's own first, then those of other packages.
+
+    These packages are not imported.
+    """
     return [*ESTIMATORS, *plugin_names("estimators", ESTIMATORS)]
 
 
 def usable_names() -> list[str]:
-    """Return the names of estimators that can be used; what is wrong with others is logged, once."""
+    """Return the names of the estimators that can be used; problems with plug-ins are logged once."""
     names = list(ESTIMATORS)
     for name in plugin_names("estimators", ESTIMATORS):
         try:

@@ -1,4 +1,4 @@
-"""Confidences by several estimators in one pass: of one map, or of each map of a batch."""
+"""Confidences of one map, or of each map of a batch, by several estimators that share their statistics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 
-from segtrust.confidence.base import ConfidenceEstimator, Needs, as_number, summarise
+from segtrust.confidence.base import ConfidenceEstimator, read_all, summarise
 from segtrust.confidence.registry import Estimators, get_estimators
 from segtrust.confidence.soft_dice import bounds_of
 from segtrust.errors import EmptyArrayError, MaskShapeError
@@ -24,7 +24,7 @@ USUAL: Estimators = ("sdc", "amsp")
 def score(
     p: Any, mask: Any = None, estimators: Estimators = USUAL, *, threshold: float = 0.5
 ) -> dict[str, Any]:
-    """Return the confidences of one map by several estimators, in one pass over its pixels.
+    """Return the confidences of one map by several estimators, which share the passes over its pixels.
 
     Parameters
     ----------
@@ -52,13 +52,12 @@ def score(
 
 
 def _scores(source: MapSource, estimators: Sequence[ConfidenceEstimator]) -> dict[str, Any]:
-    summary = summarise(source, [estimator.needs for estimator in estimators])
-    return {estimator.name: as_number(estimator.read(summary)) for estimator in estimators}
+    return read_all(estimators, summarise(source, [estimator.needs for estimator in estimators]))
 
 
 @dataclass(frozen=True)
 class Assessment:
-    """Everything that one pass over a map shows.
+    """Confidences of one map, with the bounds and counts that the same passes provide.
 
     Attributes
     ----------
@@ -76,7 +75,7 @@ class Assessment:
 
 
 def assess(p: Any, mask: Any = None, estimators: Estimators = USUAL, *, threshold: float = 0.5) -> Assessment:
-    """Return the confidences of one map together with its certified bounds and counts, in one pass.
+    """Return the confidences of one map together with its certified bounds and counts.
 
     Parameters
     ----------
@@ -102,15 +101,10 @@ def assess(p: Any, mask: Any = None, estimators: Estimators = USUAL, *, threshol
 def assess_map(
     source: MapSource, estimators: Sequence[ConfidenceEstimator], agreement: Agreement | None = None
 ) -> Assessment:
-    """Return what `assess` returns, for a map that is already open and may have been fused from several."""
-    needs = [Needs(counts=True), *(estimator.needs for estimator in estimators)]
-    summary = summarise(source, needs, agreement)
+    """Return what `assess` returns for a map that is already open and may be fused from an ensemble."""
+    summary = summarise(source, [estimator.needs for estimator in estimators], agreement)
     counts = summary.counts
-    return Assessment(
-        {estimator.name: as_number(estimator.read(summary)) for estimator in estimators},
-        bounds_of(counts),
-        counts.k / counts.n,
-    )
+    return Assessment(read_all(estimators, summary), bounds_of(counts), counts.k / counts.n)
 
 
 def score_batch(

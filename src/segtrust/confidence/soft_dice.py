@@ -22,7 +22,7 @@ __all__ = ["SoftDice", "bounds_of", "dice_bounds", "soft_dice", "soft_dice_confi
 def soft_dice(counts: Counts, weight: float = 1.0) -> Any:
     """Return 2s / (k + s + wλ) with the weight w, which is 1 for the SDC; 0 for an empty mask."""
     if counts.k == 0:
-        return counts.s * 0.0
+        return counts.s * 0.0  # a zero on the device of s
     return 2.0 * counts.s / (counts.k + counts.s + weight * counts.lam)
 
 
@@ -50,6 +50,10 @@ class SoftDice(ConfidenceEstimator):
     label = "SDC"
     colour = "#d55e00"
 
+    def __post_init__(self) -> None:
+        """Convert and check the empty policy."""
+        object.__setattr__(self, "empty", EmptyPolicy(self.empty))
+
     @property
     def needs(self) -> Needs:
         """Counts."""
@@ -57,7 +61,7 @@ class SoftDice(ConfidenceEstimator):
 
     def read(self, summary: Summary) -> Any:
         """Compute the confidence from the counts."""
-        if summary.counts.k == 0 and EmptyPolicy(self.empty) is EmptyPolicy.AGREE:
+        if summary.counts.k == 0 and self.empty is EmptyPolicy.AGREE:
             return probability_of_empty(summary.dice)
         return soft_dice(summary.counts)
 
@@ -99,6 +103,7 @@ def soft_dice_confidence(
     >>> soft_dice_confidence(np.zeros((3, 3)), empty="agree")
     1.0
     """
+    # Same as SoftDice.read, without a Summary: this is the hot path of the library.
     policy = EmptyPolicy(empty)
     source = open_map(p, mask, threshold=threshold)
     counts = source.count()

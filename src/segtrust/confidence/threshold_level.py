@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 import numpy as np
 
 from segtrust._arguments import check_nonnegative, check_threshold
-from segtrust.confidence.base import ConfidenceEstimator, Needs, Observation, Summary, score_map, summary_of
+from segtrust.confidence.base import (
+    ConfidenceEstimator,
+    Needs,
+    Observation,
+    Summary,
+    open_prediction,
+    score_map,
+    summary_of,
+)
 from segtrust.errors import EmptyArrayError, NotFittedError, ParameterError
 from segtrust.kernels import (
     Bracket,
@@ -37,8 +45,8 @@ __all__ = ["ThresholdLevel", "entropy_quantile", "threshold_level_confidence"]
 _Result = TypeVar("_Result")
 _POOL = 1 << 16
 """Doubts sampled from a whole data set, divided among its maps."""
-_MANY = 1000
-"""Number of maps to expect from a data set without a length."""
+_ASSUMED_MAPS = 1000
+"""Number of maps assumed for a data set without a length."""
 
 
 @dataclass(frozen=True)
@@ -85,14 +93,14 @@ class ThresholdLevel(ConfidenceEstimator):
 
     @property
     def needs(self) -> Needs:
-        """Sum and number of the entropies above the threshold."""
-        return Needs(uncertainty=self._uncertainty_needs)
+        """Sum and number of the entropies above the threshold, once it is known."""
+        return Needs() if self.tau is None else Needs(uncertainty=self._uncertainty_needs)
 
     def read(self, summary: Summary) -> Any:
         """Compute the confidence; 0, full certainty, if no pixel exceeds the threshold."""
         statistics = summary.uncertainty(self._uncertainty_needs)
         if statistics.above_count == 0:
-            return statistics.above * 0.0
+            return statistics.above * 0.0  # a zero on the device of the map
         return -statistics.above / statistics.above_count
 
     def fit(self, cases: Collection[Case | Prediction]) -> Self:  # type: ignore[override]
@@ -109,7 +117,7 @@ class ThresholdLevel(ConfidenceEstimator):
         ids_and_shares = _for_each(id_and_foreground, cases)
         alpha = math.fsum(share for _, share in ids_and_shares) / len(ids_and_shares)
         ids = frozenset(name for name, _ in ids_and_shares) - {""}
-        return type(self)(entropy_quantile(cases, 1.0 - alpha), used_ids=ids)
+        return replace(self, tau=entropy_quantile(cases, 1.0 - alpha), used_ids=ids)
 
     def observe(self, case: Case | Prediction) -> Observation:
         """Return the share of foreground, and the sorted doubts with the sum of entropies from each one on.
@@ -135,7 +143,7 @@ class ThresholdLevel(ConfidenceEstimator):
         alpha = math.fsum(observation["foreground"] for observation in observations) / len(observations)
         position = (1.0 - alpha) * (sum(int(counts[-1]) for counts in ranks) - 1)
         pair = pair_of_ranks(doubts, ranks, math.floor(position))
-        return type(self)(_interpolate_entropy(pair, position - math.floor(position)))
+        return replace(self, tau=_interpolate_entropy(pair, position - math.floor(position)))
 
     def score_observation(self, observation: Observation) -> float:
         """Return the confidence of the case that was observed: minus the mean entropy above ``tau``."""
@@ -185,11 +193,11 @@ def entropy_quantile(cases: Collection[Case | Prediction], fraction: float) -> f
     1.0
     """
     check_threshold(fraction, "fraction")
-    share = max(1, _POOL // max(1, length_hint(cases, _MANY)))
+    sample_size = max(1, _POOL // max(1, length_hint(cases, _ASSUMED_MAPS)))
 
     def size_and_sample(case: Case | Prediction) -> tuple[int, Any]:
         source = _open_on_host(case)
-        return source.n, source.sample(share)
+        return source.n, source.sample(sample_size)
 
     def count(bracket: Bracket) -> Ranks:
         return Ranks.together(_for_each(lambda case: _open_on_host(case).ranks(bracket), cases))
@@ -217,11 +225,10 @@ def _interpolate_entropy(doubts: tuple[float, float], fraction: float) -> float:
 
 def _open_on_host(case: Case | Prediction) -> HostMap:
     prediction = prediction_of(case)
-    threshold, name = prediction.threshold, prediction.source
-    source = open_map(prediction.probabilities, prediction.mask, threshold=threshold, source=name)
+    source = open_prediction(prediction)
     if isinstance(source, DeviceMap):
         p, mask = source.to_host()
-        source = open_map(p, mask, threshold=threshold, source=name)
+        source = open_map(p, mask, threshold=prediction.threshold, source=prediction.source)
     return cast("HostMap", source)
 
 
@@ -234,7 +241,7 @@ def _for_each(
     results = list(map(function, cases))
     if not results:
         raise EmptyArrayError(
-            "tla: expected at least one case to learn tau from, got none. Cases are read more than once: "
+            "cases: expected at least one, got none. Cases are read more than once: "
             "pass a list, or an object that loads them again, not a generator."
         )
     return results

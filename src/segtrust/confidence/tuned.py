@@ -15,15 +15,13 @@ from segtrust.confidence.base import Needs, Observation, Summary, summary_of
 from segtrust.confidence.learning import LearningEstimator, raise_unfitted
 from segtrust.confidence.soft_dice import SoftDice, soft_dice
 from segtrust.errors import CaseLengthError
-from segtrust.kernels import probability_of_empty
-from segtrust.maps import Case, EmptyPolicy, Prediction
+from segtrust.maps import Case, Prediction
 
 __all__ = [
     "SIDES",
     "WEIGHTS",
     "TunedPatchLevel",
     "TunedSoftDice",
-    "largest_sums",
     "rank_correlations",
     "ranking_areas",
 ]
@@ -32,7 +30,8 @@ WEIGHTS = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 """Candidates for the weight of the probability outside the mask; 1 is the SDC itself."""
 
 _MARGIN = 0.4
-"""Times 1/√n: the share of the missing correlation that another weight must remove with n cases."""
+"""Another weight replaces 1 only if it reduces the distance to full correlation by more than this fraction,
+divided by √n for n cases."""
 
 SIDES = (*range(1, 10), *range(10, 201, 5))
 """Candidates for the side of the box in pixels, as in the paper: 1 to 9, and 10 to 200 in steps of 5."""
@@ -42,10 +41,10 @@ SIDES = (*range(1, 10), *range(10, 201, 5))
 class TunedSoftDice(LearningEstimator):
     """SDC_w = 2s / (k + s + wλ): the SDC with a weight on the probability outside the mask.
 
-    λ is the probability that a model leaves outside its mask. One number corrects a model that leaves too
-    much or too little there. `fit` takes the weight of `WEIGHTS` whose ranks correlate best with the Dice of
-    the cases. It stays at 1, the SDC, unless the distance of the correlation to 1 shrinks by more than
-    0.4/√n with n cases: what few cases show is mostly chance.
+    λ is the probability outside the mask. The weight corrects a model that leaves too much or too little
+    there. `fit` chooses the weight in `WEIGHTS` whose confidences correlate best in rank with the Dice. It
+    keeps 1 (the SDC) unless another weight reduces the distance to full correlation by more than a fraction
+    0.4/√n: smaller gains on n cases are mostly chance.
 
     Attributes
     ----------
@@ -98,19 +97,17 @@ class TunedSoftDice(LearningEstimator):
         """Return k, s and λ, and for an empty mask its confidence."""
         summary = summary_of(case, self.needs)
         counts = summary.counts
-        of_empty = 0.0
-        if counts.k == 0 and self.empty is EmptyPolicy.AGREE:
-            of_empty = float(probability_of_empty(summary.dice))
+        of_empty = 0.0 if counts.k else float(SoftDice(self.empty).read(summary))
         return {"counts": np.array([counts.k, float(counts.s), float(counts.lam), of_empty])}
 
     def fit_observations(self, observations: Sequence[Observation], losses: Any) -> Self:
         """Choose the weight from the observations of some cases and the loss of each, one minus its Dice."""
         dices = 1.0 - self._check_losses(losses, observations)
         counts = np.array([observation["counts"] for observation in observations])
-        lacks = 1.0 - rank_correlations(np.array([_soft_dices(counts, w) for w in WEIGHTS]), dices)
-        usual, best = WEIGHTS.index(1.0), int(np.argmin(lacks))
+        distances = 1.0 - rank_correlations(np.array([_soft_dices(counts, w) for w in WEIGHTS]), dices)
+        unweighted, best = WEIGHTS.index(1.0), int(np.argmin(distances))
         margin = _MARGIN / math.sqrt(dices.size)
-        chosen = best if lacks[best] < lacks[usual] * (1.0 - margin) else usual
+        chosen = best if distances[best] < distances[unweighted] * (1.0 - margin) else unweighted
         return replace(self, weight=WEIGHTS[chosen])
 
     def score_observation(self, observation: Observation) -> float:
@@ -134,9 +131,8 @@ def _soft_dices(counts: Any, weight: float) -> Any:
 class TunedPatchLevel(LearningEstimator):
     """PLA with the side of the box that ranks the tuning cases best, see `segtrust.patch_level_confidence`.
 
-    `fit` takes the side of `SIDES` with the smallest AURC on the tuning cases, and the smallest of several
-    such sides. Boxes are capped by the image in each dimension. The sums of all sides come from one
-    summed-area table.
+    `fit` chooses the side in `SIDES` with the smallest AURC on the tuning cases; of equal ones the smallest.
+    Boxes are capped by the image in each dimension. The sums of all sides come from one summed-area table.
 
     Attributes
     ----------
@@ -177,8 +173,8 @@ class TunedPatchLevel(LearningEstimator):
 
     @property
     def needs(self) -> Needs:
-        """The largest sum over a box."""
-        return self._patch_level.needs
+        """The largest sum over a box, once its side is known."""
+        return Needs() if self.size is None else self._patch_level.needs
 
     def read(self, summary: Summary) -> Any:
         """Compute the confidence from the largest sum."""
@@ -186,7 +182,9 @@ class TunedPatchLevel(LearningEstimator):
 
     def observe(self, case: Case | Prediction) -> Observation:
         """Return the largest sum over a box of each side."""
-        return {"sums": largest_sums(summary_of(case, Needs()).entropies, self._sides)}
+        from segtrust.kernels import largest_box_sums  # loads Numba
+
+        return {"sums": largest_box_sums(summary_of(case, Needs()).entropies, self._sides)}
 
     @property
     def _sides(self) -> tuple[int, ...]:
@@ -206,20 +204,7 @@ class TunedPatchLevel(LearningEstimator):
             raise CaseLengthError(
                 f"observation: it was made for other sides than {self.size}. Observe the case again."
             )
-        return 0.0 - float(observation["sums"][column])
-
-
-def largest_sums(entropies: Any, sides: Sequence[int]) -> Any:
-    """Return the largest sum over a box of each side.
-
-    Examples
-    --------
-    >>> largest_sums(np.array([[1.0, 0.5], [0.0, 0.0]]), (1, 2, 3)).tolist()
-    [1.0, 1.5, 1.5]
-    """
-    from segtrust.kernels import largest_box_sums  # loads Numba
-
-    return largest_box_sums(entropies, sides)
+        return 0.0 - float(observation["sums"][column])  # not -0.0
 
 
 def ranking_areas(confidences: Any, losses: Any) -> Any:
@@ -243,6 +228,7 @@ def ranking_areas(confidences: Any, losses: Any) -> Any:
     >>> ranking_areas(confidences, np.array([0.0, 1.0, 0.5])).round(4).tolist()
     [0.1667, 0.5833]
     """
+    # selective is above this package; tests compare both.
     order = np.argsort(-confidences, axis=1, kind="stable")
     ranked = np.take_along_axis(confidences, order, 1)
     n = ranked.shape[1]
