@@ -188,7 +188,7 @@ class ConfidenceEstimator(HasParams, ABC):
 
     If many estimators are fitted on parts of the same cases, as in a tuning curve, each map is read once:
     `observe` returns what fitting and scoring need from a case, and `fit_observations` and
-    `score_observation` continue from there. Their results equal those of `fit` and `score`, up to rounding.
+    `score_observation` continue with it. Their results equal those of `fit` and `score`, up to rounding.
     """
 
     name: ClassVar[str]

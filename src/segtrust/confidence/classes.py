@@ -65,7 +65,8 @@ def score_classes(
         One name per channel. A class called ``"background"`` is not scored.
     mask
         The delivered segmentation: for a softmax the label (channel number) of each pixel, for independent
-        classes one binary mask per channel. If there is none: the likeliest class, or ``p >= threshold``.
+        classes one binary mask per channel. If there is none: the most probable class, or
+        ``p >= threshold``.
     estimators
         Names, or estimators with their own settings such as ``PatchLevel(size=20)``.
     independent
@@ -88,9 +89,9 @@ def score_classes(
 
     Notes
     -----
-    Dask, Zarr and HDF5 arrays are read tile by tile, one channel at a time. The labels of the likeliest
-    classes, if no mask is passed, are held in memory, also for NumPy arrays: one byte per pixel for up to 256
-    classes.
+    Dask, Zarr and HDF5 arrays are read tile by tile, one channel at a time. The labels of the most
+    probable classes, if no mask is passed, are held in memory, also for NumPy arrays: one byte per pixel for
+    up to 256 classes.
 
     Examples
     --------

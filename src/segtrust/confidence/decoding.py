@@ -141,7 +141,7 @@ def decoded(prediction: Prediction, empty: EmptyPolicy = EmptyPolicy.PAPER) -> P
 
 
 def _best_threshold(host: Any, statistics: DiceStatistics, empty: EmptyPolicy, source: str) -> float:
-    """Return the threshold of the best mask; the empty mask competes under ``"agree"``."""
+    """Compare the best mask that is not empty with the empty one; values were checked with the sums."""
     best = best_cut(host, source)
     if best is None:
         return EMPTY_CUT
