@@ -54,18 +54,18 @@ class Fusion(StrEnum):
 
 
 class Fuser:
-    """Sum of maps that are added one after the other; see `fuse`.
+    """Accumulator that fuses maps added one after the other; see `fuse`.
 
     Parameters
     ----------
-    how
+    fusion
         Mean of probabilities, or of logits.
     rounding
         How far a float may be beyond 0 and 1 and still be taken for 0 or 1; further away it is rejected.
     """
 
-    def __init__(self, how: Fusion | str = Fusion.PROBABILITY, *, rounding: float = 0.0) -> None:
-        self._how = Fusion(how)
+    def __init__(self, fusion: Fusion | str = Fusion.PROBABILITY, *, rounding: float = 0.0) -> None:
+        self._fusion = Fusion(fusion)
         self._rounding = rounding
         self._sums: Any = None
         self._count = 0
@@ -96,20 +96,21 @@ class Fuser:
             if self._rounding:
                 is_near = (values >= -self._rounding) & (values <= 1.0 + self._rounding)
                 values = np.where(is_near, np.clip(values, 0.0, 1.0), values)
-            self._sums[tile] += self._terms(check_probabilities(values, p, source), limit)
+            origin = tuple(part.start for part in tile)
+            self._sums[tile] += self._terms(check_probabilities(values, values, source, origin), limit)
         self._count += 1
         self._limits += limit
         self._is_double |= p.dtype.kind == "f" and p.dtype.itemsize >= 8
 
     def _terms(self, p: Any, limit: float) -> Any:
-        return p if self._how is Fusion.PROBABILITY else logits_of(p, limit)
+        return p if self._fusion is Fusion.PROBABILITY else logits_of(p, limit)
 
     def result(self) -> Any:
         """Return the fused map: float64 if a member is, else float32."""
         if not self._count:
             raise ParameterError("maps: expected at least one map to fuse, got none.")
         fused = self._sums / self._count
-        if self._how is Fusion.LOGIT:
+        if self._fusion is Fusion.LOGIT:
             fused = np.exp(np.minimum(fused, 0.0)) / (1.0 + np.exp(-np.abs(fused)))  # the sigmoid
             fused[self._sums <= -self._limits] = 0.0  # every member is at its limit
             fused[self._sums >= self._limits] = 1.0
@@ -189,7 +190,7 @@ def pairwise_dice(
     >>> round(pairwise_dice(maps), 4)
     0.7778
     """
-    check_threshold(threshold, "threshold")
+    threshold = check_threshold(threshold, "threshold")
     policy, masks, shape, count = EmptyPolicy(empty), PackedMasks(), None, 0
     for number, p in enumerate(_check_iterable(maps)):
         source = f"maps[{number}]"

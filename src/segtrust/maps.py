@@ -85,7 +85,9 @@ class Prediction:
             _check_same_shape(self.mask, self.shape, name=f"{self.source}: mask")
         if 0 in self.shape:
             raise_empty(self.shape, self.source)
-        check_threshold(self.threshold, f"{self.source}: threshold")
+        if type(self.threshold) is not float or not 0.0 <= self.threshold <= 1.0:
+            threshold = check_threshold(self.threshold, f"{self.source}: threshold")
+            object.__setattr__(self, "threshold", threshold)
         if self.spacing_mm is not None:
             _check_spacing(self.spacing_mm, self.shape, self.source)
 
@@ -109,7 +111,7 @@ class Case:
     prediction
         Probability map of one image and its mask.
     truth
-        Reference mask, 0 and 1, of the same shape.
+        Reference mask, 0 and 1, of the same shape; ``None`` if it is unknown.
 
     Examples
     --------

@@ -86,8 +86,25 @@ def test_plot():
     mpl.pyplot.close("all")
 
 
+def test_the_number_of_bins_may_be_a_number_of_numpy():
+    assert reliability(simulated("float32"), bins=np.int64(3)).counts.size == 3
+
+
+def test_the_delivered_mask_is_that_of_the_estimators():
+    p = np.array([0.7, 0.6], np.float32)
+    assert delivered_mask(Prediction(p, threshold=np.float64(0.7))).tolist() == [True, False]
+
+
+@pytest.mark.needs("torch")
+def test_a_tensor_of_integers_is_no_map():
+    import torch
+
+    with pytest.raises(ProbabilityTypeError, match="int32"):
+        map_on_host(torch.ones(3, dtype=torch.int32))
+
+
 def test_refusals():
-    for bins in (0, [0.5, 1], [0, 0.5], [0, 0.5, 0.5, 1], []):
+    for bins in (0, True, 2.0, [0.5, 1], [0, 0.5], [0, 0.5, 0.5, 1], []):
         with pytest.raises(ParameterError, match="bins"):
             reliability(simulated("float32"), bins=bins)
     for epsilon in (0.0, 0.5, -1):
@@ -95,6 +112,8 @@ def test_refusals():
             reliability(simulated("float32"), epsilon=epsilon)
     with pytest.raises(TooFewCasesError):
         reliability([])
+    with pytest.raises(ParameterError, match=r"cases\[0\]: expected .* with ground truth, got"):
+        reliability([Case(Prediction(np.zeros(4)), None)])
     with pytest.raises(TooFewCasesError, match="no predicted boundary"):
         reliability([Case(Prediction(np.zeros(4)), np.zeros(4))], band_px=2)
 

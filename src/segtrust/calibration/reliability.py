@@ -10,15 +10,26 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from array_api_compat import to_device
 
-from segtrust._arguments import is_number
+from segtrust._arguments import describe, is_number
 from segtrust._optional import require
 from segtrust.errors import EmptyArrayError, ParameterError, ProbabilityTypeError, TooFewCasesError
-from segtrust.kernels import DeviceMap, as_binary, detached, is_device_array, raise_first_bad_value, view_map
+from segtrust.kernels import (
+    DeviceMap,
+    as_binary,
+    check_map_type,
+    detached,
+    is_device_array,
+    mask_name,
+    raise_first_bad_value,
+    threshold_map,
+    view_map,
+)
 from segtrust.maps import Case, Prediction
 
 __all__ = [
@@ -176,7 +187,10 @@ def reliability(
 
 def _check_edges(bins: int | Sequence[float]) -> Any:
     try:
-        edges = np.linspace(0.0, 1.0, bins + 1) if isinstance(bins, int) else np.asarray(bins, np.float64)
+        if isinstance(bins, Integral) and not isinstance(bins, bool):
+            edges = np.linspace(0.0, 1.0, int(bins) + 1)
+        else:
+            edges = np.asarray(bins, np.float64)
     except (TypeError, ValueError):
         edges = np.zeros(0)
     is_valid = edges.ndim == 1 and edges.size >= 2 and edges[0] == 0.0 and edges[-1] == 1.0
@@ -195,8 +209,11 @@ def check_cases(cases: Any) -> Iterator[Case]:
     if not isinstance(cases, Iterable) or isinstance(cases, str | Case):
         raise ParameterError(f"cases: expected a list of Case(prediction, truth), got {cases!r}.")
     for number, case in enumerate(cases):
-        if not isinstance(case, Case):
-            raise ParameterError(f"cases[{number}]: expected Case(prediction, truth), got {case!r}.")
+        if not isinstance(case, Case) or case.truth is None:
+            received = "a case without it" if isinstance(case, Case) else describe(case)
+            raise ParameterError(
+                f"cases[{number}]: expected Case(prediction, truth) with ground truth, got {received}."
+            )
         yield case
 
 
@@ -206,10 +223,13 @@ def check_band(band_px: float | None) -> None:
         raise ParameterError(f"band_px: expected at least 1 pixel, or None for all pixels, got {band_px!r}.")
 
 
-def check_probabilities(tile: Any, p: Any, source: str) -> Any:
-    """Return a tile of floats, or raise an error that names the first bad value of the whole map ``p``."""
+def check_probabilities(tile: Any, p: Any, source: str, origin: tuple[int, ...] = ()) -> Any:
+    """Return a tile of floats, or raise an error that names the first bad value of ``p``.
+
+    ``p`` is the whole map, or the tile itself, which begins at the index ``origin`` of the map.
+    """
     if not (tile.min() >= 0.0 and tile.max() <= 1.0):  # NaN fails both
-        raise_first_bad_value(view_map(p, source=source))
+        raise_first_bad_value(replace(view_map(p, source=source), origin=origin))
     return tile
 
 
@@ -223,6 +243,7 @@ def case_on_host(case: Case) -> Case:
 def map_on_host(p: Any, source: str = "p") -> Any:
     """Return a map as a NumPy array; a mask is rejected, because it has no probabilities to scale."""
     if is_device_array(p):
+        check_map_type(p.dtype, source)
         p = DeviceMap(p, None, 0.5, source).to_host()[0]
     p = np.asarray(p)
     if p.dtype == bool or p.dtype.kind not in "fu":
@@ -243,10 +264,9 @@ def delivered_mask(prediction: Prediction) -> Any:
     """Return the mask of a prediction as bool: its own, or ``p >= threshold``."""
     if prediction.mask is not None:
         mask = np.asarray(_mask_on_host(prediction.mask))
-        return as_binary(mask, f"{prediction.source}: mask").astype(bool)
+        return as_binary(mask, mask_name(prediction.source)).astype(bool)
     p = map_on_host(prediction.probabilities, prediction.source)
-    codes = code_probabilities(p.dtype)
-    return p >= prediction.threshold if codes is None else (codes >= prediction.threshold)[p]
+    return threshold_map(p, threshold=prediction.threshold, source=prediction.source)
 
 
 def code_probabilities(dtype: Any) -> Any:

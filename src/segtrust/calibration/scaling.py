@@ -429,8 +429,8 @@ def _fit_curve(points: _Points, *, with_intercept: bool) -> tuple[float, float]:
             step = step / 2.0
         curve = curve + step
     raise CaseValueError(
-        "cases: no finite scaling is the most likely one, because the maps predict the truth without an "
-        "error, or all of it is on one side. Use more cases."
+        "cases: the likelihood has no finite maximum: the maps separate foreground and background without "
+        "an error, or only one of them occurs. Use more cases."
     )
 
 

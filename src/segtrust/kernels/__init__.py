@@ -17,6 +17,7 @@ from segtrust.kernels.array_checks import (
     check_array,
     check_map_type,
     check_shapes,
+    mask_name,
     raise_empty,
     raise_shape_mismatch,
 )
@@ -129,6 +130,7 @@ __all__ = [
     "labels_beside",
     "largest_box_sums",
     "likeliest_labels",
+    "mask_name",
     "mask_of_label",
     "name_of",
     "on_host",

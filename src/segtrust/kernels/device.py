@@ -22,8 +22,6 @@ from array_api_compat import array_namespace, device as device_of, is_array_api_
 from segtrust.kernels.array_checks import (
     NearbyValues,
     as_binary,
-    check_map_type,
-    check_shapes,
     mask_name,
     raise_bad_value,
     raise_mask_type,
@@ -77,7 +75,10 @@ _VALUES_SHOWN = 10
 
 
 def is_device_array(values: Any) -> bool:
-    """Return whether an array belongs to a library with the array API other than NumPy and Dask."""
+    """Return whether an array belongs to a library with the array API other than NumPy and Dask.
+
+    A torch tensor on the CPU counts as one.
+    """
     host = isinstance(values, np.ndarray | np.generic) or is_dask_array(values)
     return not host and is_array_api_obj(values)
 
@@ -212,6 +213,10 @@ class ArrayDiceStatistics(DiceStatistics):
         """Whether the numbers are doubles, which some devices do not have."""
         return name_of(self.s.dtype) == "float64"
 
+    def __add__(self, other: DiceStatistics) -> DiceStatistics:
+        """Return NotImplemented: a map on a device is never split into tiles."""
+        return NotImplemented
+
     def constants(self, values: Any) -> Any:
         """Return plain numbers on the device."""
         return self.namespace.asarray(values, dtype=self.s.dtype, device=device_of(self.s))
@@ -260,13 +265,6 @@ class DeviceMap:
     mask: Any
     threshold: float
     source: str
-
-    def __post_init__(self) -> None:
-        """Check shape and type."""
-        check_shapes(
-            tuple(self.p.shape), None if self.mask is None else tuple(np.shape(self.mask)), self.source
-        )
-        check_map_type(self.p.dtype, self.source)
 
     @property
     def n(self) -> int:
@@ -353,7 +351,7 @@ class DeviceMap:
         return Counts(self.n, int(k), s, lam)
 
     def dice_statistics(self) -> ArrayDiceStatistics:
-        """Return all that exact expectations of overlap scores need, in a second pass."""
+        """Return the sums from which exact expectations of overlap scores are computed, in a second pass."""
         counts = self.count()
         light = [host_number(mass) < MASS_LIMIT for mass in (counts.lam, counts.s)]
         nothing = self._xp.empty(0, dtype=self._wide, device=device_of(self.p))

@@ -1,4 +1,7 @@
-"""Maps that the compiled loops sum: in memory, or tile by tile (Dask, Zarr, HDF5, arrays with gaps)."""
+"""Maps that the compiled loops sum: in memory, or tile by tile (Dask, Zarr, HDF5, arrays with gaps).
+
+A module of its own because it loads Numba.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.kernels.array_checks import check_shapes
 from segtrust.kernels.dice_sums import count_map, dice_statistics
 from segtrust.kernels.map_view import MapView, view_map
 from segtrust.kernels.patches import largest_patch, measure_with_patches
@@ -52,6 +54,18 @@ class HostMap(ABC):
     @abstractmethod
     def count(self) -> Counts:
         """Return pixels and probability on both sides of the mask."""
+
+    @abstractmethod
+    def dice_statistics(self) -> DiceStatistics:
+        """Return the sums from which exact expectations of overlap scores are computed."""
+
+    @abstractmethod
+    def entropy_map(self) -> Any:
+        """Return the entropy of each pixel in bits, as a NumPy array of the map's shape."""
+
+    @abstractmethod
+    def distinct_doubts(self) -> DistinctDoubts:
+        """Return the doubts that occur, sorted, with the number of pixels of each."""
 
     @abstractmethod
     def sweep(self, needs: UncertaintyNeeds, bracket: Bracket = NOWHERE, room: int = COLLECT) -> Measured:
@@ -103,7 +117,7 @@ class MemoryMap(HostMap):
         return count_map(self.view)
 
     def dice_statistics(self) -> DiceStatistics:
-        """Return all that exact expectations of overlap scores need."""
+        """Return the sums from which exact expectations of overlap scores are computed."""
         return dice_statistics(self.view)
 
     def sweep(self, needs: UncertaintyNeeds, bracket: Bracket = NOWHERE, room: int = COLLECT) -> Measured:
@@ -150,11 +164,6 @@ class ChunkedMap(HostMap):
     threshold: float
     source: str
 
-    def __post_init__(self) -> None:
-        """Check the shapes; types are checked when a tile is read."""
-        mask_shape = None if self.mask is None else tuple(self.mask.shape)
-        check_shapes(tuple(self.p.shape), mask_shape, self.source)
-
     @property
     def n(self) -> int:
         """Number of pixels."""
@@ -165,7 +174,7 @@ class ChunkedMap(HostMap):
         view = view_map(values, mask, threshold=self.threshold, source=self.source)
         return MemoryMap(replace(view, origin=tuple(part.start for part in tile)))
 
-    # Tiles may be processed in other processes: the functions are methods because these can be pickled.
+    # Tiles may run in other processes: bound methods can be pickled, closures cannot.
 
     def count(self) -> Counts:
         """Return pixels and probability on both sides of the mask."""
@@ -175,7 +184,7 @@ class ChunkedMap(HostMap):
         return self._read(tile).count()
 
     def dice_statistics(self) -> DiceStatistics:
-        """Return all that exact expectations of overlap scores need."""
+        """Return the sums from which exact expectations of overlap scores are computed."""
         return reduce(add, over_tiles(self._dice_tile, self.p))  # one tile at a time
 
     def _dice_tile(self, tile: Tile) -> DiceStatistics:
