@@ -20,8 +20,9 @@ from segtrust.kernels import (
     PackedMasks,
     check_array,
     check_map_type,
+    check_shapes,
+    code_probabilities,
     on_host,
-    raise_empty,
     threshold_map,
     tiles_of,
 )
@@ -84,13 +85,11 @@ class Fuser:
             )
         # A bool is as certain as a probability of 8 bits can be.
         limit = largest_logit(np.dtype(np.uint8) if p.dtype.kind == "b" else p.dtype, "clip")
-        codes = None
-        if p.dtype.kind != "f":
-            levels = 1 if p.dtype.kind == "b" else int(np.iinfo(p.dtype).max)
-            codes = self._terms(np.arange(levels + 1) / levels, limit)
+        codes = code_probabilities(p.dtype)
+        terms = None if codes is None else self._terms(codes, limit)
         for tile in tiles_of(p):
-            if codes is not None:
-                self._sums[tile] += codes[p[tile].view(np.uint8) if p.dtype.kind == "b" else p[tile]]
+            if terms is not None:
+                self._sums[tile] += terms[p[tile].view(np.uint8) if p.dtype.kind == "b" else p[tile]]
                 continue
             values = p[tile].astype(np.float64)
             if self._rounding:
@@ -121,8 +120,7 @@ def _as_numpy(p: Any, source: str) -> Any:
     """Check a map of any library and return it as a NumPy array."""
     check_array(p, source)
     check_map_type(p.dtype, source)
-    if 0 in tuple(p.shape):
-        raise_empty(tuple(p.shape), source)
+    check_shapes(tuple(p.shape), None, source)
     values = np.asarray(on_host(p))
     return values.astype(values.dtype.newbyteorder("="), copy=False)
 
@@ -209,12 +207,7 @@ def pairwise_dice(
         count += 1
     if count < 2:
         raise ParameterError(f"maps: expected at least two members to compare, got {count}.")
-    return masks.agreement().pairwise_dice(of_empty=of_empty(policy))
-
-
-def of_empty(policy: EmptyPolicy) -> float:
-    """Return the Dice of two empty masks under a policy."""
-    return 1.0 if policy is EmptyPolicy.AGREE else 0.0
+    return masks.agreement().pairwise_dice(of_empty=policy.dice_of_empty_masks)
 
 
 def _check_iterable(maps: Any) -> Iterable[Any]:

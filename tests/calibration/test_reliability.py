@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 import segtrust as st
 from segtrust.calibration import near_boundary, reliability
-from segtrust.calibration.reliability import case_on_host, delivered_mask, labelled_tiles, map_on_host
+from segtrust.calibration.reliability import case_on_host, delivered_mask, labelled_pixels, map_on_host
 from segtrust.errors import (
     NotBinaryError,
     ParameterError,
@@ -197,7 +197,7 @@ def test_pixels_keep_their_truth_in_any_layout(layout):
     values, labels = (
         np.concatenate([part.copy() for part in parts])
         for parts in zip(
-            *[(a.copy(), b.copy()) for a, b in labelled_tiles(case_on_host(case), None)], strict=True
+            *[(a.copy(), b.copy()) for a, b in labelled_pixels(case_on_host(case), None)], strict=True
         )
     )
     assert set(zip(values, labels, strict=True)) == set(
@@ -207,7 +207,9 @@ def test_pixels_keep_their_truth_in_any_layout(layout):
 
 def test_tiles_of_a_band():
     p = np.array([0.1, 0.2, 0.7, 0.8])
-    ((values, labels),) = list(labelled_tiles(case_on_host(Case(Prediction(p), np.array([0, 1, 0, 1]))), 1.0))
+    ((values, labels),) = list(
+        labelled_pixels(case_on_host(Case(Prediction(p), np.array([0, 1, 0, 1]))), 1.0)
+    )
     assert (values.tolist(), labels.tolist()) == ([0.2, 0.7], [1, 0])
 
 
@@ -217,7 +219,7 @@ def test_tensors_come_to_the_host():
 
     case = Case(Prediction(torch.rand(4, 4), mask=torch.ones(4, 4)), torch.ones(4, 4, dtype=torch.bool))
     assert isinstance(case_on_host(case).prediction.probabilities, np.ndarray)
-    assert sum(len(values) for values, _ in labelled_tiles(case_on_host(case), None)) == 16
+    assert sum(len(values) for values, _ in labelled_pixels(case_on_host(case), None)) == 16
 
 
 def test_bad_pixels_are_rejected():
@@ -227,9 +229,9 @@ def test_bad_pixels_are_rejected():
         map_on_host(np.ones(3, np.int64))
     with pytest.raises(ProbabilityRangeError, match=r"case 7: .* got nan at index \(1,\)"):
         list(
-            labelled_tiles(
+            labelled_pixels(
                 case_on_host(Case(Prediction(np.array([0.5, np.nan]), id="case 7"), np.ones(2))), None
             )
         )
     with pytest.raises(NotBinaryError, match="case 7: truth"):
-        list(labelled_tiles(case_on_host(Case(Prediction(np.ones(2), id="case 7"), np.array([0, 2]))), None))
+        list(labelled_pixels(case_on_host(Case(Prediction(np.ones(2), id="case 7"), np.array([0, 2]))), None))

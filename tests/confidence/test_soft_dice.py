@@ -9,7 +9,8 @@ from hypothesis.extra import numpy as arrays
 
 from segtrust.confidence import SoftDice, dice_bounds, ideal_dice_confidence, soft_dice_confidence
 from segtrust.errors import ParameterError
-from segtrust.kernels import binomial_lower_bound, worst_relative_error
+from segtrust.kernels import worst_relative_error
+from segtrust.kernels.bounds import binomial_lower_bound
 from segtrust.maps import EmptyPolicy, Prediction
 from tests.references import close, enumerated_tversky, logit_normal, lower_bound, sdc, upper_bound
 

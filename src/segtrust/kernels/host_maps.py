@@ -37,7 +37,7 @@ from segtrust.kernels.statistics import (
     UncertaintyNeeds,
     UncertaintyStatistics,
 )
-from segtrust.kernels.tiles import Tile, extended, over_tiles, read_tile, tiles_of
+from segtrust.kernels.tiles import Tile, extend_tile, over_tiles, read_tile, tiles_of
 from segtrust.kernels.uncertainty import Measured, entropy_map, measure_map, total_of_parts
 
 __all__ = ["ChunkedMap", "HostMap", "MemoryMap"]
@@ -68,7 +68,9 @@ class HostMap(ABC):
         """Return the doubts that occur, sorted, with the number of pixels of each."""
 
     @abstractmethod
-    def sweep(self, needs: UncertaintyNeeds, bracket: Bracket = NOWHERE, room: int = COLLECT) -> Measured:
+    def measure_once(
+        self, needs: UncertaintyNeeds, bracket: Bracket = NOWHERE, room: int = COLLECT
+    ) -> Measured:
         """Make one pass; see `segtrust.kernels.uncertainty.measure_map`."""
 
     @abstractmethod
@@ -77,7 +79,7 @@ class HostMap(ABC):
 
     def ranks(self, bracket: Bracket) -> Ranks:
         """Count the pixels around a bracket of doubts, in a pass of its own."""
-        return self.sweep(UncertaintyNeeds(), bracket, self._room)[1]
+        return self.measure_once(UncertaintyNeeds(), bracket, self._room)[1]
 
     @property
     def _room(self) -> int:
@@ -90,10 +92,10 @@ class HostMap(ABC):
             statistics = self.measure(replace(needs, side=None))
             return replace(statistics, patch=float(statistics.entropy_of(statistics.highest)))
         if not needs.median:
-            return self.sweep(needs)[0]
+            return self.measure_once(needs)[0]
         sample = self.sample(SAMPLE)
         bracket = bracket_from_sample(sample, 0.5)
-        statistics, ranks = self.sweep(needs, bracket, self._room)
+        statistics, ranks = self.measure_once(needs, bracket, self._room)
         selector = Selector(self.ranks, self.n, sample, bracket, ranks)
         middle = (self.n - 1) // 2
         if self.n % 2:
@@ -120,7 +122,9 @@ class MemoryMap(HostMap):
         """Return the sums from which exact expectations of overlap scores are computed."""
         return dice_statistics(self.view)
 
-    def sweep(self, needs: UncertaintyNeeds, bracket: Bracket = NOWHERE, room: int = COLLECT) -> Measured:
+    def measure_once(
+        self, needs: UncertaintyNeeds, bracket: Bracket = NOWHERE, room: int = COLLECT
+    ) -> Measured:
         """Make one pass; see `segtrust.kernels.uncertainty.measure_map`."""
         if needs.side is None:
             return measure_map(self.view, needs, bracket, room)
@@ -132,13 +136,13 @@ class MemoryMap(HostMap):
 
     def entropy_map(self) -> Any:
         """Return the entropy of each pixel in bits."""
-        self.sweep(UncertaintyNeeds())  # checks the values
+        self.measure_once(UncertaintyNeeds())  # checks the values
         entropies = entropy_map(self.view.values, self.view.codes)
         return entropies.T if self.view.reversed_axes else entropies
 
     def distinct_doubts(self) -> DistinctDoubts:
         """Return the doubts that occur, sorted, with the number of pixels of each."""
-        self.sweep(UncertaintyNeeds())  # checks the values
+        self.measure_once(UncertaintyNeeds())  # checks the values
         if self.view.codes.size:
             return distinct_codes(self.view.values, self.view.codes)
         p = self.view.values.astype(np.float64)
@@ -190,15 +194,17 @@ class ChunkedMap(HostMap):
     def _dice_tile(self, tile: Tile) -> DiceStatistics:
         return self._read(tile).dice_statistics()
 
-    def sweep(self, needs: UncertaintyNeeds, bracket: Bracket = NOWHERE, room: int = COLLECT) -> Measured:
+    def measure_once(
+        self, needs: UncertaintyNeeds, bracket: Bracket = NOWHERE, room: int = COLLECT
+    ) -> Measured:
         """Make one pass; boxes that cross chunks are summed on overlapping tiles."""
-        return total_of_parts(over_tiles(partial(self._sweep_tile, needs, bracket, room), self.p))
+        return total_of_parts(over_tiles(partial(self._measure_tile, needs, bracket, room), self.p))
 
-    def _sweep_tile(self, needs: UncertaintyNeeds, bracket: Bracket, room: int, tile: Tile) -> Measured:
+    def _measure_tile(self, needs: UncertaintyNeeds, bracket: Bracket, room: int, tile: Tile) -> Measured:
         if needs.side is None:
-            return self._read(tile).sweep(needs, bracket, room)
+            return self._read(tile).measure_once(needs, bracket, room)
         sides = tuple(min(needs.side, length) for length in self.p.shape)
-        enlarged = self._read(extended(tile, self.p.shape, sides)).view
+        enlarged = self._read(extend_tile(tile, self.p.shape, sides)).view
         own = enlarged.cropped(tuple(part.stop - part.start for part in tile))
         statistics, ranks = measure_map(own, needs, bracket, room)
         return replace(statistics, patch=largest_patch(enlarged, sides)), ranks
