@@ -26,8 +26,8 @@ import segtrust as st
 from benchmarks.files import make_folder
 from segtrust.confidence import Assessment, assess_map
 from segtrust.io.tables import read_table
-from segtrust.kernels import DeviceMap, MapSource, open_map, tiles_mapped_by
-from tools.reliability.compared import estimators_of, off
+from segtrust.kernels import MapSource, open_map, tiles_mapped_by
+from tools.reliability.compared import as_device_map, estimators_of, off
 from tools.reliability.limits import TOLERANCES
 from tools.reliability.random_cases import DrawnMap, InChunks, draw_map, draw_table, rng_of
 from tools.reliability.without_times import TIMES
@@ -165,7 +165,7 @@ def _as_jax(drawn: DrawnMap, folder: Path) -> MapSource:
 
 
 def _as_arrays(drawn: DrawnMap, folder: Path) -> MapSource:
-    return DeviceMap(drawn.p, drawn.mask, drawn.threshold, "p")
+    return as_device_map(drawn)
 
 
 def _odd_chunks(shape: tuple[int, ...]) -> tuple[int, ...]:
