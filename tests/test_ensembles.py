@@ -167,6 +167,13 @@ def test_single_floats_may_be_beyond_0_and_1_by_rounding_where_that_is_allowed()
         fuser.add(np.array([-1e-3, 1.0, 0.5], np.float32))
 
 
+def test_the_bad_value_is_named_and_not_one_that_was_rounded():
+    p = np.full((40, 30), 0.5)
+    p[0, 0], p[37, 4] = 1.0000001, 5.0
+    with pytest.raises(ProbabilityRangeError, match=r"got 5 at index \(37, 4\)"):
+        Fuser(rounding=1e-6).add(p)
+
+
 @pytest.mark.needs("torch")
 def test_maps_of_torch():
     import torch

@@ -80,6 +80,8 @@ def test_ids_that_were_learned_from_are_never_lost():
     fitted = st.TunedPatchLevel(size=20, used_ids=frozenset(["a"]))
     assert fitted.set_params(size=30).used_ids == {"a"}
     assert "used_ids" not in fitted.get_params()
+    scaling = st.TemperatureScaling(2.0, used_ids=["a"], n_cases=1)  # its temperature was learned from "a"
+    assert scaling.set_params(ends="clip").used_ids == {"a"}
 
 
 def test_fit_and_predict():

@@ -1,4 +1,4 @@
-"""Print the polynomials of ``segtrust.kernels.entropy`` and their largest errors."""
+"""Print the polynomials of ``segtrust.kernels.uncertainty`` and their largest errors."""
 
 from mpmath import atanh, chebyfit, log, mp, mpf, polyval, sqrt
 
@@ -32,7 +32,7 @@ def fitted(function, interval, degree):
 
 
 def main():
-    """Print what `segtrust.kernels.entropy` holds, and how far it is from the functions."""
+    """Print what `segtrust.kernels.uncertainty` holds, and how far it is from the functions."""
     mp.dps = 40
     (*others, constant), errors = fitted(log_of_rest, [-mpf(1) / 4, mpf(1) / 4], REST_DEGREE)
     print(f"rest: error {float(max(errors.values())):.1e}")  # noqa: T201

@@ -26,7 +26,7 @@ _HOMES = {
         "threshold_level_confidence"
     ),
     "segtrust.ensembles": "Fusion fuse pairwise_dice",
-    "segtrust.kernels.bounds": "DiceBounds worst_relative_error",
+    "segtrust.kernels": "DiceBounds worst_relative_error",
     "segtrust.maps": "Case EmptyPolicy Prediction",
     "segtrust.policy": "Decision Policy Scoring Standing StructurePolicies certify_structures",
     "segtrust.risks": "RISKS Risk dice f_beta iou",

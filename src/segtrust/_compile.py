@@ -1,11 +1,12 @@
 """How loops are compiled by Numba, and how many threads they use.
 
 There are two kinds of loop. The compiler may re-associate a *reduction*, or it would not be vectorised; its
-tiles are short and its accumulators double, so the order inside a tile costs at most a few units in the last
-place. An *element-wise* loop must keep its order (the exponent arithmetic of the logarithm depends on it) and
-is vectorised anyway.
+blocks are short and its accumulators double, so the order inside a block costs at most a few units in the
+last place. An *element-wise* loop must keep its order (the exponent arithmetic of the logarithm depends on
+it) and is vectorised anyway.
 
-The number of threads never changes a digit: sums are taken over tiles that depend on the map's shape alone.
+The number of threads never changes a digit: sums are taken over segments, which depend on the map's shape
+alone.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
 
 
-# Compiling. All but `entry` are called by other compiled functions only, which halves the compiler's time.
+# Compiling. Only `entry` is called from Python; the others are called by compiled functions, which halves
+# compile time.
 
 _INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _EXACT = {"contract", "nnan", "ninf"}  # not "nsz": zeros lose their sign by adding 0

@@ -253,8 +253,8 @@ def make_writable_folder(folder: Path) -> None:
             pass
     except OSError as error:
         raise ParameterError(
-            f"{folder}: expected a folder that can be written to, got: {error.strerror}. Choose another, or "
-            "change its permissions."
+            f"{folder}: cannot write to this folder ({error.strerror}). Choose another, or change its "
+            "permissions."
         ) from None
 
 
@@ -316,16 +316,13 @@ def read_json(path: str | Path, *, error: Error = SavedStateError, most: int | N
     """
     try:
         size = Path(path).stat().st_size
-        check_size(path, BYTES_PER_CHARACTER * size, what="a JSON file")
-        if most is not None and size > most:
-            raise error(
-                f"{path}: expected a JSON file of at most {most >> 20} MiB, got {size / 2**20:.3g} MiB."
-            )
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):  # a path with a null byte is a ValueError
         raise error(f"{path}: no such JSON file.") from None
-    except (error, UnsafeFileError):
-        raise
+    check_size(path, BYTES_PER_CHARACTER * size, what="a JSON file")
+    if most is not None and size > most:
+        raise error(f"{path}: expected a JSON file of at most {most >> 20} MiB, got {size / 2**20:.3g} MiB.")
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as cause:
         raise error(f"{path}: expected JSON, got something else ({cause}).") from cause
 

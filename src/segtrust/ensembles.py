@@ -20,8 +20,9 @@ from segtrust.kernels import (
     PackedMasks,
     check_array,
     check_map_type,
+    check_shapes,
+    code_probabilities,
     on_host,
-    raise_empty,
     threshold_map,
     tiles_of,
 )
@@ -54,18 +55,18 @@ class Fusion(StrEnum):
 
 
 class Fuser:
-    """Sum of maps that are added one after the other; see `fuse`.
+    """Accumulator that fuses maps added one after the other; see `fuse`.
 
     Parameters
     ----------
-    how
+    fusion
         Mean of probabilities, or of logits.
     rounding
         How far a float may be beyond 0 and 1 and still be taken for 0 or 1; further away it is rejected.
     """
 
-    def __init__(self, how: Fusion | str = Fusion.PROBABILITY, *, rounding: float = 0.0) -> None:
-        self._how = Fusion(how)
+    def __init__(self, fusion: Fusion | str = Fusion.PROBABILITY, *, rounding: float = 0.0) -> None:
+        self._fusion = Fusion(fusion)
         self._rounding = rounding
         self._sums: Any = None
         self._count = 0
@@ -84,32 +85,31 @@ class Fuser:
             )
         # A bool is as certain as a probability of 8 bits can be.
         limit = largest_logit(np.dtype(np.uint8) if p.dtype.kind == "b" else p.dtype, "clip")
-        codes = None
-        if p.dtype.kind != "f":
-            levels = 1 if p.dtype.kind == "b" else int(np.iinfo(p.dtype).max)
-            codes = self._terms(np.arange(levels + 1) / levels, limit)
+        codes = code_probabilities(p.dtype)
+        terms = None if codes is None else self._terms(codes, limit)
         for tile in tiles_of(p):
-            if codes is not None:
-                self._sums[tile] += codes[p[tile].view(np.uint8) if p.dtype.kind == "b" else p[tile]]
+            if terms is not None:
+                self._sums[tile] += terms[p[tile].view(np.uint8) if p.dtype.kind == "b" else p[tile]]
                 continue
             values = p[tile].astype(np.float64)
             if self._rounding:
                 is_near = (values >= -self._rounding) & (values <= 1.0 + self._rounding)
                 values = np.where(is_near, np.clip(values, 0.0, 1.0), values)
-            self._sums[tile] += self._terms(check_probabilities(values, p, source), limit)
+            origin = tuple(part.start for part in tile)
+            self._sums[tile] += self._terms(check_probabilities(values, values, source, origin), limit)
         self._count += 1
         self._limits += limit
         self._is_double |= p.dtype.kind == "f" and p.dtype.itemsize >= 8
 
     def _terms(self, p: Any, limit: float) -> Any:
-        return p if self._how is Fusion.PROBABILITY else logits_of(p, limit)
+        return p if self._fusion is Fusion.PROBABILITY else logits_of(p, limit)
 
     def result(self) -> Any:
         """Return the fused map: float64 if a member is, else float32."""
         if not self._count:
             raise ParameterError("maps: expected at least one map to fuse, got none.")
         fused = self._sums / self._count
-        if self._how is Fusion.LOGIT:
+        if self._fusion is Fusion.LOGIT:
             fused = np.exp(np.minimum(fused, 0.0)) / (1.0 + np.exp(-np.abs(fused)))  # the sigmoid
             fused[self._sums <= -self._limits] = 0.0  # every member is at its limit
             fused[self._sums >= self._limits] = 1.0
@@ -120,8 +120,7 @@ def _as_numpy(p: Any, source: str) -> Any:
     """Check a map of any library and return it as a NumPy array."""
     check_array(p, source)
     check_map_type(p.dtype, source)
-    if 0 in tuple(p.shape):
-        raise_empty(tuple(p.shape), source)
+    check_shapes(tuple(p.shape), None, source)
     values = np.asarray(on_host(p))
     return values.astype(values.dtype.newbyteorder("="), copy=False)
 
@@ -189,7 +188,7 @@ def pairwise_dice(
     >>> round(pairwise_dice(maps), 4)
     0.7778
     """
-    check_threshold(threshold, "threshold")
+    threshold = check_threshold(threshold, "threshold")
     policy, masks, shape, count = EmptyPolicy(empty), PackedMasks(), None, 0
     for number, p in enumerate(_check_iterable(maps)):
         source = f"maps[{number}]"
@@ -208,12 +207,7 @@ def pairwise_dice(
         count += 1
     if count < 2:
         raise ParameterError(f"maps: expected at least two members to compare, got {count}.")
-    return masks.agreement().pairwise_dice(of_empty=of_empty(policy))
-
-
-def of_empty(policy: EmptyPolicy) -> float:
-    """Return the Dice of two empty masks under a policy."""
-    return 1.0 if policy is EmptyPolicy.AGREE else 0.0
+    return masks.agreement().pairwise_dice(of_empty=policy.dice_of_empty_masks)
 
 
 def _check_iterable(maps: Any) -> Iterable[Any]:

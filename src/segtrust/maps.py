@@ -16,7 +16,14 @@ import numpy as np
 
 from segtrust._arguments import check_threshold
 from segtrust.errors import GeometryError, ParameterError
-from segtrust.kernels import Agreement, check_array, check_map_type, raise_empty, raise_shape_mismatch
+from segtrust.kernels import (
+    Agreement,
+    check_array,
+    check_map_type,
+    check_shapes,
+    mask_name,
+    raise_shape_mismatch,
+)
 
 __all__ = ["Case", "EmptyPolicy", "Prediction", "prediction_of"]
 
@@ -35,6 +42,11 @@ class EmptyPolicy(StrEnum):
 
     PAPER = "paper"
     AGREE = "agree"
+
+    @property
+    def dice_of_empty_masks(self) -> float:
+        """Dice of two empty masks."""
+        return 1.0 if self is EmptyPolicy.AGREE else 0.0
 
     @classmethod
     def _missing_(cls, value: object) -> EmptyPolicy:
@@ -82,10 +94,11 @@ class Prediction:
         check_array(self.probabilities, self.source)
         check_map_type(self.probabilities.dtype, self.source)
         if self.mask is not None:
-            _check_same_shape(self.mask, self.shape, name=f"{self.source}: mask")
-        if 0 in self.shape:
-            raise_empty(self.shape, self.source)
-        check_threshold(self.threshold, f"{self.source}: threshold")
+            _check_same_shape(self.mask, self.shape, name=mask_name(self.source))
+        check_shapes(self.shape, None, self.source)
+        if type(self.threshold) is not float or not 0.0 <= self.threshold <= 1.0:
+            threshold = check_threshold(self.threshold, f"{self.source}: threshold")
+            object.__setattr__(self, "threshold", threshold)
         if self.spacing_mm is not None:
             _check_spacing(self.spacing_mm, self.shape, self.source)
 
@@ -109,7 +122,7 @@ class Case:
     prediction
         Probability map of one image and its mask.
     truth
-        Reference mask, 0 and 1, of the same shape.
+        Reference mask, 0 and 1, of the same shape; ``None`` if it is unknown.
 
     Examples
     --------

@@ -73,11 +73,7 @@ class Plugin:
             reason = str(error).rstrip(".")
             if not isinstance(error, PluginError):  # whose text is a sentence already
                 kind = type(error).__name__
-                reason = (
-                    f"expected to be loaded, got {kind}: {reason}"
-                    if reason
-                    else f"expected to be loaded, got {kind}"
-                )
+                reason = f"expected to be loaded, got {kind}: {reason}".removesuffix(": ")
             raise PluginError(
                 f"{self}: {reason}. Fix or upgrade the package, or remove it: pip uninstall {self.package}."
             ) from error
@@ -160,6 +156,3 @@ def warn_once(text: str) -> None:
     """Write a warning to the log once, and not from each worker process."""
     if parent_process() is None:
         _LOG.warning("%s", text)
-
-
-tell_once = warn_once  # the old name, until its callers are changed

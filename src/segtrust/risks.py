@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 
 from segtrust._arguments import check_weight
-from segtrust.kernels import check_array, raise_empty, raise_shape_mismatch
+from segtrust.kernels import (
+    as_binary,
+    as_binary_on_device,
+    check_array,
+    check_shapes,
+    count_on_device,
+    is_device_array,
+    on_host,
+    raise_shape_mismatch,
+    to_device_of,
+)
 from segtrust.maps import EmptyPolicy
 
 __all__ = ["RISKS", "Overlap", "Risk", "dice", "f_beta", "f_beta_risk", "iou", "overlap"]
@@ -34,7 +44,7 @@ class Overlap:
         """Return TP / (TP + alpha FP + beta FN); for two empty masks 0 or 1, depending on the policy."""
         policy, zero = EmptyPolicy(empty), self.true_positives * 0.0
         if self.true_positives + self.false_positives + self.false_negatives == 0:
-            return zero + 1.0 if policy is EmptyPolicy.AGREE else zero
+            return zero + policy.dice_of_empty_masks
         if self.true_positives == 0:
             return zero
         errors = alpha * self.false_positives + beta * self.false_negatives
@@ -49,24 +59,14 @@ def overlap(truth: Any, mask: Any) -> Overlap:
     >>> overlap(np.array([1, 1, 0, 0]), np.array([1, 0, 1, 0]))
     Overlap(true_positives=1, false_positives=1, false_negatives=1)
     """
-    from segtrust.kernels import (
-        as_binary,
-        as_binary_on_device,
-        count_on_device,
-        is_device_array,
-        on_host,
-        put_beside,
-    )
-
     check_array(truth, "truth")
     check_array(mask, "mask")
     if tuple(truth.shape) != tuple(mask.shape):
         raise_shape_mismatch(tuple(truth.shape), f"the mask's shape {tuple(mask.shape)}", "truth")
-    if 0 in tuple(mask.shape):
-        raise_empty(tuple(mask.shape), "mask")
+    check_shapes(tuple(mask.shape), None, "mask")
     count: Callable[[Any], Any]
     if is_device_array(mask):
-        truth = as_binary_on_device(put_beside(truth, mask, "truth"), "truth")
+        truth = as_binary_on_device(to_device_of(truth, mask, "truth"), "truth")
         mask, count = as_binary_on_device(mask, "mask"), count_on_device
         both = count_on_device(truth & mask)
     else:

@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 import segtrust as st
 from segtrust.calibration import near_boundary, reliability
-from segtrust.calibration.reliability import case_on_host, delivered_mask, labelled_tiles, map_on_host
+from segtrust.calibration.reliability import case_on_host, delivered_mask, labelled_pixels, map_on_host
 from segtrust.errors import (
     NotBinaryError,
     ParameterError,
@@ -86,8 +86,25 @@ def test_plot():
     mpl.pyplot.close("all")
 
 
+def test_the_number_of_bins_may_be_a_number_of_numpy():
+    assert reliability(simulated("float32"), bins=np.int64(3)).counts.size == 3
+
+
+def test_the_delivered_mask_is_that_of_the_estimators():
+    p = np.array([0.7, 0.6], np.float32)
+    assert delivered_mask(Prediction(p, threshold=np.float64(0.7))).tolist() == [True, False]
+
+
+@pytest.mark.needs("torch")
+def test_a_tensor_of_integers_is_no_map():
+    import torch
+
+    with pytest.raises(ProbabilityTypeError, match="int32"):
+        map_on_host(torch.ones(3, dtype=torch.int32))
+
+
 def test_refusals():
-    for bins in (0, [0.5, 1], [0, 0.5], [0, 0.5, 0.5, 1], []):
+    for bins in (0, True, 2.0, [0.5, 1], [0, 0.5], [0, 0.5, 0.5, 1], []):
         with pytest.raises(ParameterError, match="bins"):
             reliability(simulated("float32"), bins=bins)
     for epsilon in (0.0, 0.5, -1):
@@ -95,6 +112,8 @@ def test_refusals():
             reliability(simulated("float32"), epsilon=epsilon)
     with pytest.raises(TooFewCasesError):
         reliability([])
+    with pytest.raises(ParameterError, match=r"cases\[0\]: expected .* with ground truth, got"):
+        reliability([Case(Prediction(np.zeros(4)), None)])
     with pytest.raises(TooFewCasesError, match="no predicted boundary"):
         reliability([Case(Prediction(np.zeros(4)), np.zeros(4))], band_px=2)
 
@@ -178,7 +197,7 @@ def test_pixels_keep_their_truth_in_any_layout(layout):
     values, labels = (
         np.concatenate([part.copy() for part in parts])
         for parts in zip(
-            *[(a.copy(), b.copy()) for a, b in labelled_tiles(case_on_host(case), None)], strict=True
+            *[(a.copy(), b.copy()) for a, b in labelled_pixels(case_on_host(case), None)], strict=True
         )
     )
     assert set(zip(values, labels, strict=True)) == set(
@@ -188,7 +207,9 @@ def test_pixels_keep_their_truth_in_any_layout(layout):
 
 def test_tiles_of_a_band():
     p = np.array([0.1, 0.2, 0.7, 0.8])
-    ((values, labels),) = list(labelled_tiles(case_on_host(Case(Prediction(p), np.array([0, 1, 0, 1]))), 1.0))
+    ((values, labels),) = list(
+        labelled_pixels(case_on_host(Case(Prediction(p), np.array([0, 1, 0, 1]))), 1.0)
+    )
     assert (values.tolist(), labels.tolist()) == ([0.2, 0.7], [1, 0])
 
 
@@ -198,7 +219,7 @@ def test_tensors_come_to_the_host():
 
     case = Case(Prediction(torch.rand(4, 4), mask=torch.ones(4, 4)), torch.ones(4, 4, dtype=torch.bool))
     assert isinstance(case_on_host(case).prediction.probabilities, np.ndarray)
-    assert sum(len(values) for values, _ in labelled_tiles(case_on_host(case), None)) == 16
+    assert sum(len(values) for values, _ in labelled_pixels(case_on_host(case), None)) == 16
 
 
 def test_bad_pixels_are_rejected():
@@ -208,9 +229,9 @@ def test_bad_pixels_are_rejected():
         map_on_host(np.ones(3, np.int64))
     with pytest.raises(ProbabilityRangeError, match=r"case 7: .* got nan at index \(1,\)"):
         list(
-            labelled_tiles(
+            labelled_pixels(
                 case_on_host(Case(Prediction(np.array([0.5, np.nan]), id="case 7"), np.ones(2))), None
             )
         )
     with pytest.raises(NotBinaryError, match="case 7: truth"):
-        list(labelled_tiles(case_on_host(Case(Prediction(np.ones(2), id="case 7"), np.array([0, 2]))), None))
+        list(labelled_pixels(case_on_host(Case(Prediction(np.ones(2), id="case 7"), np.array([0, 2]))), None))

@@ -207,7 +207,7 @@ def test_survives_json(scaling):
 def test_no_finite_scaling():
     p = np.random.default_rng(0).random(500)
     for truth in (p >= 0.5, np.ones(500, bool)):
-        with pytest.raises(CaseValueError, match="no finite scaling"):
+        with pytest.raises(CaseValueError, match="no finite maximum"):
             PlattScaling().fit([Case(Prediction(p), truth)])
     with pytest.raises(CaseValueError, match="foreground is rarer where the maps say it is more likely"):
         TemperatureScaling().fit([Case(Prediction(p), np.random.default_rng(1).random(500) > p)])

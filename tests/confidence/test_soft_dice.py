@@ -16,7 +16,8 @@ from segtrust.confidence import (
     soft_dice_confidence,
 )
 from segtrust.errors import ParameterError
-from segtrust.kernels import binomial_lower_bound, worst_relative_error
+from segtrust.kernels import worst_relative_error
+from segtrust.kernels.bounds import binomial_lower_bound
 from segtrust.maps import EmptyPolicy, Prediction
 from tests.references import close, enumerated_tversky, logit_normal, lower_bound, sdc, upper_bound
 

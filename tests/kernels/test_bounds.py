@@ -12,12 +12,11 @@ from scipy.stats import binom
 
 from segtrust.errors import ParameterError
 from segtrust.kernels import (
-    binomial_lower_bound,
     dice_bounds_from,
     relative_errors_from,
     worst_relative_error,
 )
-from segtrust.kernels.bounds import epsilon1, epsilon2, lower_bound_gap, upper_bound_excess
+from segtrust.kernels.bounds import binomial_lower_bound, bound_distances, epsilon1, epsilon2
 from tests.references import upper_bound_excess_by_theorem as excess_by_series
 
 SIZES = [1, 2, 37, 10**4, 10**8]
@@ -73,6 +72,10 @@ probabilities = st.floats(0, 1)
 masses = st.floats(0, 1e8) | st.floats(-12, 8).map(lambda exponent: 10**exponent)
 
 
+def upper_bound_excess(k, mu, lam):
+    return float(bound_distances(k, k * mu, lam)[1])
+
+
 class TestUpperBoundExcess:
     @pytest.mark.parametrize("k", SIZES)
     @pytest.mark.parametrize("mu", MEANS)
@@ -123,7 +126,7 @@ class TestDiceBounds:
 
     def test_fields(self):
         bounds = dice_bounds_from(8, 6.0, 2.0)
-        gap, above = lower_bound_gap(8, 0.75, 2.0), upper_bound_excess(8, 0.75, 2.0)
+        gap, above = bound_distances(8, 6.0, 2.0)
         assert (bounds.k, bounds.mu, bounds.lam, bounds.s) == (8, 0.75, 2.0, 6.0)
         assert close(bounds.lower, 16 / 16.25)
         assert bounds.upper == 1 + above
@@ -205,10 +208,11 @@ def synthetic_error(seed):
 class TestLowerBoundGap:
     @given(k=sizes, mu=probabilities, lam=masses)
     def test_is_the_distance_of_the_papers_bound(self, k, mu, lam):
+        s = k * mu
         with mpmath.workdps(40):
-            total = k + k * mpmath.mpf(mu) + mpmath.mpf(lam)
-            reference = (k + 1 + (k - 1) * mpmath.mpf(mu) + mpmath.mpf(lam)) / total - 1
-        assert close(lower_bound_gap(k, mu, lam), reference)
+            exact = mpmath.mpf(s) / k
+            reference = (k + 1 + (k - 1) * exact + mpmath.mpf(lam)) / (k + k * exact + mpmath.mpf(lam)) - 1
+        assert close(bound_distances(k, s, lam)[0], reference)
 
 
 class TestWorstRelativeError:
@@ -239,12 +243,12 @@ class TestWorstRelativeError:
 class TestEpsilon1:
     def test_is_attained_where_the_best_size_is_an_integer(self):
         mu = math.sqrt(2) - 1
-        assert close(lower_bound_gap(50, mu, 0.0), epsilon1(50 * mu))
+        assert close(bound_distances(50, 50 * mu, 0.0)[0], epsilon1(50 * mu))
 
     @pytest.mark.parametrize("s", [0.05, 0.4, 0.5, 3.3, 17.16, 200.0])
     def test_bounds_every_image(self, s):
         k = np.arange(math.ceil(s), 40 * math.ceil(s) + 1)
-        best = lower_bound_gap(k, s / k, 0.0).max()
+        best = bound_distances(k, s, 0.0)[0].max()
         assert best <= epsilon1(s)
         assert close(best, epsilon1(s), 0.05) if s > math.sqrt(2) - 1 else close(best, (1 - s) / (1 + s))
 

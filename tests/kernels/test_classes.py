@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from segtrust.errors import MaskError, NotNormalisedError
-from segtrust.kernels import channel_of, check_labels, check_normalised, classes, likeliest_labels
+from segtrust.kernels import channel_of, check_labels, check_normalised, classes, most_probable_labels
 
 
 def as_torch(values):
@@ -87,7 +87,7 @@ class TestSums:
 
     def test_the_likeliest_is_the_first_of_the_largest(self, kind):
         p = np.round(softmax((5, 9, 7), 0), 1)
-        assert np.array_equal(np.asarray(likeliest_labels(kind(p))), p.argmax(0))
+        assert np.array_equal(np.asarray(most_probable_labels(kind(p))), p.argmax(0))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_channel_is_read_when_it_is_asked_for():
 @pytest.mark.parametrize(("count", "dtype"), [(1, "uint8"), (256, "uint8"), (257, "uint16")])
 def test_labels_in_memory_are_of_the_smallest_type(count, dtype):
     p = softmax((count, 40), 0)
-    labels = likeliest_labels(p)
+    labels = most_probable_labels(p)
     assert labels.dtype == dtype
     assert np.array_equal(labels, p.argmax(0))
 
@@ -122,4 +122,4 @@ def test_labels_in_memory_are_of_the_smallest_type(count, dtype):
 )
 def test_the_likeliest_of_maps_laid_out_otherwise(view):
     p = softmax((5, 33, 7, 6), 0)
-    assert np.array_equal(likeliest_labels(view(p)), p.argmax(0))
+    assert np.array_equal(most_probable_labels(view(p)), p.argmax(0))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as some
 from hypothesis.extra.numpy import arrays
 
-from segtrust.kernels import best_cut, expected_dice, open_map
+from segtrust.kernels import best_threshold, expected_dice, open_map
 from segtrust.kernels.decoding import count_in_bins, count_levels
 from segtrust.kernels.integrals import expected_dice_of_growing
 from tests.references import expected_by_size, logit_normal
@@ -23,13 +23,15 @@ def best_of_all_masks(p):
 
 def check_against_sizes(p):
     values = expected_by_size(p)
-    found = best_cut(p)
+    found = best_threshold(p)
     if found is None:
         assert not np.any(p)
         return
     k = np.count_nonzero(p >= found.threshold)
     assert found.threshold in p
-    assert found.value == pytest.approx(values.max(), rel=1e-12, abs=1e-300)  # below doubles lose digits
+    assert found.expected_dice == pytest.approx(
+        values.max(), rel=1e-12, abs=1e-300
+    )  # below doubles lose digits
     assert values[k - 1] == pytest.approx(values.max(), rel=1e-12, abs=0.0)
 
 
@@ -41,14 +43,14 @@ probabilities = some.one_of(
 @settings(deadline=None, max_examples=40)
 @given(arrays(np.float64, some.integers(1, 7), elements=probabilities))
 def test_no_mask_at_all_is_better(p):
-    found = best_cut(p)
+    found = best_threshold(p)
     if found is not None:
-        assert found.value == pytest.approx(best_of_all_masks(p), rel=1e-12, abs=0.0)
+        assert found.expected_dice == pytest.approx(best_of_all_masks(p), rel=1e-12, abs=0.0)
 
 
 def test_no_mask_of_ten_pixels_is_better():
     p = logit_normal(10, seed=3, mean=-1.0)
-    assert best_cut(p).value == pytest.approx(best_of_all_masks(p), rel=1e-12)
+    assert best_threshold(p).expected_dice == pytest.approx(best_of_all_masks(p), rel=1e-12)
 
 
 @settings(deadline=None, max_examples=100)
@@ -67,7 +69,7 @@ def test_no_other_size_of_hundreds_of_pixels_is_better(seed, mean):
 @pytest.mark.parametrize("n", [1, 2, 300])
 def test_equal_pixels_are_all_in_the_mask(value, n):
     check_against_sizes(np.full(n, value))
-    assert best_cut(np.full(n, value)).threshold == value
+    assert best_threshold(np.full(n, value)).threshold == value
 
 
 @settings(deadline=None, max_examples=60)
@@ -89,7 +91,7 @@ def test_the_value_can_fall_and_rise_again_with_the_size():
     p = np.concatenate([[1.0], np.linspace(0.30, 0.29, 8)])
     values = expected_by_size(p)
     assert values[1] < values[0] < values[-1]
-    assert best_cut(p).threshold == p[-1]
+    assert best_threshold(p).threshold == p[-1]
 
 
 @settings(deadline=None, max_examples=100)
@@ -106,12 +108,12 @@ def test_the_bounds_that_leave_sizes_out_hold(p):
 def test_of_equally_good_masks_the_smaller_is_taken():
     p = np.array([1.0, 0.5])
     assert expected_by_size(p)[0] == pytest.approx(expected_by_size(p)[1], rel=1e-14)
-    assert best_cut(p).threshold == 1.0
+    assert best_threshold(p).threshold == 1.0
 
 
 def test_a_map_of_zeros_has_no_cut():
-    assert best_cut(np.zeros((3, 4))) is None
-    assert best_cut(np.zeros((3, 4), np.uint8)) is None
+    assert best_threshold(np.zeros((3, 4))) is None
+    assert best_threshold(np.zeros((3, 4), np.uint8)) is None
 
 
 @pytest.mark.parametrize("n", [3, 60, 3000, 200_000])
@@ -133,23 +135,23 @@ def test_types_are_cut_at_one_of_their_values(dtype):
     p = (p * np.iinfo(dtype).max).astype(dtype) if np.dtype(dtype).kind == "u" else p.astype(dtype)
     values = count_levels(p).values
     levels = np.unique(p.astype(np.float64))[::-1] if values is None else values
-    found = best_cut(p)
+    found = best_threshold(p)
     exact = [expected_dice(open_map(p, threshold=each).dice_statistics()) for each in levels]
     assert found.threshold in levels
-    assert found.value == pytest.approx(max(exact), rel=1e-12)
+    assert found.expected_dice == pytest.approx(max(exact), rel=1e-12)
 
 
 def test_few_of_many_masks_are_compared():
     p = logit_normal(1_000_000, seed=5)
-    assert best_cut(p).candidates < 5000
+    assert best_threshold(p).candidates < 5000
 
 
 def test_ten_million_pixels():
     p = logit_normal(10_000_000, seed=6).astype(np.float32)
-    found = best_cut(p)
+    found = best_threshold(p)
     near = np.unique(p[np.abs(p - found.threshold) < 2e-5])
     exact = [expected_dice(open_map(p, threshold=float(each)).dice_statistics()) for each in near[::10]]
-    assert found.value >= max(exact) * (1 - 1e-13)
+    assert found.expected_dice >= max(exact) * (1 - 1e-13)
 
 
 TYPES = (bool, np.uint8, np.uint16, np.float16, np.float32, np.float64, np.longdouble)

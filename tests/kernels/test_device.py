@@ -312,6 +312,12 @@ def test_a_sample_that_misleads_about_the_median_is_found_out():
     assert found.item() == pytest.approx(segtrust.median_min_max_confidence(p), rel=TOLERANCE)
 
 
+def test_statistics_on_a_device_do_not_add_up():
+    statistics = segtrust.kernels.open_map(torch.tensor([0.2, 0.9])).dice_statistics()
+    with pytest.raises(TypeError):
+        statistics + statistics
+
+
 def test_patches_of_every_side():
     p = logit_normal((8, 25, 31))
     source = DeviceMap(torch.from_numpy(p), None, 0.5, "p")

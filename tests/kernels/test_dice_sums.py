@@ -7,7 +7,8 @@ import pytest
 
 from segtrust.errors import ProbabilityRangeError
 from segtrust.kernels import open_map
-from segtrust.kernels.dice_sums import BLOCK, QUARTIC_MASS, SEGMENT
+from segtrust.kernels.dice_sums import DICE_BLOCK, QUARTIC_MASS
+from segtrust.kernels.map_view import SMALLEST_SEGMENT
 from segtrust.kernels.statistics import APART_ABOVE, MASS_LIMIT, ORDER
 from tests.references import Exact, close, logit_normal, mask_of, probabilities
 
@@ -17,7 +18,7 @@ def exact_counts(p, y):
     return y.size, np.count_nonzero(y), p[y].sum(), p[~y].sum()
 
 
-BORDERS = [size + step for size in (BLOCK, SEGMENT) for step in (-1, 0, 1)]
+BORDERS = [size + step for size in (DICE_BLOCK, SMALLEST_SEGMENT) for step in (-1, 0, 1)]
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, *BORDERS])
@@ -34,7 +35,7 @@ def test_counts_around_block_borders(n, dtype):
 
 
 @pytest.mark.parametrize("scale", [0.003, 0.1, 1.0])
-@pytest.mark.parametrize("n", [10, 16 * BLOCK + 7, SEGMENT + 5])
+@pytest.mark.parametrize("n", [10, 16 * DICE_BLOCK + 7, SMALLEST_SEGMENT + 5])
 def test_powers_and_values_apart_account_for_every_pixel(scale, n):
     p = scale * np.random.default_rng(n).random(n)
     y = np.arange(n) % 3 == 0
@@ -51,7 +52,7 @@ def test_powers_and_values_apart_account_for_every_pixel(scale, n):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("n", [77, 3 * BLOCK + 5, SEGMENT + 100])
+@pytest.mark.parametrize("n", [77, 3 * DICE_BLOCK + 5, SMALLEST_SEGMENT + 100])
 def test_counts_beside_the_powers_are_those_without_to_the_last_bit(n, dtype):
     p = logit_normal(n, mean=-1)
     p = p.astype(dtype)
@@ -61,7 +62,7 @@ def test_counts_beside_the_powers_are_those_without_to_the_last_bit(n, dtype):
 
 
 @pytest.mark.parametrize("powers", [False, True])
-@pytest.mark.parametrize("n", [1000, SEGMENT, 3 * SEGMENT])
+@pytest.mark.parametrize("n", [1000, SMALLEST_SEGMENT, 3 * SMALLEST_SEGMENT])
 def test_negative_values_do_not_make_room_for_too_many_apart(powers, n):
     p = np.where(np.random.default_rng(0).random(n) < 0.8, 0.45, -9.0)  # no mass, but all could be set apart
     source = open_map(p)

@@ -23,7 +23,7 @@ from segtrust.errors import (
     ProbabilityTypeError,
 )
 from segtrust.kernels import UncertaintyNeeds, open_map
-from segtrust.kernels.dice_sums import SEGMENT
+from segtrust.kernels.map_view import SMALLEST_SEGMENT
 from segtrust.maps import Prediction
 from tests.references import close, logit_normal
 
@@ -296,9 +296,9 @@ def test_every_estimator_rejects_every_bad_value(kind, dtype):
             assert remedy in str(caught.value)
 
 
-@pytest.mark.parametrize("at", [0, 4095, 4096, SEGMENT - 1, SEGMENT, -1])
+@pytest.mark.parametrize("at", [0, 4095, 4096, SMALLEST_SEGMENT - 1, SMALLEST_SEGMENT, -1])
 def test_bad_values_at_block_borders(at):
-    p = np.zeros(2 * SEGMENT + 3)
+    p = np.zeros(2 * SMALLEST_SEGMENT + 3)
     p[at] = 1.5
     for estimator in EVERYTHING:
         with pytest.raises(ProbabilityRangeError, match=rf"got 1\.5 at index \({at % p.size},\)"):
@@ -310,7 +310,7 @@ def test_maps_of_bad_values():
     maps = {
         "These look like logits: convert them first": random.normal(-3, 5, (300, 300)),
         "divide by 255 or pass them as uint8": random.integers(0, 256, (30, 30)),
-        "got nan": np.full(SEGMENT + 1, np.nan),
+        "got nan": np.full(SMALLEST_SEGMENT + 1, np.nan),
     }
     for message, p in maps.items():
         for estimator in EVERYTHING:
@@ -319,7 +319,7 @@ def test_maps_of_bad_values():
 
 
 def test_negative_zeros_in_many_segments_cost_little_more():
-    p = np.full(6 * SEGMENT, -0.0, np.float32)
+    p = np.full(6 * SMALLEST_SEGMENT, -0.0, np.float32)
     p[5] = 0.75
     assert score(p, estimators=["sdc", "amsp"]) == score(np.abs(p), estimators=["sdc", "amsp"])
 

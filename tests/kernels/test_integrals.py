@@ -7,8 +7,7 @@ from hypothesis import given, strategies as st
 
 from segtrust.confidence import dice_bounds, expected_tversky, ideal_dice_confidence
 from segtrust.kernels import open_map, probability_of_empty, probability_of_foreground
-from segtrust.kernels.dice_sums import QUARTIC_MASS, QUARTIC_TOP
-from segtrust.kernels.generating import generating_sums
+from segtrust.kernels.dice_sums import QUARTIC_MASS, QUARTIC_TOP, generating_sums
 from segtrust.kernels.statistics import APART_ABOVE, MASS_LIMIT
 from tests.references import (
     Exact,

@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 
 import segtrust
-from segtrust.errors import MaskShapeError, ParameterError
+from segtrust.errors import EmptyArrayError, MaskShapeError, ParameterError, ProbabilityTypeError
 from segtrust.kernels import count_mask_changes, open_map, threshold_map
 from tests.references import logit_normal
 
@@ -60,6 +60,23 @@ def test_a_mask_comes_to_its_map_from_anywhere():
 def test_masks_are_named_by_their_case():
     with pytest.raises(MaskShapeError, match="case 7: mask: expected the shape"):
         open_map(P, MASK[1:], source="case 7")
+
+
+@pytest.mark.needs("dask")
+def test_type_and_shape_of_a_map_in_chunks_are_checked_when_it_is_opened():
+    import dask.array
+
+    for p, error in ((np.ones((4, 5), np.int64), ProbabilityTypeError), (np.ones((0, 5)), EmptyArrayError)):
+        with pytest.raises(error, match="case 7: expected"):
+            open_map(dask.array.from_array(p, chunks=3), source="case 7")
+
+
+def test_a_threshold_of_any_number_type_is_rounded_alike():
+    p = np.array([0.7, 0.6], np.float32)
+    for threshold in (0.7, np.float64(0.7), np.longdouble(0.7)):
+        assert threshold_map(p, threshold=threshold).tolist() == [True, False]
+        assert open_map(p, threshold=threshold).count().k == 1
+    assert type(segtrust.Prediction(p, threshold=np.float64(0.7)).threshold) is float
 
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.1, np.nan, np.inf, "0.5"])

@@ -183,7 +183,7 @@ class TestLayouts:
     def test_tiles_cover_all_rows_once(self, shape, side, hold):
         sides = tuple(min(side, length) for length in shape)
         layout = Layout(shape, sides, sides[0] if hold else 1)
-        tiles = layout.tiles
+        tiles = layout.row_ranges
         assert [tile.fresh for tile in tiles] == [0, *(tile.last for tile in tiles[:-1])]
         assert tiles[-1].last == shape[1]
         assert all(tile.last - tile.first >= sides[1] for tile in tiles)

@@ -20,7 +20,7 @@ from segtrust.kernels import (
 )
 from segtrust.kernels.quantiles import distinct_doubts, order_statistic
 from segtrust.kernels.statistics import COLLECT, Bracket
-from segtrust.kernels.uncertainty import BLOCK
+from segtrust.kernels.uncertainty import ENTROPY_BLOCK
 from tests.references import entropies, logit_normal, probabilities
 
 ROOM = 6
@@ -125,16 +125,18 @@ READ_TWICE = {
 def test_a_large_map_is_read_twice_for_its_median(name, monkeypatch):
     p = READ_TWICE[name]
     source, passes = open_map(p), []
-    sweep = type(source).sweep
-    monkeypatch.setattr(type(source), "sweep", lambda *request: passes.append(1) or sweep(*request))
+    measure_once = type(source).measure_once
+    monkeypatch.setattr(
+        type(source), "measure_once", lambda *request: passes.append(1) or measure_once(*request)
+    )
     assert source.measure(UncertaintyNeeds(median=True)).middle == sorted_middle(p)
     assert len(passes) == 1  # and once for the sample
 
 
 def test_a_block_that_found_no_room_is_noticed():
     """The room is not quite full at the end, but a block before had too many pixels to be sure of it."""
-    inside = [BLOCK] * (COLLECT // BLOCK - 1) + [1000, 500]
-    p = np.concatenate([np.where(np.arange(BLOCK) < count, 0.3, 0.0) for count in inside])
+    inside = [ENTROPY_BLOCK] * (COLLECT // ENTROPY_BLOCK - 1) + [1000, 500]
+    p = np.concatenate([np.where(np.arange(ENTROPY_BLOCK) < count, 0.3, 0.0) for count in inside])
     p[p > 0] -= np.linspace(0, 0.1, np.count_nonzero(p))
     ranks = open_map(p).ranks(Bracket(0.1, 0.4))
     assert ranks.below_high - ranks.upto_low == sum(inside) < COLLECT
@@ -172,7 +174,7 @@ TIED = {
 BRACKETS = [(0.0, 0.0), (0.0, 0.5), (0.0, 0.01), (0.25, 0.25), (0.24, 0.25), (0.25, 0.26), (0.125, 0.4375)]
 
 
-@pytest.mark.parametrize("n", [1, 7, BLOCK, 3 * BLOCK + 2, COLLECT + 5])
+@pytest.mark.parametrize("n", [1, 7, ENTROPY_BLOCK, 3 * ENTROPY_BLOCK + 2, COLLECT + 5])
 @pytest.mark.parametrize("bracket", BRACKETS)
 @pytest.mark.parametrize("ties", TIED)
 def test_pixels_around_a_bracket_are_counted(ties, bracket, n):
@@ -183,7 +185,7 @@ def test_pixels_around_a_bracket_are_counted(ties, bracket, n):
     found = ranks.below_low, ranks.upto_low, ranks.below_high, ranks.upto_high
     counted = doubts < low, doubts <= low, doubts < high, doubts <= high
     assert found == tuple(int(each.sum()) for each in counted)
-    if inside.size <= COLLECT - BLOCK and low < high:
+    if inside.size <= COLLECT - ENTROPY_BLOCK and low < high:
         assert ranks.complete
         assert np.array_equal(np.sort(ranks.inside), np.sort(inside))
 

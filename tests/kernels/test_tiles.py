@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from segtrust.kernels import is_chunked, read_tile, tiles, tiles_of
-from segtrust.kernels.tiles import extended
+from segtrust.kernels.tiles import extend_tile
 
 
 @dataclass
@@ -66,7 +66,7 @@ def test_arrays_in_memory_are_cut_where_their_neighbours_lie_farthest_apart(orde
 
 def test_extended_tiles_hold_every_box_that_begins_in_them():
     tile = (slice(2, 4), slice(6, 8))
-    assert extended(tile, (10, 8), (3, 5)) == (slice(2, 6), slice(6, 8))
+    assert extend_tile(tile, (10, 8), (3, 5)) == (slice(2, 6), slice(6, 8))
 
 
 def test_what_is_chunked():

@@ -26,6 +26,8 @@ from segtrust.confidence import (
 from segtrust.kernels import (
     DeviceMap,
     MapSource,
+    check_map_type,
+    check_shapes,
     expected_dice,
     expected_tversky,
     largest_box_sums,
@@ -65,10 +67,17 @@ def off(found: Any, reference: Any, scale: Any = None) -> float:
     return difference and difference / max(float(abs(reference) if scale is None else scale), _SMALL)
 
 
+def as_device_map(drawn: DrawnMap) -> DeviceMap:
+    """Open a NumPy map as if it were on a device, with the checks of `open_map`."""
+    check_shapes(drawn.p.shape, None if drawn.mask is None else np.shape(drawn.mask), "p")
+    check_map_type(drawn.p.dtype, "p")
+    return DeviceMap(drawn.p, drawn.mask, drawn.threshold, "p")
+
+
 def source_of(drawn: DrawnMap) -> MapSource:
     """Open a map the way that was drawn for it."""
-    if drawn.path == "arrays":  # as where Numba is missing
-        return DeviceMap(drawn.p, drawn.mask, drawn.threshold, "p")
+    if drawn.path == "arrays":
+        return as_device_map(drawn)
     return open_map(drawn.p, drawn.mask, threshold=drawn.threshold)
 
 

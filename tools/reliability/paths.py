@@ -26,8 +26,8 @@ import segtrust as st
 from benchmarks.files import make_folder
 from segtrust.confidence import Assessment, assess_map
 from segtrust.io.tables import read_table
-from segtrust.kernels import DeviceMap, MapSource, open_map, spreading
-from tools.reliability.compared import estimators_of, off
+from segtrust.kernels import MapSource, open_map, tiles_mapped_by
+from tools.reliability.compared import as_device_map, estimators_of, off
 from tools.reliability.limits import TOLERANCES
 from tools.reliability.random_cases import DrawnMap, InChunks, draw_map, draw_table, rng_of
 from tools.reliability.without_times import TIMES
@@ -165,7 +165,7 @@ def _as_jax(drawn: DrawnMap, folder: Path) -> MapSource:
 
 
 def _as_arrays(drawn: DrawnMap, folder: Path) -> MapSource:
-    return DeviceMap(drawn.p, drawn.mask, drawn.threshold, "p")
+    return as_device_map(drawn)
 
 
 def _odd_chunks(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -263,12 +263,12 @@ def compare_workers(folder: Path, shape: tuple[int, ...]) -> Iterator[Compared]:
 
     usual = values()
     for workers in (1, 2):
-        with spread_over_processes(workers) as spread, spreading(spread):
+        with spread_over_processes(workers) as spread, tiles_mapped_by(spread):
             yield Compared.of(f"one map, processes: {workers}", usual, values(), _exactly)
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
         Client(cluster) as client,
-        spreading(spread_over_dask(client)),
+        tiles_mapped_by(spread_over_dask(client)),
     ):
         yield Compared.of("one map, Dask", usual, values(), _exactly)
 

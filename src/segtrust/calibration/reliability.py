@@ -1,6 +1,6 @@
 """How reliable the probabilities of maps are: whether 70 % of the pixels with probability 0.7 are foreground.
 
-Also how calibration reads the pixels of a case, a tile at a time: codes or floats, their ground truth, and
+Also how calibration reads the pixels of a case, a buffer at a time: codes or floats, their ground truth, and
 their logits.
 """
 
@@ -10,27 +10,39 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from array_api_compat import to_device
 
-from segtrust._arguments import is_number
+from segtrust._arguments import describe, is_number
 from segtrust._optional import require
-from segtrust.errors import EmptyArrayError, ParameterError, ProbabilityTypeError, TooFewCasesError
-from segtrust.kernels import DeviceMap, as_binary, detached, is_device_array, raise_first_bad_value, view_map
+from segtrust.errors import ParameterError, ProbabilityTypeError, TooFewCasesError
+from segtrust.kernels import (
+    DeviceMap,
+    as_binary,
+    check_map_type,
+    check_shapes,
+    code_probabilities,
+    detached,
+    is_device_array,
+    mask_name,
+    raise_first_bad_value,
+    threshold_map,
+    view_map,
+)
 from segtrust.maps import Case, Prediction
 
 __all__ = [
-    "TILE",
+    "BUFFER_PIXELS",
     "Reliability",
     "case_on_host",
     "check_band",
     "check_cases",
     "check_probabilities",
-    "code_probabilities",
     "delivered_mask",
-    "labelled_tiles",
+    "labelled_pixels",
     "largest_logit",
     "logits_of",
     "map_on_host",
@@ -38,7 +50,7 @@ __all__ = [
     "reliability",
 ]
 
-TILE = 1 << 16
+BUFFER_PIXELS = 1 << 16
 """Number of pixels that are held as doubles at a time."""
 _LARGEST_LOGIT = 55.0 * math.log(2.0)
 """Largest logit that can be distinguished: that of 1 - 2^-55."""
@@ -158,7 +170,7 @@ def reliability(
     for case in map(case_on_host, check_cases(cases)):
         dtype = case.prediction.probabilities.dtype
         codes, limit = code_probabilities(dtype), given_limit or largest_logit(dtype, "clip")
-        for values, labels in labelled_tiles(case, band_px):
+        for values, labels in labelled_pixels(case, band_px):
             p = values if codes is None else codes[values]
             bin_of = np.searchsorted(edges[1:-1], p, side="right")
             rows = [np.bincount(bin_of, weights, minlength=edges.size - 1) for weights in (None, p, labels)]
@@ -176,7 +188,10 @@ def reliability(
 
 def _check_edges(bins: int | Sequence[float]) -> Any:
     try:
-        edges = np.linspace(0.0, 1.0, bins + 1) if isinstance(bins, int) else np.asarray(bins, np.float64)
+        if isinstance(bins, Integral) and not isinstance(bins, bool):
+            edges = np.linspace(0.0, 1.0, int(bins) + 1)
+        else:
+            edges = np.asarray(bins, np.float64)
     except (TypeError, ValueError):
         edges = np.zeros(0)
     is_valid = edges.ndim == 1 and edges.size >= 2 and edges[0] == 0.0 and edges[-1] == 1.0
@@ -195,8 +210,11 @@ def check_cases(cases: Any) -> Iterator[Case]:
     if not isinstance(cases, Iterable) or isinstance(cases, str | Case):
         raise ParameterError(f"cases: expected a list of Case(prediction, truth), got {cases!r}.")
     for number, case in enumerate(cases):
-        if not isinstance(case, Case):
-            raise ParameterError(f"cases[{number}]: expected Case(prediction, truth), got {case!r}.")
+        if not isinstance(case, Case) or case.truth is None:
+            received = "a case without it" if isinstance(case, Case) else describe(case)
+            raise ParameterError(
+                f"cases[{number}]: expected Case(prediction, truth) with ground truth, got {received}."
+            )
         yield case
 
 
@@ -206,10 +224,13 @@ def check_band(band_px: float | None) -> None:
         raise ParameterError(f"band_px: expected at least 1 pixel, or None for all pixels, got {band_px!r}.")
 
 
-def check_probabilities(tile: Any, p: Any, source: str) -> Any:
-    """Return a tile of floats, or raise an error that names the first bad value of the whole map ``p``."""
+def check_probabilities(tile: Any, p: Any, source: str, origin: tuple[int, ...] = ()) -> Any:
+    """Return a tile of floats, or raise an error that names the first bad value of ``p``.
+
+    ``p`` is the whole map, or the tile itself, which begins at the index ``origin`` of the map.
+    """
     if not (tile.min() >= 0.0 and tile.max() <= 1.0):  # NaN fails both
-        raise_first_bad_value(view_map(p, source=source))
+        raise_first_bad_value(replace(view_map(p, source=source), origin=origin))
     return tile
 
 
@@ -223,14 +244,13 @@ def case_on_host(case: Case) -> Case:
 def map_on_host(p: Any, source: str = "p") -> Any:
     """Return a map as a NumPy array; a mask is rejected, because it has no probabilities to scale."""
     if is_device_array(p):
+        check_map_type(p.dtype, source)
         p = DeviceMap(p, None, 0.5, source).to_host()[0]
     p = np.asarray(p)
-    if p.dtype == bool or p.dtype.kind not in "fu":
-        raise ProbabilityTypeError(
-            f"{source}: expected probabilities, float, uint8 or uint16, got {p.dtype}."
-        )
-    if p.size == 0:
-        raise EmptyArrayError(f"{source}: expected at least one pixel, got an array of shape {p.shape}.")
+    if p.dtype == bool:
+        raise ProbabilityTypeError(f"{source}: expected probabilities, float, uint8 or uint16, got bool.")
+    check_map_type(p.dtype, source)
+    check_shapes(p.shape, None, source)
     return p
 
 
@@ -243,28 +263,15 @@ def delivered_mask(prediction: Prediction) -> Any:
     """Return the mask of a prediction as bool: its own, or ``p >= threshold``."""
     if prediction.mask is not None:
         mask = np.asarray(_mask_on_host(prediction.mask))
-        return as_binary(mask, f"{prediction.source}: mask").astype(bool)
+        return as_binary(mask, mask_name(prediction.source)).astype(bool)
     p = map_on_host(prediction.probabilities, prediction.source)
-    codes = code_probabilities(p.dtype)
-    return p >= prediction.threshold if codes is None else (codes >= prediction.threshold)[p]
+    return threshold_map(p, threshold=prediction.threshold, source=prediction.source)
 
 
-def code_probabilities(dtype: Any) -> Any:
-    """Return the probability of each code of an integer type; ``None`` for floats."""
-    if dtype.kind == "f":
-        return None
-    if dtype.itemsize > 2:
-        raise ProbabilityTypeError(
-            f"p: expected floats, uint8 or uint16, got {dtype}. Divide by the scale first."
-        )
-    levels = np.iinfo(dtype).max
-    return np.arange(levels + 1) / levels
+def labelled_pixels(case: Case, band_px: float | None) -> Iterator[tuple[Any, Any]]:
+    """Yield codes or doubles of the pixels that count, and 1 for foreground, a buffer at a time.
 
-
-def labelled_tiles(case: Case, band_px: float | None) -> Iterator[tuple[Any, Any]]:
-    """Yield, tile by tile, codes or doubles of the pixels that count, and 1 where the truth is foreground.
-
-    The case is `case_on_host`. A tile is overwritten by the next one.
+    The case is `case_on_host`. A buffer is overwritten by the next one.
     """
     prediction, p = case.prediction, case.prediction.probabilities
     arrays = [p, as_binary(np.asarray(case.truth), f"{prediction.source}: truth")]
@@ -279,9 +286,9 @@ def labelled_tiles(case: Case, band_px: float | None) -> Iterator[tuple[Any, Any
         kinds,
         "K",
         "same_kind",
-        buffersize=TILE,
-    ) as tiles:
-        for values, labels, *near in tiles:
+        buffersize=BUFFER_PIXELS,
+    ) as buffers:
+        for values, labels, *near in buffers:
             if p.dtype.kind == "f":
                 check_probabilities(values, p, prediction.source)
             yield (values[near[0]], labels[near[0]]) if near else (values, labels)

@@ -20,14 +20,13 @@ from segtrust._arguments import check_whole, is_number
 from segtrust._files import check_format, read_json, rebuild, write_json
 from segtrust._params import HasParams
 from segtrust.calibration.reliability import (
-    TILE,
+    BUFFER_PIXELS,
     case_on_host,
     check_band,
     check_cases,
     check_probabilities,
-    code_probabilities,
     delivered_mask,
-    labelled_tiles,
+    labelled_pixels,
     largest_logit,
     logits_of,
     map_on_host,
@@ -39,6 +38,7 @@ from segtrust.errors import (
     SavedStateError,
     TooFewCasesError,
 )
+from segtrust.kernels import code_probabilities
 from segtrust.maps import Case, Prediction
 
 __all__ = ["PlattScaling", "Scaling", "TemperatureScaling"]
@@ -142,7 +142,7 @@ class Scaling(HasParams, ABC):
             [p, out],
             op_flags=[["readonly"], ["writeonly"]],
             casting="same_kind",
-            buffersize=TILE,
+            buffersize=BUFFER_PIXELS,
             **options,
         )
         with pairs:
@@ -360,7 +360,7 @@ class _LogitCounts:
         """Count the background and foreground pixels of each code; two rows."""
         size = np.iinfo(dtype).max + 1
         flat = np.zeros(2 * size)
-        for codes, labels in labelled_tiles(case, self.band_px):
+        for codes, labels in labelled_pixels(case, self.band_px):
             flat += np.bincount(labels * size + codes, minlength=2 * size)
         table = flat.reshape(2, size)
         if self.ends == "keep":
@@ -370,7 +370,7 @@ class _LogitCounts:
     def _count_bins(self, case: Case, limit: float) -> Any:
         """Count the background and foreground pixels of each bin, and sum their logits; four rows."""
         table = np.zeros(4 * _BINS)
-        for p, labels in labelled_tiles(case, self.band_px):
+        for p, labels in labelled_pixels(case, self.band_px):
             counted = ~_is_end(p) if self.ends == "keep" else slice(None)
             logits = logits_of(p[counted], limit)
             index = labels[counted] * _BINS + np.rint(logits * _BINS_PER_UNIT).astype(np.intp) + _ZERO_BIN
@@ -429,8 +429,8 @@ def _fit_curve(points: _Points, *, with_intercept: bool) -> tuple[float, float]:
             step = step / 2.0
         curve = curve + step
     raise CaseValueError(
-        "cases: no finite scaling is the most likely one, because the maps predict the truth without an "
-        "error, or all of it is on one side. Use more cases."
+        "cases: the likelihood has no finite maximum: the maps separate foreground and background without "
+        "an error, or only one of them occurs. Use more cases."
     )
 
 

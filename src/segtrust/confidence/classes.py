@@ -17,9 +17,9 @@ from segtrust.kernels import (
     check_labels,
     check_map_type,
     check_normalised,
-    labels_beside,
-    likeliest_labels,
+    labels_for,
     mask_of_label,
+    most_probable_labels,
     open_map,
 )
 
@@ -181,7 +181,7 @@ def _channel_masks(p: Any, mask: Any) -> Callable[[int], Any]:
 def _label_masks(p: Any, labels: Any) -> Callable[[int], Any]:
     """Return a function from a channel number to its mask, if every pixel has one label."""
     if labels is None:
-        likeliest = likeliest_labels(p)
+        likeliest = most_probable_labels(p)
         return lambda number: mask_of_label(likeliest, number, p)
     check_array(labels, "mask")
     if tuple(labels.shape) != tuple(p.shape[1:]):
@@ -190,5 +190,5 @@ def _label_masks(p: Any, labels: Any) -> Callable[[int], Any]:
             "Pass one label per pixel, or one mask per channel with independent=True."
         )
     check_labels(labels, p.shape[0])
-    beside = labels_beside(labels, p)
+    beside = labels_for(labels, p)
     return lambda number: mask_of_label(beside, number, p)

@@ -11,18 +11,18 @@ import numpy as np
 from segtrust._arguments import check_threshold
 from segtrust.confidence.ideal_dice import ideal_dice
 from segtrust.kernels import (
-    EMPTY_CUT,
+    EMPTY_THRESHOLD,
     DiceStatistics,
     as_array,
-    best_cut,
+    best_threshold,
     is_at_least,
     is_chunked,
     is_device_array,
     on_host,
     open_map,
     probability_of_empty,
-    put_beside,
     threshold_map,
+    to_device_of,
 )
 from segtrust.maps import EmptyPolicy, Prediction
 
@@ -65,7 +65,7 @@ class DiceOptimal:
         Computed on first use. For a map in chunks it is a NumPy array, one byte per pixel.
         """
         mask = threshold_map(on_host(self.probabilities), threshold=self.threshold)
-        return put_beside(mask, self.probabilities) if is_device_array(self.probabilities) else mask
+        return to_device_of(mask, self.probabilities) if is_device_array(self.probabilities) else mask
 
 
 def dice_optimal_mask(
@@ -142,11 +142,11 @@ def decoded(prediction: Prediction, empty: EmptyPolicy = EmptyPolicy.PAPER) -> P
 
 def _best_threshold(host: Any, statistics: DiceStatistics, empty: EmptyPolicy, source: str) -> float:
     """Compare the best mask that is not empty with the empty one; values were checked with the sums."""
-    best = best_cut(host, source)
+    best = best_threshold(host, source)
     if best is None:
-        return EMPTY_CUT
-    if empty is EmptyPolicy.AGREE and is_at_least(probability_of_empty(statistics), best.value):
-        return EMPTY_CUT
+        return EMPTY_THRESHOLD
+    if empty is EmptyPolicy.AGREE and is_at_least(probability_of_empty(statistics), best.expected_dice):
+        return EMPTY_THRESHOLD
     return best.threshold
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from segtrust.confidence.base import ConfidenceEstimator, Needs, Summary
-from segtrust.ensembles import of_empty
 from segtrust.maps import EmptyPolicy
 
 __all__ = ["PairwiseDice"]
@@ -49,4 +48,4 @@ class PairwiseDice(ConfidenceEstimator):
 
     def read(self, summary: Summary) -> float:
         """Compute the confidence from the pixels that the masks share."""
-        return summary.agreement.pairwise_dice(of_empty=of_empty(self.empty))
+        return summary.agreement.pairwise_dice(of_empty=self.empty.dice_of_empty_masks)

@@ -14,7 +14,7 @@ from segtrust.engine.absence import Absence
 from segtrust.engine.team import Worker
 from segtrust.io.cases import CaseFiles
 from segtrust.io.readers import open_volume
-from segtrust.kernels import Spread
+from segtrust.kernels import TileMapper
 
 __all__ = ["is_huge", "spread_over_dask", "spread_over_processes"]
 
@@ -41,7 +41,7 @@ def is_huge(case: CaseFiles) -> bool:
 
 
 @contextmanager
-def spread_over_processes(workers: int) -> Iterator[Spread]:
+def spread_over_processes(workers: int) -> Iterator[TileMapper]:
     """Give what applies a function to the pieces of a map in processes side by side."""
     team: list[Worker[Any, Any]] = [Worker(_apply) for _ in range(workers)]
 
@@ -73,7 +73,7 @@ def _in_order(team: Sequence[Worker[Any, Any]], tasks: Sequence[Any]) -> list[An
     return [found[number] for number in range(len(tasks))]
 
 
-def spread_over_dask(client: Any) -> Spread:
+def spread_over_dask(client: Any) -> TileMapper:
     """Give what applies a function to the pieces of a map on a Dask cluster."""
 
     def spread(function: Callable[[Any], Any], tiles: Iterable[Any]) -> Iterable[Any]:

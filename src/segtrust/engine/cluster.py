@@ -16,7 +16,7 @@ from segtrust.engine.pool import Work
 from segtrust.engine.team import leaving_interrupts
 from segtrust.errors import ParameterError, WorkerError
 from segtrust.io.cases import CaseFiles
-from segtrust.kernels import Spread
+from segtrust.kernels import TileMapper
 
 __all__ = ["LOCAL", "dask_spread", "run_on_dask"]
 
@@ -58,7 +58,7 @@ def run_on_dask(
 
 
 @contextmanager
-def dask_spread(address: str, *, workers: int) -> Iterator[Spread]:
+def dask_spread(address: str, *, workers: int) -> Iterator[TileMapper]:
     """Give what applies a function to the pieces of a map on a cluster."""
     with _client(require("distributed", extra="dask"), address, workers) as client:
         yield spread_over_dask(client)

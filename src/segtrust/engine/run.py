@@ -18,7 +18,7 @@ from segtrust.errors import ParameterError
 from segtrust.io.cases import CaseFiles
 from segtrust.io.sizes import memory_of
 from segtrust.io.stamps import stamps_of
-from segtrust.kernels import Spread, spreading
+from segtrust.kernels import TileMapper, tiles_mapped_by
 
 __all__ = ["Engine", "part_of", "run_cases", "stamps_for"]
 
@@ -75,13 +75,13 @@ class Engine:
         self, work: Work, huge: Sequence[CaseFiles], others: Sequence[CaseFiles]
     ) -> Generator[tuple[CaseFiles, Outcome], None, None]:
         for case in huge:
-            with self._spread() as spread, spreading(spread):
+            with self._spread() as spread, tiles_mapped_by(spread):
                 outcome = work(case)
             yield case, outcome
         if others:
             yield from self._share_out(work, others)
 
-    def _spread(self) -> AbstractContextManager[Spread]:
+    def _spread(self) -> AbstractContextManager[TileMapper]:
         """Give what lets others read the pieces of a map."""
         if self.dask:
             from segtrust.engine.cluster import dask_spread

@@ -15,14 +15,14 @@ from segtrust._arguments import check_threshold, describe
 from segtrust._optional import require
 from segtrust.errors import EmptyArrayError, ParameterError, ProbabilityTypeError
 from segtrust.kernels import (
-    LEVELS,
+    FULL_SCALE,
     as_binary_on_device,
     block_size,
     check_array,
     check_labels,
     check_normalised,
+    dtype_name,
     fold,
-    name_of,
     open_map,
     raise_shape_mismatch,
 )
@@ -178,7 +178,7 @@ class SoftDiceConfidence(nn.Module):
     def _checked(self, values: Tensor) -> Tensor:
         """Refuse what are no probabilities; scale integers by their type."""
         source = open_map(values, source="values")
-        levels = LEVELS.get(name_of(values.dtype))
+        levels = FULL_SCALE.get(dtype_name(values.dtype))
         p = values if levels is None else values.to(_wide(values)) / levels
         if not _lies_in_unit_interval(p):
             source.count()  # says which value, where, and what to do

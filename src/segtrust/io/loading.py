@@ -273,11 +273,11 @@ def _are_classes(p: Any, axis: int) -> bool:
     if not 1 < p.shape[axis] <= _MOST_CLASSES or 0 in p.shape:
         return False
     if axis == 0:
-        return is_normalised(p, 0)
+        return is_normalised(p)
     if not isinstance(p, np.ndarray):
         return False
     some = p[tuple(slice(None, None, max(1, length // 32)) for length in p.shape[:-1])]
-    return is_normalised(np.moveaxis(some, -1, 0), 0)
+    return is_normalised(np.moveaxis(some, -1, 0))
 
 
 def _without_batch(volume: Volume, channel: int | None) -> Volume:

@@ -3,6 +3,8 @@
 Everything that other packages use is imported here. These modules do not load Numba; `open_map` loads the
 compiled loops when it opens the first map on the host; `HostMap` and `largest_box_sums` are imported on first
 use.
+
+A chunked map is read in *tiles*; threads share *segments*; loops sum *blocks*, which fit the cache.
 """
 
 from __future__ import annotations
@@ -17,12 +19,12 @@ from segtrust.kernels.array_checks import (
     check_array,
     check_map_type,
     check_shapes,
-    raise_empty,
+    dtype_name,
+    mask_name,
     raise_shape_mismatch,
 )
 from segtrust.kernels.bounds import (
     DiceBounds,
-    binomial_lower_bound,
     dice_bounds_from,
     relative_errors_from,
     worst_relative_error,
@@ -32,13 +34,13 @@ from segtrust.kernels.classes import (
     check_labels,
     check_normalised,
     is_normalised,
-    labels_beside,
-    likeliest_labels,
+    labels_for,
     mask_of_label,
+    most_probable_labels,
 )
-from segtrust.kernels.decoding import EMPTY_CUT, best_cut, is_at_least
+from segtrust.kernels.decoding import EMPTY_THRESHOLD, best_threshold, is_at_least
 from segtrust.kernels.device import (
-    LEVELS,
+    FULL_SCALE,
     DeviceMap,
     as_binary_on_device,
     block_size,
@@ -47,10 +49,8 @@ from segtrust.kernels.device import (
     entropies_of,
     fold,
     is_device_array,
-    name_of,
     on_host,
-    put_beside,
-    window_sums,
+    to_device_of,
 )
 from segtrust.kernels.integrals import (
     expected_dice,
@@ -59,7 +59,7 @@ from segtrust.kernels.integrals import (
     probability_of_foreground,
 )
 from segtrust.kernels.map_source import MapSource, count_mask_changes, open_map, threshold_map
-from segtrust.kernels.map_view import contiguous, raise_first_bad_value, view_map
+from segtrust.kernels.map_view import code_probabilities, contiguous, raise_first_bad_value, view_map
 from segtrust.kernels.quantiles import DistinctDoubts, Selector, bracket_from_sample, pair_of_ranks
 from segtrust.kernels.statistics import (
     Bracket,
@@ -72,15 +72,15 @@ from segtrust.kernels.statistics import (
     doubt_at_entropy,
     host_number,
 )
-from segtrust.kernels.tiles import Spread, is_chunked, read_tile, spreading, tiles_of
+from segtrust.kernels.tiles import TileMapper, is_chunked, read_tile, tiles_mapped_by, tiles_of
 
 if TYPE_CHECKING:
     from segtrust.kernels.host_maps import HostMap
     from segtrust.kernels.patches import largest_box_sums
 
 __all__ = [
-    "EMPTY_CUT",
-    "LEVELS",
+    "EMPTY_THRESHOLD",
+    "FULL_SCALE",
     "Agreement",
     "Bracket",
     "Counts",
@@ -93,16 +93,15 @@ __all__ = [
     "PackedMasks",
     "Ranks",
     "Selector",
-    "Spread",
+    "TileMapper",
     "UncertaintyNeeds",
     "UncertaintyStatistics",
     "agreement_of_chunks",
     "as_array",
     "as_binary",
     "as_binary_on_device",
-    "best_cut",
+    "best_threshold",
     "binary_entropy",
-    "binomial_lower_bound",
     "block_size",
     "bracket_from_sample",
     "channel_of",
@@ -111,12 +110,14 @@ __all__ = [
     "check_map_type",
     "check_normalised",
     "check_shapes",
+    "code_probabilities",
     "contiguous",
     "count_mask_changes",
     "count_on_device",
     "detached",
     "dice_bounds_from",
     "doubt_at_entropy",
+    "dtype_name",
     "entropies_of",
     "expected_dice",
     "expected_tversky",
@@ -126,27 +127,25 @@ __all__ = [
     "is_chunked",
     "is_device_array",
     "is_normalised",
-    "labels_beside",
+    "labels_for",
     "largest_box_sums",
-    "likeliest_labels",
+    "mask_name",
     "mask_of_label",
-    "name_of",
+    "most_probable_labels",
     "on_host",
     "open_map",
     "pair_of_ranks",
     "probability_of_empty",
     "probability_of_foreground",
-    "put_beside",
-    "raise_empty",
     "raise_first_bad_value",
     "raise_shape_mismatch",
     "read_tile",
     "relative_errors_from",
-    "spreading",
     "threshold_map",
+    "tiles_mapped_by",
     "tiles_of",
+    "to_device_of",
     "view_map",
-    "window_sums",
     "worst_relative_error",
 ]
 

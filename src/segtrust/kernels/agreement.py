@@ -1,4 +1,4 @@
-"""Agreement of the masks of an ensemble: the pixels that each two of them share, counted on packed bits."""
+"""Agreement of the masks of an ensemble: the pixels that each pair shares, counted on packed bits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Agreement:
     Attributes
     ----------
     shared
-        Number of pixels in the masks of both members, for each two members; on the diagonal the size of
+        Number of pixels in the masks of both members, for each pair of members; on the diagonal the size of
         each mask.
 
     Examples
@@ -40,7 +40,7 @@ class Agreement:
         return len(self.shared)
 
     def pairwise_dice(self, *, of_empty: float) -> float:
-        """Return the mean Dice of each two masks; ``of_empty`` is the Dice of two empty masks."""
+        """Return the mean Dice of each pair of masks; ``of_empty`` is the Dice of two empty masks."""
         dice = []
         for first, second in combinations(range(self.members), 2):
             pixels = self.shared[first][first] + self.shared[second][second]
@@ -59,7 +59,7 @@ class PackedMasks:
         self._bits.append(np.packbits(np.asarray(mask, bool)))
 
     def agreement(self) -> Agreement:
-        """Count the pixels that each two masks share."""
+        """Count the pixels that each pair of masks shares."""
         return _as_agreement(self.shared_pixels())
 
     def shared_pixels(self) -> Any:

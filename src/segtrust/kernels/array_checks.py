@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from array_api_compat import is_torch_array
 
+from segtrust._arguments import describe
 from segtrust.errors import (
     EmptyArrayError,
     MaskError,
@@ -31,6 +32,7 @@ __all__ = [
     "check_array",
     "check_map_type",
     "check_shapes",
+    "dtype_name",
     "mask_name",
     "raise_bad_value",
     "raise_empty",
@@ -132,8 +134,6 @@ def _raise_sparse(values: Any, name: str, method: str) -> NoReturn:
 
 
 def _raise_not_an_array(values: Any, name: str) -> NoReturn:
-    from segtrust._arguments import describe
-
     remedy = "Pass an array of numbers."
     if hasattr(values, "probabilities"):
         remedy = "Pass its probabilities and its mask, or pass it to score() of an estimator."
@@ -178,9 +178,14 @@ def raise_shape_mismatch(shape: tuple[int, ...], expected: str, source: str) -> 
     )
 
 
+def dtype_name(dtype: Any) -> str:
+    """Return the name of a type of any array library, without its library and byte order."""
+    return str(getattr(dtype, "name", dtype)).rpartition(".")[2]
+
+
 def check_map_type(dtype: Any, source: str) -> None:
     """Check that a type of any array library is a float, uint8, uint16 or bool."""
-    name = str(getattr(dtype, "name", dtype)).rpartition(".")[2]
+    name = dtype_name(dtype)
     is_float = ("float" in name and not _NARROW_FLOAT.match(name)) or name == "longdouble"
     if not (is_float or name in ("uint8", "uint16", "bool")):
         raise_map_type(dtype, name[:1] if name.startswith(("int", "uint", "complex")) else "", source)
@@ -226,7 +231,7 @@ def raise_mask_type(dtype: Any, source: str) -> NoReturn:
 
 
 def raise_mask_values(values: Sequence[float], source: str) -> NoReturn:
-    """Raise the error for a mask that holds ``values`` besides 0 and 1."""
+    """Raise the error for a mask that holds ``values`` other than 0 and 1."""
     distinct = list(dict.fromkeys(_format_value(value, 6) for value in values))  # NaN differs from itself
     shown = ", ".join(distinct[:_VALUES_SHOWN]) + (", …" if len(distinct) > _VALUES_SHOWN else "")
     raise NotBinaryError(

@@ -42,12 +42,11 @@ from segtrust.errors import ParameterError
 __all__ = [
     "DiceBounds",
     "binomial_lower_bound",
+    "bound_distances",
     "dice_bounds_from",
     "epsilon1",
     "epsilon2",
-    "lower_bound_gap",
     "relative_errors_from",
-    "upper_bound_excess",
     "worst_relative_error",
 ]
 
@@ -138,9 +137,7 @@ def dice_bounds_from(k: int, s: float, lam: float) -> DiceBounds:
         return DiceBounds(0, nan, float(lam), 0.0, lower=nan, upper=nan, relative_error=nan)
     # In float64 from here on, whatever scalars were passed.
     k, s, lam = int(k), min(float(s), float(k)), float(lam)
-    # k - s keeps the digits that 1 - s / k would lose where mu is close to 1.
-    gap = (k - s) / k / (k + s + lam)
-    excess = float(_poisson_excess(k + s, lam))
+    gap, excess = map(float, bound_distances(k, s, lam))
     return DiceBounds(
         k=k,
         mu=s / k,
@@ -185,67 +182,42 @@ def relative_errors_from(k: Any, s: Any, lam: Any) -> FloatArray:
     errors = np.full(k.shape, math.nan)
     filled = np.flatnonzero(k > 0)
     for at in (filled[first : first + _AT_ONCE] for first in range(0, filled.size, _AT_ONCE)):
-        total = k[at] + s[at] + lam[at]
-        gap = (k[at] - s[at]) / k[at] / total
-        excess = _poisson_excess(k[at] + s[at], lam[at])
+        gap, excess = bound_distances(k[at], s[at], lam[at])
         errors[at] = np.maximum(gap, excess / (1 + excess))
     return errors
 
 
-def lower_bound_gap(k: int, mu: float, lam: float) -> float:
-    """Return 1 / b_L - 1, the distance of the lower bound: how much the SDC can overestimate.
+def bound_distances(k: Any, s: Any, lam: Any) -> tuple[Any, Any]:
+    """Return 1 / b_L - 1 and b_U - 1: how much the SDC can over- and underestimate the IDC.
 
     Parameters
     ----------
-    k : int
+    k : float or ndarray
         Number of pixels in the mask, at least 1.
-    mu : float
-        Mean probability inside the mask.
-    lam : float
-        Sum of the probabilities outside the mask.
+    s, lam : float or ndarray
+        Sums of the probabilities inside and outside the mask.
 
     Returns
     -------
-    float
-        (1 - mu) / (k + k mu + lam), the largest possible (SDC - IDC) / IDC.
-
-    Examples
-    --------
-    >>> lower_bound_gap(k=8, mu=0.75, lam=2.0)
-    0.015625
-    """
-    return (1 - mu) / (k + k * mu + lam)
-
-
-def upper_bound_excess(k: int, mu: float, lam: float) -> float:
-    """Return b_U - 1, the distance of the upper bound, without the Poisson series.
-
-    Parameters
-    ----------
-    k : int
-        Number of pixels in the mask, at least 1.
-    mu : float
-        Mean probability inside the mask.
-    lam : float
-        Sum of the probabilities outside the mask.
-
-    Returns
-    -------
-    float
-        Largest possible (IDC - SDC) / SDC; 0 if `lam` is 0.
+    tuple of float or ndarray
+        The largest possible (SDC - IDC) / IDC, and the largest possible (IDC - SDC) / SDC,
+        which is 0 if `lam` is 0.
 
     Notes
     -----
-    The value is lam / (c (c + 1)) 1F1(2; c + 2; -lam) with c = k (1 + mu). SciPy's
-    ``hyp1f1`` agrees to 2e-14 where c + lam < 80 but has an error of 1e-6 near 1e8, so
-    the rule described in the module docstring is used throughout.
+    The first is (1 - mu) / (k + k mu + lam) with mu = s / k. The second is
+    lam / (c (c + 1)) 1F1(2; c + 2; -lam) with c = k + s. SciPy's ``hyp1f1`` agrees to 2e-14
+    where c + lam < 80 but has an error of 1e-6 near 1e8, so the rule described in the module
+    docstring is used throughout.
 
     Examples
     --------
-    >>> print(f"{upper_bound_excess(k=8, mu=0.75, lam=2.0):.12f}")
-    0.007508084525
+    >>> gap, excess = bound_distances(8.0, 6.0, 2.0)
+    >>> print(f"{gap} {excess:.12f}")
+    0.015625 0.007508084525
     """
-    return float(_poisson_excess(k + k * mu, lam))
+    # k - s keeps the digits that 1 - s / k would lose where mu is close to 1.
+    return (k - s) / k / (k + s + lam), _poisson_excess(k + s, lam)
 
 
 def binomial_lower_bound(k: int, mu: float, lam: float) -> float:

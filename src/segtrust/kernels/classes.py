@@ -17,14 +17,14 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from segtrust.errors import MaskError, NotNormalisedError
+from segtrust.kernels.array_checks import dtype_name
 from segtrust.kernels.device import (
-    LEVELS,
+    FULL_SCALE,
     block_size,
-    cut_in_blocks,
     detached,
     is_device_array,
-    name_of,
     on_host,
+    split_in_blocks,
     wide_type,
 )
 from segtrust.kernels.statistics import host_number
@@ -35,9 +35,9 @@ __all__ = [
     "check_labels",
     "check_normalised",
     "is_normalised",
-    "labels_beside",
-    "likeliest_labels",
+    "labels_for",
     "mask_of_label",
+    "most_probable_labels",
 ]
 
 _SUM_TOLERANCE = 0.02
@@ -109,14 +109,14 @@ def mask_of_label(labels: Any, number: int, p: Any) -> Any:
     return _MaskOfLabel(labels, number) if is_chunked(p) else labels == number
 
 
-def labels_beside(labels: Any, p: Any) -> Any:
+def labels_for(labels: Any, p: Any) -> Any:
     """Copy labels to the host if the map ``p`` is there, and into memory unless the map is in chunks."""
     if is_device_array(p):
         return labels if is_device_array(labels) else np.asarray(labels)
     return labels if is_chunked(p) and is_chunked(labels) else np.asarray(on_host(labels))
 
 
-def likeliest_labels(p: Any) -> Any:
+def most_probable_labels(p: Any) -> Any:
     """Return the number of the largest channel of each pixel, in memory.
 
     On the host this is done one tile at a time and takes one byte per pixel, or two for more than 256
@@ -150,7 +150,7 @@ def check_labels(labels: Any, classes: int, source: str = "mask") -> None:
     source
         Name of the labels in errors.
     """
-    kind = name_of(labels.dtype)
+    kind = dtype_name(labels.dtype)
     is_number = kind.startswith(("bool", "int", "uint", "float", "bfloat", "longdouble"))
     if not is_number or kind.startswith("float8_"):
         _raise_labels(f"the type {labels.dtype}", classes, source)
@@ -170,7 +170,7 @@ def _parts(labels: Any) -> Iterator[Any]:
     if is_device_array(labels):
         xp = array_namespace(labels)
         flat = xp.reshape(detached(labels), (-1,))
-        return (xp.astype(block, wide_type(flat)) for block in cut_in_blocks(flat, block_size(flat)))
+        return (xp.astype(block, wide_type(flat)) for block in split_in_blocks(flat, block_size(flat)))
     return (read_tile(labels, tile) for tile in tiles_of(labels)) if is_chunked(labels) else iter([labels])
 
 
@@ -183,9 +183,9 @@ def _raise_labels(received: str, classes: int, source: str) -> NoReturn:
 
 
 def check_normalised(p: Any, *, axis: int = 0, source: str = "p", remedy: str) -> None:
-    """Check that the classes along ``axis`` add up to 1 in about a thousand pixels.
+    """Check that the classes add up to 1, in about a thousand pixels.
 
-    The tolerance is that of half precision; integers may in addition miss 1 by half a level per class.
+    Sums may miss 1 by 0.02, as those of half floats do; those of integers by half a level per class more.
 
     Parameters
     ----------
@@ -199,30 +199,34 @@ def check_normalised(p: Any, *, axis: int = 0, source: str = "p", remedy: str) -
         Last sentence of the error: what to do.
     """
     low, high, tolerance = _class_sums(p, axis)
-    if not (low > 1.0 - tolerance and high < 1.0 + tolerance):
+    if not _is_one(low, high, tolerance):
         raise NotNormalisedError(
             f"{source}: expected a softmax over axis {axis} of {tuple(p.shape)}, but its sums run from "
             f"{low:.3g} to {high:.3g}. {remedy}"
         )
 
 
-def is_normalised(p: Any, axis: int) -> bool:
-    """Return whether the values along an axis add up to 1, as the classes of a softmax do.
+def is_normalised(p: Any) -> bool:
+    """Return whether the values along the first axis add up to 1, as the classes of a softmax do.
 
     Examples
     --------
     >>> import numpy as np
     >>> p = np.random.default_rng(0).dirichlet((1, 1, 1), (8, 9))
-    >>> is_normalised(p, 2), is_normalised(p, 0)
+    >>> is_normalised(p.T), is_normalised(p)
     (True, False)
     """
-    low, high, tolerance = _class_sums(p, axis)
+    return _is_one(*_class_sums(p, 0))
+
+
+def _is_one(low: float, high: float, tolerance: float) -> bool:
+    """Return whether numbers from ``low`` to ``high`` are all 1 up to the tolerance; NaN is not."""
     return low > 1.0 - tolerance and high < 1.0 + tolerance
 
 
 def _class_sums(p: Any, axis: int) -> tuple[float, float, float]:
     """Return the smallest and the largest sum over classes in some pixels, and the tolerance."""
-    scale = LEVELS.get(name_of(p.dtype), 1.0)
+    scale = FULL_SCALE.get(dtype_name(p.dtype), 1.0)
     before, lengths = (slice(None),) * (axis + 1), tuple(p.shape)[axis + 1 :]
     if is_chunked(p):  # all classes of one box
         side = math.ceil(_CHECKED_PIXELS ** (1.0 / len(lengths)))

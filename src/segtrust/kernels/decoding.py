@@ -35,9 +35,16 @@ from segtrust.kernels.map_view import is_readable_in_place, view_map
 from segtrust.kernels.quantiles import group_equal
 from segtrust.kernels.tiles import is_chunked, over_tiles, read_tile
 
-__all__ = ["EMPTY_CUT", "BestCut", "Levels", "best_cut", "count_in_bins", "count_levels", "is_at_least"]
+__all__ = [
+    "EMPTY_THRESHOLD",
+    "Levels",
+    "best_threshold",
+    "count_in_bins",
+    "count_levels",
+    "is_at_least",
+]
 
-EMPTY_CUT = 1.0
+EMPTY_THRESHOLD = 1.0
 """Threshold for an empty mask, which is best only where no pixel is certain."""
 _EQUAL = 1e-13
 """Relative difference up to which two expectations count as equal; the smaller mask is then preferred."""
@@ -46,25 +53,25 @@ _ROUNDING, _ROUNDING_PER_PIXEL = 1e-12, 1e-15
 
 
 @dataclass(frozen=True)
-class BestCut:
+class BestThreshold:
     """Threshold of the best mask that is not empty, and its expected Dice.
 
     Attributes
     ----------
     threshold
         Smallest probability in the mask.
-    value
+    expected_dice
         Exact expected Dice.
     candidates
         Number of masks that were compared by their exact expectations.
     """
 
     threshold: float
-    value: float
+    expected_dice: float
     candidates: int
 
 
-def best_cut(p: Any, source: str = "p") -> BestCut | None:
+def best_threshold(p: Any, source: str = "p") -> BestThreshold | None:
     """Find the threshold with the largest exact expected Dice among masks that are not empty.
 
     Parameters
@@ -76,12 +83,12 @@ def best_cut(p: Any, source: str = "p") -> BestCut | None:
 
     Returns
     -------
-    BestCut or None
+    BestThreshold or None
         ``None`` for a map of zeros.
 
     Examples
     --------
-    >>> best_cut(np.array([0.9, 0.45, 0.1])).threshold
+    >>> best_threshold(np.array([0.9, 0.45, 0.1])).threshold
     0.45
     """
     p = p if is_chunked(p) else np.atleast_1d(p)
@@ -101,7 +108,7 @@ def best_cut(p: Any, source: str = "p") -> BestCut | None:
     statistics = open_map(p, threshold=float(values[0]), source=source).dice_statistics()
     expected = expected_dice_of_growing(statistics, values[1:], counts[1:])
     best = int(np.flatnonzero(is_at_least(expected, expected.max()))[0])
-    return BestCut(float(values[best]), float(expected[best]), len(expected))
+    return BestThreshold(float(values[best]), float(expected[best]), len(expected))
 
 
 def _possible_levels(sizes: Any, masses: Any, total: float, rounding: float) -> tuple[int, int]:

@@ -22,8 +22,7 @@ from array_api_compat import array_namespace, device as device_of, is_array_api_
 from segtrust.kernels.array_checks import (
     NearbyValues,
     as_binary,
-    check_map_type,
-    check_shapes,
+    dtype_name,
     mask_name,
     raise_bad_value,
     raise_mask_type,
@@ -42,27 +41,24 @@ from segtrust.kernels.statistics import (
 )
 
 __all__ = [
-    "LEVELS",
-    "ArrayDiceStatistics",
-    "ArrayUncertainty",
+    "FULL_SCALE",
     "DeviceMap",
     "as_binary_on_device",
     "block_size",
     "count_on_device",
-    "cut_in_blocks",
     "detached",
     "doubts_of",
     "entropies_of",
     "fold",
     "is_device_array",
-    "name_of",
     "on_host",
-    "put_beside",
+    "split_in_blocks",
+    "to_device_of",
     "wide_type",
-    "window_sums",
+    "window_sums_along",
 ]
 
-LEVELS = {"uint8": 255.0, "uint16": 65535.0, "bool": 1.0}
+FULL_SCALE = {"uint8": 255.0, "uint16": 65535.0, "bool": 1.0}
 """The value that stands for a probability of 1, by integer type."""
 
 _BLOCK_ON_HOST = 1 << 16
@@ -77,7 +73,10 @@ _VALUES_SHOWN = 10
 
 
 def is_device_array(values: Any) -> bool:
-    """Return whether an array belongs to a library with the array API other than NumPy and Dask."""
+    """Return whether an array belongs to a library with the array API other than NumPy and Dask.
+
+    A torch tensor on the CPU counts as one.
+    """
     host = isinstance(values, np.ndarray | np.generic) or is_dask_array(values)
     return not host and is_array_api_obj(values)
 
@@ -96,7 +95,7 @@ def as_binary_on_device(mask: Any, source: str = "mask") -> Any:
     return binary
 
 
-def put_beside(mask: Any, p: Any, source: str = "mask") -> Any:
+def to_device_of(mask: Any, p: Any, source: str = "mask") -> Any:
     """Copy a mask of any library or device to the library and device of a map."""
     if isinstance(mask, np.ndarray):  # as bool: some types, byte orders and strides do not exist there
         mask = np.require(as_binary(mask, source).view(bool), requirements=["C", "W"])
@@ -108,7 +107,7 @@ def on_host(values: Any) -> Any:
     if values is None or not is_device_array(values):
         return values
     values = to_device(detached(values), "cpu")
-    if name_of(values.dtype).startswith(("bfloat16", "float8_")):  # NumPy has no such types
+    if dtype_name(values.dtype).startswith(("bfloat16", "float8_")):  # NumPy has no such types
         values = array_namespace(values).astype(values, array_namespace(values).float32)
     return np.asarray(values)
 
@@ -125,11 +124,6 @@ def wide_type(values: Any) -> Any:
     return types.get("float64", xp.float32)
 
 
-def name_of(dtype: Any) -> str:
-    """Return the name of a type without its library and byte order."""
-    return str(getattr(dtype, "name", dtype)).rpartition(".")[2]
-
-
 def detached(values: Any) -> Any:
     """Return an array outside the graph of derivatives, for comparisons and checks."""
     return values.detach() if hasattr(values, "detach") else values
@@ -140,7 +134,7 @@ def block_size(values: Any) -> int:
     return _BLOCK_ON_HOST if "cpu" in str(device_of(values)).lower() else _BLOCK_ELSEWHERE
 
 
-def cut_in_blocks(values: Any, size: int) -> Iterator[Any]:
+def split_in_blocks(values: Any, size: int) -> Iterator[Any]:
     """Split a flat array by ``unstack``: its derivative is assembled once, that of slices once per slice."""
     xp = array_namespace(values)
     whole = values.shape[0] // size * size
@@ -179,27 +173,27 @@ def entropies_of(doubt: Any) -> Any:
     return (doubt * logarithm + (1.0 - doubt) * xp.log1p(-doubt)) * (-1.0 / math.log(2.0))
 
 
-def window_sums(values: Any, axis: int, side: int) -> Any:
-    """Sum ``side`` neighbours along one axis, composed of windows of 1, 2, 4 and so on."""
+def window_sums_along(values: Any, axis: int, side: int) -> Any:
+    """Sum ``side`` neighbours along an axis of an array of any library, by windows of 1, 2, 4, … pixels."""
     window, width = values, 1
     sums, covered = None, 0
     count = values.shape[axis] - side + 1
     while True:
         if side & width:
-            part = _cut(window, axis, covered, count)
+            part = _slice_along(window, axis, covered, count)
             sums, covered = (part if sums is None else sums + part), covered + width
         if covered == side:
             return sums
         length = window.shape[axis] - width
-        window = _cut(window, axis, 0, length) + _cut(window, axis, width, length)
+        window = _slice_along(window, axis, 0, length) + _slice_along(window, axis, width, length)
         width *= 2
 
 
-def _cut(values: Any, axis: int, first: int, length: int) -> Any:
+def _slice_along(values: Any, axis: int, first: int, length: int) -> Any:
     return values[(slice(None),) * axis + (slice(first, first + length),)]
 
 
-class ArrayDiceStatistics(DiceStatistics):
+class DeviceDiceStatistics(DiceStatistics):
     """`DiceStatistics` whose numbers are on a device."""
 
     @property
@@ -210,7 +204,11 @@ class ArrayDiceStatistics(DiceStatistics):
     @property
     def has_doubles(self) -> bool:
         """Whether the numbers are doubles, which some devices do not have."""
-        return name_of(self.s.dtype) == "float64"
+        return dtype_name(self.s.dtype) == "float64"
+
+    def __add__(self, other: DiceStatistics) -> DiceStatistics:
+        """Return NotImplemented: a map on a device is never split into tiles."""
+        return NotImplemented
 
     def constants(self, values: Any) -> Any:
         """Return plain numbers on the device."""
@@ -223,7 +221,7 @@ class ArrayDiceStatistics(DiceStatistics):
         """
         xp = self.namespace
         logarithm, slope = xp.zeros_like(t), xp.zeros_like(t)
-        for p in cut_in_blocks(values, _INTEGRAL_BLOCK):
+        for p in split_in_blocks(values, _INTEGRAL_BLOCK):
             factor = (1.0 - p)[None, :] + p[None, :] * t[:, None]
             lack = xp.where(factor > 0.5, p[None, :] * u[:, None], 0.0)
             rest = xp.where(factor > 0.5, 1.0, factor)
@@ -232,7 +230,7 @@ class ArrayDiceStatistics(DiceStatistics):
         return logarithm, slope
 
 
-class ArrayUncertainty(UncertaintyStatistics):
+class DeviceUncertaintyStatistics(UncertaintyStatistics):
     """`UncertaintyStatistics` whose numbers are on a device."""
 
     def entropy_of(self, doubt: Any) -> Any:
@@ -260,13 +258,6 @@ class DeviceMap:
     mask: Any
     threshold: float
     source: str
-
-    def __post_init__(self) -> None:
-        """Check shape and type."""
-        check_shapes(
-            tuple(self.p.shape), None if self.mask is None else tuple(np.shape(self.mask)), self.source
-        )
-        check_map_type(self.p.dtype, self.source)
 
     @property
     def n(self) -> int:
@@ -297,7 +288,7 @@ class DeviceMap:
         """Return floats as they are and codes as wide probabilities."""
         if self._is_float:
             return stored
-        return self._xp.astype(stored, self._wide) / LEVELS[name_of(self.p.dtype)]
+        return self._xp.astype(stored, self._wide) / FULL_SCALE[dtype_name(self.p.dtype)]
 
     def _blocks(self) -> Iterator[Any]:
         """Return the probabilities one block at a time, checked.
@@ -305,7 +296,7 @@ class DeviceMap:
         Floats keep their type: products with 0 and 1, differences of them and the doubt are exact in it and
         half the size of doubles. Operations that round are done in the wide type.
         """
-        for number, stored in enumerate(cut_in_blocks(self._flat, self._block)):
+        for number, stored in enumerate(split_in_blocks(self._flat, self._block)):
             if self._is_float:
                 values = detached(stored)
                 low, high = self._xp.min(values), self._xp.max(values)  # NaN if any value is
@@ -332,8 +323,8 @@ class DeviceMap:
         if self.mask is None:
             return repeat(None)
         name = mask_name(self.source)
-        mask = as_binary_on_device(put_beside(self.mask, self.p, name), name)
-        return cut_in_blocks(self._xp.reshape(mask, (-1,)), self._block)
+        mask = as_binary_on_device(to_device_of(self.mask, self.p, name), name)
+        return split_in_blocks(self._xp.reshape(mask, (-1,)), self._block)
 
     def _sides(self) -> Iterator[tuple[Any, Any, Any]]:
         """Return each block's mask as 0.0 and 1.0, and its probabilities outside and inside the mask.
@@ -352,8 +343,8 @@ class DeviceMap:
         k, lam, s = fold(sums, add, add, add)
         return Counts(self.n, int(k), s, lam)
 
-    def dice_statistics(self) -> ArrayDiceStatistics:
-        """Return all that exact expectations of overlap scores need, in a second pass."""
+    def dice_statistics(self) -> DeviceDiceStatistics:
+        """Return the sums from which exact expectations of overlap scores are computed, in a second pass."""
         counts = self.count()
         light = [host_number(mass) < MASS_LIMIT for mass in (counts.lam, counts.s)]
         nothing = self._xp.empty(0, dtype=self._wide, device=device_of(self.p))
@@ -367,7 +358,7 @@ class DeviceMap:
         )
         powers = fold(rows, *[add] * (2 * (ORDER - 1)))
         apart = self._xp.concat(outside), self._xp.concat(inside)
-        return ArrayDiceStatistics(counts, (powers[: ORDER - 1], powers[ORDER - 1 :]), apart)
+        return DeviceDiceStatistics(counts, (powers[: ORDER - 1], powers[ORDER - 1 :]), apart)
 
     def _powers(self, values: Any, apart: list[Any] | None) -> list[Any]:
         """Sum the powers of a block's values; append the larger ones to ``apart`` if it is a list."""
@@ -383,14 +374,14 @@ class DeviceMap:
             sums.append(self._xp.sum(power))
         return sums
 
-    def measure(self, needs: UncertaintyNeeds) -> ArrayUncertainty:
+    def measure(self, needs: UncertaintyNeeds) -> DeviceUncertaintyStatistics:
         """Return statistics of the doubts and entropies."""
         xp = self._xp
         entropies: list[Any] = []
         rows = (self._measure(p, needs, entropies) for p in self._blocks())
         columns = fold(rows, add, xp.minimum, xp.maximum, add, add, add)
         doubt, lowest, highest, entropy, above, above_count = columns
-        return ArrayUncertainty(
+        return DeviceUncertaintyStatistics(
             n=self.n,
             doubt=doubt,
             entropy=entropy,
@@ -420,7 +411,7 @@ class DeviceMap:
         sums = self._xp.reshape(self._xp.concat(entropies), tuple(self.p.shape) or (1,))
         entropies.clear()
         for axis, length in enumerate(sums.shape):
-            sums = window_sums(sums, axis, min(side, length))
+            sums = window_sums_along(sums, axis, min(side, length))
         return self._xp.max(sums)
 
     def _middle(self) -> tuple[Any, Any]:
@@ -465,6 +456,6 @@ class DeviceMap:
 
     def to_host(self) -> tuple[Any, Any]:
         """Copy map and mask to NumPy, for estimators that learn."""
-        known = name_of(self.p.dtype) in (*LEVELS, "float16", "float32", "float64")
+        known = dtype_name(self.p.dtype) in (*FULL_SCALE, "float16", "float32", "float64")
         p = self.p if known else self._xp.astype(self.p, self._wide)
         return on_host(p), on_host(self.mask)

@@ -18,24 +18,25 @@ import numpy as np
 
 from segtrust._compile import elementwise, entry, map_in_threads, plain, reduction
 from segtrust.kernels.intrinsics import FETCHED, as_floats, fetch_ahead, prefer_wide_vectors, unsigned_pattern
-from segtrust.kernels.map_view import MapView, raise_first_bad_value
+from segtrust.kernels.map_view import (
+    SEGMENT_UNIT,
+    SMALLEST_SEGMENT,
+    MapView,
+    raise_first_bad_value,
+    segments_of,
+)
 from segtrust.kernels.statistics import APART_ABOVE, MASS_LIMIT, ORDER, Counts, DiceStatistics
 
 __all__ = [
-    "BLOCK",
+    "DICE_BLOCK",
     "QUARTIC_MASS",
     "QUARTIC_TOP",
-    "SEGMENT",
     "count_map",
     "dice_statistics",
-    "segments_of",
+    "generating_sums",
 ]
 
-SEGMENT, LARGEST_SEGMENT, SEGMENTS = 1 << 19, 1 << 22, 8
-"""Fewest and most pixels in a segment, which is summed in one call and is the unit that threads share; and
-the number of segments of a map if both allow it, because each call takes time of its own."""
-
-BLOCK = 4096
+DICE_BLOCK = SEGMENT_UNIT
 """Pixels summed at once: they stay in the first-level cache, and a float32 counter is exact."""
 
 QUARTIC_MASS = 7e3
@@ -57,7 +58,7 @@ def count_map(view: MapView) -> Counts:
 
 
 def dice_statistics(view: MapView) -> DiceStatistics:
-    """Sum all that the exact expectations of overlap scores need."""
+    """Return the sums from which exact expectations of overlap scores are computed."""
     counts, parts = _sum_segments(view, powers=True)
     masses = (counts.lam, counts.s)
     powers = np.zeros((2, ORDER - 1))
@@ -72,7 +73,7 @@ def dice_statistics(view: MapView) -> DiceStatistics:
         def refine(segment_and_kinds: tuple[slice, Any]) -> tuple[Any, list[Any]]:
             segment, kinds = segment_and_kinds
             apart, apart_count = np.empty((2, _MOST_APART)), np.zeros(2, np.int64)
-            buffers = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+            buffers = np.empty(DICE_BLOCK), np.empty(DICE_BLOCK), np.empty(DICE_BLOCK)
             sums = _Refined(np.zeros((2, ORDER - 1)), apart, apart_count, *buffers)
             _refine_segment(_pixels(view, segment), kinds, masses, sums)
             return sums.powers, [apart[side, : apart_count[side]].copy() for side in (0, 1)]
@@ -84,19 +85,6 @@ def dice_statistics(view: MapView) -> DiceStatistics:
         np.concatenate([np.empty(0), *(apart[side] for _, apart in refined)]) for side in (0, 1)
     )
     return DiceStatistics(counts, powers, (outside, inside))
-
-
-def segments_of(size: int) -> list[slice]:
-    """Split a number of pixels into segments of whole blocks; where depends on the number alone.
-
-    Examples
-    --------
-    >>> segments_of(600_000)
-    [slice(0, 524288, None), slice(524288, 600000, None)]
-    """
-    step = min(max(-(-size // SEGMENTS), SEGMENT), LARGEST_SEGMENT)
-    step += -step % BLOCK
-    return [slice(first, min(first + step, size)) for first in range(0, size, step)]
 
 
 class _Pixels(NamedTuple):
@@ -159,14 +147,16 @@ def _sum_segments(view: MapView, *, powers: bool) -> tuple[Counts, Sequence[_Sum
 
     def sum_one(segment: slice) -> _Sums:
         pixels = _pixels(view, segment)
-        kinds = np.zeros(-(-pixels.values.size // BLOCK), np.uint8)
+        kinds = np.zeros(-(-pixels.values.size // DICE_BLOCK), np.uint8)
         sums = _Sums(np.zeros((2, 2)), np.zeros(shape), np.zeros(shape), kinds)
-        if not _sum_segment(pixels, np.empty(BLOCK), sums):
+        if not _sum_segment(pixels, np.empty(DICE_BLOCK), sums):
             raise_first_bad_value(view, segment)
         return sums
 
     # A small map is one segment, which threads cannot share.
-    parts = [sum_one(slice(0, size))] if size <= SEGMENT else map_in_threads(sum_one, segments_of(size))
+    parts = (
+        [sum_one(slice(0, size))] if size <= SMALLEST_SEGMENT else map_in_threads(sum_one, segments_of(size))
+    )
     totals = np.array([sums.totals.reshape(-1) for sums in parts])
     outside, lam, inside, s = map(math.fsum, totals.T)
     return Counts(int(outside + inside), int(inside), s, lam), parts
@@ -181,7 +171,7 @@ def _inside(value: Any, mask: Any, at: int, threshold: Any) -> Any:
 
 
 @plain
-def _cut(mask: Any, first: int, last: int) -> Any:
+def _mask_block(mask: Any, first: int, last: int) -> Any:
     if mask is None:
         return None
     return mask[first:last]
@@ -252,7 +242,7 @@ def _masses_while_fetching(block: Any, mask: Any, pixels: Any, last: int) -> Any
     outside = inside = 0.0
     for first in range(0, block.size, FETCHED):
         fetch_ahead(pixels.values, last + first)
-        part, part_mask = block[first : first + FETCHED], _cut(mask, first, first + FETCHED)
+        part, part_mask = block[first : first + FETCHED], _mask_block(mask, first, first + FETCHED)
         less, more = _masses(part, part_mask, np.float64(pixels.threshold))
         outside += less
         inside += more
@@ -312,17 +302,17 @@ def _sum_segment(pixels: Any, scratch: Any, sums: Any) -> bool:
     ``scratch`` has room for the probabilities of one block of integer codes.
     """
     one = np.uint64(unsigned_pattern(pixels.unit))
-    for first in range(0, pixels.values.size, BLOCK):
-        last = min(first + BLOCK, pixels.values.size)
+    for first in range(0, pixels.values.size, DICE_BLOCK):
+        last = min(first + DICE_BLOCK, pixels.values.size)
         block = as_floats(pixels.values[first:last], pixels.codes, scratch)
-        mask = _cut(pixels.mask, first, last)
+        mask = _mask_block(pixels.mask, first, last)
         count, top = _count(block, mask, pixels.threshold, pixels.unit)
         if top > one:
             return False
         sums.totals[0, 0] += block.size - count
         sums.totals[1, 0] += count
         kind = _kind_of(top, count, block.size, pixels)
-        sums.kinds[first // BLOCK] = kind
+        sums.kinds[first // DICE_BLOCK] = kind
         powers = sums.provisional if kind else sums.powers
         outside, inside = _masses_while_fetching(block, mask, pixels, last)
         if powers.shape[1] and top > 0:
@@ -399,9 +389,62 @@ def _refine_segment(pixels: Any, kinds: Any, masses: Any, refined: Any) -> None:
     """
     wanted = BACKGROUND if _is_light(masses[0]) else 0
     wanted += FOREGROUND if _is_light(masses[1]) else 0
-    for first in range(0, pixels.values.size, BLOCK):
-        kind = kinds[first // BLOCK]
+    for first in range(0, pixels.values.size, DICE_BLOCK):
+        kind = kinds[first // DICE_BLOCK]
         if kind & wanted:
-            last = min(first + BLOCK, pixels.values.size)
+            last = min(first + DICE_BLOCK, pixels.values.size)
             block = as_floats(pixels.values[first:last], pixels.codes, refined.scratch)
-            _refine_block(block, _cut(pixels.mask, first, last), pixels, kind, masses, refined)
+            _refine_block(block, _mask_block(pixels.mask, first, last), pixels, kind, masses, refined)
+
+
+# Sums for the generating functions in `segtrust.kernels.integrals`, over pixels kept one by one
+
+_FACTORS = 16
+"""Number of factors that are multiplied before a logarithm is taken. Each is at least exp(-300)·p or 1 - p,
+so the product underflows only if pixels are certain; the sum is then minus infinity, as it should be."""
+
+_NEAR_ONE = 0.5
+
+
+def generating_sums(values: Any, t: Any, u: Any) -> tuple[Any, Any]:
+    """Return Σ log(1 - p + pt) and Σ p/(1 - p + pt) over ``values`` for each ``t``; ``u`` is 1 - t."""
+    logarithms, slopes = np.zeros(t.size), np.zeros(t.size)
+    _add_generating_sums(values, t, u, logarithms, slopes)
+    return logarithms, slopes
+
+
+@entry
+def _add_generating_sums(values: Any, t: Any, u: Any, logarithms: Any, slopes: Any) -> None:
+    # A factor close to 1 is rounded by 1e-16, and equal pixels are rounded alike, which would show over
+    # thousands of them. So where a product is close to 1 its distance from 1 is computed instead.
+    for node in range(t.size):
+        for first in range(0, values.size, _FACTORS):
+            some = values[first : first + _FACTORS]
+            product, slope = _product_and_slope(some, t[node])
+            if product < _NEAR_ONE:
+                logarithms[node] += np.log(product)
+            else:
+                logarithms[node] += np.log1p(-_distance_from_one(some, u[node]))
+            slopes[node] += slope
+
+
+@reduction
+def _product_and_slope(values: Any, t: float) -> Any:
+    prefer_wide_vectors()
+    product = 1.0
+    slope = 0.0
+    for i in range(values.size):
+        factor = (1.0 - values[i]) + values[i] * t
+        product *= factor
+        slope += values[i] / factor
+    return product, slope
+
+
+@plain
+def _distance_from_one(values: Any, u: float) -> float:
+    """Return one minus the product of all 1 - pu, accurate to the last digit where it is small."""
+    distance = 0.0
+    for i in range(values.size):
+        part = values[i] * u
+        distance += part - distance * part
+    return distance

@@ -1,4 +1,7 @@
-"""Maps that the compiled loops sum: in memory, or tile by tile (Dask, Zarr, HDF5, arrays with gaps)."""
+"""Maps that the compiled loops sum: in memory, or tile by tile (Dask, Zarr, HDF5, arrays with gaps).
+
+A module of its own because it loads Numba.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.kernels.array_checks import check_shapes
 from segtrust.kernels.dice_sums import count_map, dice_statistics
 from segtrust.kernels.map_view import MapView, view_map
 from segtrust.kernels.patches import largest_patch, measure_with_patches
@@ -35,7 +37,7 @@ from segtrust.kernels.statistics import (
     UncertaintyNeeds,
     UncertaintyStatistics,
 )
-from segtrust.kernels.tiles import Tile, extended, over_tiles, read_tile, tiles_of
+from segtrust.kernels.tiles import Tile, extend_tile, over_tiles, read_tile, tiles_of
 from segtrust.kernels.uncertainty import Measured, entropy_map, measure_map, total_of_parts
 
 __all__ = ["ChunkedMap", "HostMap", "MemoryMap"]
@@ -54,7 +56,21 @@ class HostMap(ABC):
         """Return pixels and probability on both sides of the mask."""
 
     @abstractmethod
-    def sweep(self, needs: UncertaintyNeeds, bracket: Bracket = NOWHERE, room: int = COLLECT) -> Measured:
+    def dice_statistics(self) -> DiceStatistics:
+        """Return the sums from which exact expectations of overlap scores are computed."""
+
+    @abstractmethod
+    def entropy_map(self) -> Any:
+        """Return the entropy of each pixel in bits, as a NumPy array of the map's shape."""
+
+    @abstractmethod
+    def distinct_doubts(self) -> DistinctDoubts:
+        """Return the doubts that occur, sorted, with the number of pixels of each."""
+
+    @abstractmethod
+    def measure_once(
+        self, needs: UncertaintyNeeds, bracket: Bracket = NOWHERE, room: int = COLLECT
+    ) -> Measured:
         """Make one pass; see `segtrust.kernels.uncertainty.measure_map`."""
 
     @abstractmethod
@@ -63,7 +79,7 @@ class HostMap(ABC):
 
     def ranks(self, bracket: Bracket) -> Ranks:
         """Count the pixels around a bracket of doubts, in a pass of its own."""
-        return self.sweep(UncertaintyNeeds(), bracket, self._room)[1]
+        return self.measure_once(UncertaintyNeeds(), bracket, self._room)[1]
 
     @property
     def _room(self) -> int:
@@ -76,10 +92,10 @@ class HostMap(ABC):
             statistics = self.measure(replace(needs, side=None))
             return replace(statistics, patch=float(statistics.entropy_of(statistics.highest)))
         if not needs.median:
-            return self.sweep(needs)[0]
+            return self.measure_once(needs)[0]
         sample = self.sample(SAMPLE)
         bracket = bracket_from_sample(sample, 0.5)
-        statistics, ranks = self.sweep(needs, bracket, self._room)
+        statistics, ranks = self.measure_once(needs, bracket, self._room)
         selector = Selector(self.ranks, self.n, sample, bracket, ranks)
         middle = (self.n - 1) // 2
         if self.n % 2:
@@ -103,10 +119,12 @@ class MemoryMap(HostMap):
         return count_map(self.view)
 
     def dice_statistics(self) -> DiceStatistics:
-        """Return all that exact expectations of overlap scores need."""
+        """Return the sums from which exact expectations of overlap scores are computed."""
         return dice_statistics(self.view)
 
-    def sweep(self, needs: UncertaintyNeeds, bracket: Bracket = NOWHERE, room: int = COLLECT) -> Measured:
+    def measure_once(
+        self, needs: UncertaintyNeeds, bracket: Bracket = NOWHERE, room: int = COLLECT
+    ) -> Measured:
         """Make one pass; see `segtrust.kernels.uncertainty.measure_map`."""
         if needs.side is None:
             return measure_map(self.view, needs, bracket, room)
@@ -118,13 +136,13 @@ class MemoryMap(HostMap):
 
     def entropy_map(self) -> Any:
         """Return the entropy of each pixel in bits."""
-        self.sweep(UncertaintyNeeds())  # checks the values
+        self.measure_once(UncertaintyNeeds())  # checks the values
         entropies = entropy_map(self.view.values, self.view.codes)
         return entropies.T if self.view.reversed_axes else entropies
 
     def distinct_doubts(self) -> DistinctDoubts:
         """Return the doubts that occur, sorted, with the number of pixels of each."""
-        self.sweep(UncertaintyNeeds())  # checks the values
+        self.measure_once(UncertaintyNeeds())  # checks the values
         if self.view.codes.size:
             return distinct_codes(self.view.values, self.view.codes)
         p = self.view.values.astype(np.float64)
@@ -150,11 +168,6 @@ class ChunkedMap(HostMap):
     threshold: float
     source: str
 
-    def __post_init__(self) -> None:
-        """Check the shapes; types are checked when a tile is read."""
-        mask_shape = None if self.mask is None else tuple(self.mask.shape)
-        check_shapes(tuple(self.p.shape), mask_shape, self.source)
-
     @property
     def n(self) -> int:
         """Number of pixels."""
@@ -165,7 +178,7 @@ class ChunkedMap(HostMap):
         view = view_map(values, mask, threshold=self.threshold, source=self.source)
         return MemoryMap(replace(view, origin=tuple(part.start for part in tile)))
 
-    # Tiles may be processed in other processes: the functions are methods because these can be pickled.
+    # Tiles may run in other processes: bound methods can be pickled, closures cannot.
 
     def count(self) -> Counts:
         """Return pixels and probability on both sides of the mask."""
@@ -175,21 +188,23 @@ class ChunkedMap(HostMap):
         return self._read(tile).count()
 
     def dice_statistics(self) -> DiceStatistics:
-        """Return all that exact expectations of overlap scores need."""
+        """Return the sums from which exact expectations of overlap scores are computed."""
         return reduce(add, over_tiles(self._dice_tile, self.p))  # one tile at a time
 
     def _dice_tile(self, tile: Tile) -> DiceStatistics:
         return self._read(tile).dice_statistics()
 
-    def sweep(self, needs: UncertaintyNeeds, bracket: Bracket = NOWHERE, room: int = COLLECT) -> Measured:
+    def measure_once(
+        self, needs: UncertaintyNeeds, bracket: Bracket = NOWHERE, room: int = COLLECT
+    ) -> Measured:
         """Make one pass; boxes that cross chunks are summed on overlapping tiles."""
-        return total_of_parts(over_tiles(partial(self._sweep_tile, needs, bracket, room), self.p))
+        return total_of_parts(over_tiles(partial(self._measure_tile, needs, bracket, room), self.p))
 
-    def _sweep_tile(self, needs: UncertaintyNeeds, bracket: Bracket, room: int, tile: Tile) -> Measured:
+    def _measure_tile(self, needs: UncertaintyNeeds, bracket: Bracket, room: int, tile: Tile) -> Measured:
         if needs.side is None:
-            return self._read(tile).sweep(needs, bracket, room)
+            return self._read(tile).measure_once(needs, bracket, room)
         sides = tuple(min(needs.side, length) for length in self.p.shape)
-        enlarged = self._read(extended(tile, self.p.shape, sides)).view
+        enlarged = self._read(extend_tile(tile, self.p.shape, sides)).view
         own = enlarged.cropped(tuple(part.stop - part.start for part in tile))
         statistics, ranks = measure_map(own, needs, bracket, room)
         return replace(statistics, patch=largest_patch(enlarged, sides)), ranks

@@ -8,7 +8,7 @@ F-beta is α = 1/(1 + beta²), β = 1 - α. Because 1/c = ∫ exp(-cy) dy over y
 
 where G1 and G0 are the generating functions of W1 and W0. They are products over pixels, so their logarithms
 are sums over pixels, which follow from `segtrust.kernels.statistics.DiceStatistics`: power sums for most
-pixels, and the large probabilities of a side with little mass one by one (`segtrust.kernels.generating`).
+pixels, and the large probabilities of a side with little mass one by one (`segtrust.kernels.dice_sums`).
 
 The integrand is a mixture of exponentials exp(-cy) with positive weights. For each of them the trapezoidal
 rule in log y with step h has a relative error of about exp(-π²/h), whatever c is: with h = 1/4 this is 1e-16,

@@ -41,23 +41,23 @@ class _Inline(Protocol):
 _intrinsic: _Inline = intrinsic
 
 
-def as_floats(source: Any, table: Any, scratch: Any) -> Any:
-    """Return the probabilities of ``source``: floats as they are, integer codes looked up in ``table``."""
-    if source.dtype.kind == "f":
-        return source
-    scratch[: source.size] = table[source]
-    return scratch[: source.size]
+def as_floats(values: Any, codes: Any, scratch: Any) -> Any:
+    """Return the probabilities of ``values``: floats as they are, integer codes looked up in ``codes``."""
+    if values.dtype.kind == "f":
+        return values
+    scratch[: values.size] = codes[values]
+    return scratch[: values.size]
 
 
 @overload(as_floats, strict=False)
-def _as_floats_compiled(source: Any, table: Any, scratch: Any) -> Any:
-    if isinstance(source.dtype, types.Float):
-        return lambda source, table, scratch: source
+def _as_floats_compiled(values: Any, codes: Any, scratch: Any) -> Any:
+    if isinstance(values.dtype, types.Float):
+        return lambda values, codes, scratch: values
 
-    def look_up(source: Any, table: Any, scratch: Any) -> Any:
-        for i in range(source.size):
-            scratch[i] = table[source[i]]
-        return scratch[: source.size]
+    def look_up(values: Any, codes: Any, scratch: Any) -> Any:
+        for i in range(values.size):
+            scratch[i] = codes[values[i]]
+        return scratch[: values.size]
 
     return look_up
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from segtrust._arguments import check_threshold
-from segtrust.kernels.array_checks import as_array, check_shapes, mask_name
+from segtrust.kernels.array_checks import as_array, check_map_type, check_shapes, mask_name
 from segtrust.kernels.device import DeviceMap, is_device_array, on_host
 from segtrust.kernels.map_view import is_readable_in_place, view_map
 from segtrust.kernels.quantiles import DistinctDoubts
@@ -32,7 +32,7 @@ class MapSource(Protocol):
         """Return pixels and probability on both sides of the mask."""
 
     def dice_statistics(self) -> DiceStatistics:
-        """Return all that exact expectations of overlap scores need."""
+        """Return the sums from which exact expectations of overlap scores are computed."""
 
     def measure(self, needs: UncertaintyNeeds) -> UncertaintyStatistics:
         """Return statistics of the doubts and entropies."""
@@ -45,7 +45,9 @@ class MapSource(Protocol):
 
 
 def open_map(p: Any, mask: Any = None, *, threshold: float = 0.5, source: str = "p") -> MapSource:
-    """Open a map for summing; shape and type are checked now, values while they are summed.
+    """Open a map for summing.
+
+    Shape and type of the map are checked now; its values, and the mask's, in the pass that reads them.
 
     Parameters
     ----------
@@ -75,7 +77,8 @@ def open_map(p: Any, mask: Any = None, *, threshold: float = 0.5, source: str = 
         p = as_array(p, source)
     if mask is not None:
         mask = as_array(mask, mask_name(source))
-        check_shapes(tuple(p.shape), tuple(mask.shape), source)
+    check_shapes(tuple(p.shape), None if mask is None else tuple(mask.shape), source)
+    check_map_type(p.dtype, source)
 
     if type(p) is not np.ndarray and is_device_array(p):
         mask = mask if mask is None or is_device_array(mask) else np.asarray(mask)
@@ -95,14 +98,17 @@ def open_map(p: Any, mask: Any = None, *, threshold: float = 0.5, source: str = 
 
 
 def threshold_map(p: Any, *, threshold: float = 0.5, source: str = "p") -> Any:
-    """Return the mask ``p >= threshold`` as the estimators compute it; a map in chunks is read tile by tile.
+    """Return the mask ``p >= threshold``, with the threshold rounded as in the estimators.
+
+    Values are not checked. A chunked map is read tile by tile.
 
     Examples
     --------
     >>> threshold_map(np.array([127, 128], np.uint8)).tolist()
     [False, True]
     """
-    check_threshold(threshold, "threshold")
+    if not (type(threshold) is float and 0.0 <= threshold <= 1.0):
+        threshold = check_threshold(threshold, "threshold")
     if is_chunked(p):
         mask = np.empty(p.shape, bool)
         for tile in tiles_of(p):

@@ -22,7 +22,23 @@ from segtrust.kernels.array_checks import (
     raise_map_type,
 )
 
-__all__ = ["MapView", "contiguous", "is_readable_in_place", "raise_first_bad_value", "view_map"]
+__all__ = [
+    "SEGMENT_UNIT",
+    "SMALLEST_SEGMENT",
+    "MapView",
+    "code_probabilities",
+    "contiguous",
+    "is_readable_in_place",
+    "raise_first_bad_value",
+    "segments_of",
+    "view_map",
+]
+
+SMALLEST_SEGMENT, _LARGEST_SEGMENT, _SEGMENTS = 1 << 19, 1 << 22, 8
+"""Fewest and most pixels in a segment, which is summed in one call and is the unit that threads share; and
+the number of segments of a map if both allow it, because each call takes time of its own."""
+SEGMENT_UNIT = 4096
+"""Segments, except the last of a map, are a multiple of this many pixels, and so of every loop's block."""
 
 _NO_CODES = np.empty(0)
 _SEARCHED_AT_ONCE = 1 << 20
@@ -105,6 +121,11 @@ def contiguous(values: Any) -> Any:
     return view
 
 
+def code_probabilities(dtype: Any) -> Any:
+    """Return the probability of each code of a map of integers or bool; ``None`` for a map of floats."""
+    return None if dtype.kind == "f" else _probability_of_code(dtype.newbyteorder("=").name)
+
+
 def _encode(p: Any, source: str) -> tuple[Any, Any]:
     """Split a map into values that the loops read and the table that turns codes into probabilities."""
     kind = p.dtype.newbyteorder("=").name
@@ -133,6 +154,19 @@ def _probability_of_code(kind: str) -> Any:
         codes = np.arange(levels + 1, dtype=np.float64) / levels
     codes.flags.writeable = False
     return codes
+
+
+def segments_of(size: int) -> list[slice]:
+    """Split a number of pixels into segments of whole blocks; where depends on the number alone.
+
+    Examples
+    --------
+    >>> segments_of(600_000)
+    [slice(0, 524288, None), slice(524288, 600000, None)]
+    """
+    step = min(max(-(-size // _SEGMENTS), SMALLEST_SEGMENT), _LARGEST_SEGMENT)
+    step += -step % SEGMENT_UNIT
+    return [slice(first, min(first + step, size)) for first in range(0, size, step)]
 
 
 def raise_first_bad_value(view: MapView, segment: slice = slice(None)) -> NoReturn:

@@ -3,13 +3,13 @@
 There are three ways, and all of them give the same number:
 
 * `measure_with_patches` finds the largest box in the pass that measures everything else about a map, without
-  ever holding the entropy map. The map is seen as (z, y, x) and cut into *tiles* of rows. A tile is walked
-  along z with a ring of the last ``side`` slices, whose sum is kept up to date; this sum is then summed along
-  y and x. Rows that two tiles share are handed from one to the next instead of being computed again. Where
-  this would take much memory, the ring has a single slot, nothing is handed over, and entropies are computed
-  twice. Along x a window is the sum of five windows of a fifth of its side and of a remainder: two passes
-  over a cached row for the usual side of 10. Large fifths are summed in the same way. `choose_layout` decides
-  how a map is walked, or that it is not.
+  ever holding the entropy map. The map is seen as (z, y, x) and split into *ranges* of rows. A range is
+  walked along z with a ring of the last ``side`` slices, whose sum is kept up to date; this sum is then
+  summed along y and x. Rows that two ranges share are handed from one to the next instead of being computed
+  again. Where this would take much memory, the ring has a single slot, nothing is handed over, and entropies
+  are computed twice. Along x a window is the sum of five windows of a fifth of its side and of a remainder:
+  two passes over a cached row for the usual side of 10. Large fifths are summed in the same way.
+  `choose_layout` decides how a map is walked, or that it is not.
 * `largest_box_by_slices` works for maps of any shape, slice by slice along the longest axis, in a pass of its
   own.
 * `largest_box_sums` finds the largest box of each of many sides from one summed-area table of the entropies.
@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from segtrust._compile import current_threads, elementwise, entry, map_in_threads, plain, reduction
+from segtrust.kernels.device import window_sums_along
 from segtrust.kernels.intrinsics import larger, prefer_wide_vectors
 from segtrust.kernels.map_view import MapView, raise_first_bad_value
 from segtrust.kernels.statistics import COLLECT, NOWHERE, Bracket, UncertaintyNeeds
@@ -35,26 +36,22 @@ from segtrust.kernels.uncertainty import (
     fill_entropies,
     measure_map,
     measure_pixels,
-    new_measures,
-    new_work,
-    read_measures,
+    new_accumulators,
+    new_buffers,
+    result_of,
     total_of_parts,
 )
 
 __all__ = [
     "Layout",
-    "Tile",
     "Walk",
     "choose_layout",
-    "hand_over",
     "largest_box_by_slices",
     "largest_box_sums",
     "largest_patch",
-    "largest_sum",
     "long_axes",
     "measure_with_patches",
     "new_walk",
-    "walk_tile",
     "window_sums",
 ]
 
@@ -95,21 +92,21 @@ def largest_patch(view: MapView, sides: tuple[int, ...]) -> float:
 def _walk_map(
     view: MapView, needs: UncertaintyNeeds, bracket: Bracket, room: int, layout: Layout
 ) -> Measured:
-    """Measure a map with its patches; each thread walks neighbouring tiles and hands over rows."""
+    """Measure a map with its patches; each thread walks neighbouring ranges and hands over rows."""
     depth, _, width = layout.shape
-    slices, tiles = view.values.reshape(depth, -1), layout.tiles
-    threads = min(current_threads(), len(tiles))
-    runs = [tiles[len(tiles) * i // threads : len(tiles) * (i + 1) // threads] for i in range(threads)]
+    slices, ranges = view.values.reshape(depth, -1), layout.row_ranges
+    threads = min(current_threads(), len(ranges))
+    runs = [ranges[len(ranges) * i // threads : len(ranges) * (i + 1) // threads] for i in range(threads)]
 
-    def walk_run(run: list[Tile]) -> list[Measured] | None:
-        """Walk neighbouring tiles; return ``None`` at a value that is not a probability."""
+    def walk_run(run: list[RowRange]) -> list[Measured] | None:
+        """Walk neighbouring ranges; return ``None`` at a value that is not a probability."""
         walk, parts = new_walk(layout), []
         hand_over(slices, view.codes, run[0], walk)
-        for tile in run:
-            measures = new_measures(needs, bracket, room)
-            if not walk_tile(slices, view.codes, (tile.first, tile.fresh, tile.last), walk, measures):
+        for rows in run:
+            accumulators = new_accumulators(needs, bracket, room)
+            if not walk_rows(slices, view.codes, (rows.first, rows.fresh, rows.last), walk, accumulators):
                 return None
-            parts.append(read_measures(measures, depth * (tile.last - tile.fresh) * width, largest_sum(walk)))
+            parts.append(result_of(accumulators, depth * (rows.last - rows.fresh) * width, largest_sum(walk)))
         return parts
 
     results = map_in_threads(walk_run, runs)
@@ -131,8 +128,8 @@ _MANY_SLICES, _TINY_SLICE = 256, 128
 
 
 @dataclass(frozen=True)
-class Tile:
-    """Rows ``first`` to ``last`` of each slice; those before ``fresh`` are shared with the tile before."""
+class RowRange:
+    """Rows ``first`` to ``last`` of each slice; those before ``fresh`` are shared with the range before."""
 
     first: int
     fresh: int
@@ -158,38 +155,38 @@ class Layout:
 
     @property
     def shared(self) -> int:
-        """Number of rows that a tile shares with the next."""
+        """Number of rows that a range shares with the next."""
         return self.sides[1] - 1
 
     @cached_property
     def rows(self) -> int:
-        """Rows of boxes per tile: as many as fit the second-level cache, at least one.
+        """Rows of boxes per range: as many as fit the second-level cache, at least one.
 
-        All tiles have about the same number of rows, so that threads get equal shares.
+        All ranges have about the same number of rows, so that threads get equal shares.
         """
         positions = self.shape[1] - self.shared
         most = _RING_BYTES // (8 * self.slots * self.shape[2]) - self.shared
-        tiles = -(-positions // max(1, min(most, positions)))
-        return -(-positions // tiles)
+        ranges = -(-positions // max(1, min(most, positions)))
+        return -(-positions // ranges)
 
     @cached_property
-    def tiles(self) -> list[Tile]:
-        """All tiles, from the first row to the last."""
+    def row_ranges(self) -> list[RowRange]:
+        """All ranges, from the first row to the last."""
         shared, height = self.shared, self.shape[1]
         return [
-            Tile(start, start + shared if start else 0, min(start + self.rows + shared, height))
+            RowRange(start, start + shared if start else 0, min(start + self.rows + shared, height))
             for start in range(0, height - shared, self.rows)
         ]
 
     @property
     def handed_over(self) -> int:
-        """Number of rows of each slice whose entropies a tile hands over to the next."""
-        has_tiles = self.rows + self.shared < self.shape[1]
-        return self.shared if has_tiles and self.slots == self.sides[0] else 0
+        """Number of rows of each slice whose entropies a range hands over to the next."""
+        is_split = self.rows + self.shared < self.shape[1]
+        return self.shared if is_split and self.slots == self.sides[0] else 0
 
     @property
     def visits(self) -> float:
-        """How often a row is summed on average, because tiles share rows."""
+        """How often a row is summed on average, because ranges share rows."""
         positions = self.shape[1] - self.shared
         return -(-positions // self.rows) * (self.rows + self.shared) / self.shape[1]
 
@@ -247,12 +244,12 @@ def _candidates(shape: tuple[int, ...], sides: tuple[int, ...]) -> list[tuple[La
     else:
         as_slice = as_slices = (shape[0], shape[1], shape[2])
         box_in_slice = box_in_slices = (sides[0], sides[1], sides[2])
-    in_tiles = Layout(as_slice, box_in_slice, box_in_slice[0])
+    in_ranges = Layout(as_slice, box_in_slice, box_in_slice[0])
     return [
-        (in_tiles, _FEW_VISITS),
+        (in_ranges, _FEW_VISITS),
         (Layout(as_slices, box_in_slices, box_in_slices[0]), _FEW_VISITS),
         (Layout(as_slices, box_in_slices, 1), _FEW_VISITS),
-        (in_tiles, _MANY_VISITS),
+        (in_ranges, _MANY_VISITS),
     ]
 
 
@@ -281,7 +278,7 @@ _REFRESH = 32
 
 
 class Walk(NamedTuple):
-    """Buffers of one thread; they hold the rows of a tile, including those shared with the next tile."""
+    """Buffers of one thread; they hold the rows of a range, including those shared with the next range."""
 
     sides: Any
     """Sides of the box along z, y, x."""
@@ -309,8 +306,8 @@ class Walk(NamedTuple):
     best: Any
     """Largest window sum so far at each position of a few rows."""
     handed: Any
-    """Entropies of the shared rows of each slice, from the tile before."""
-    work: Any
+    """Entropies of the shared rows of each slice, from the range before."""
+    buffers: Any
 
 
 def new_walk(layout: Layout) -> Walk:
@@ -335,37 +332,46 @@ def new_walk(layout: Layout) -> Walk:
         rests=np.empty(line),
         best=np.zeros(line),
         handed=np.empty((depth, layout.handed_over * width)),
-        work=new_work(),
+        buffers=new_buffers(),
     )
 
 
-@entry
-def walk_tile(values: Any, codes: Any, span: Any, walk: Any, measures: Any) -> bool:
-    """Walk the tile of rows ``span = (first, fresh, last)`` along z; return False at a bad value.
+class _Rows(NamedTuple):
+    """Neighbouring rows of all slices: the pixels ``first`` to ``last`` of each slice ``values[z]``."""
 
-    ``values`` holds one slice per row. The rows before ``fresh`` were measured by the tile before, and their
+    values: Any
+    codes: Any
+    first: int
+    last: int
+
+
+@entry
+def walk_rows(values: Any, codes: Any, span: Any, walk: Any, accumulators: Any) -> bool:
+    """Walk the range of rows ``span = (first, fresh, last)`` along z; return False at a bad value.
+
+    ``values`` holds one slice per row. The rows before ``fresh`` were measured by the range before, and their
     entropies lie in ``walk.handed``; only the others are measured. The entropies of the rows that the next
-    tile shares are left in ``walk.handed``.
+    range shares are left in ``walk.handed``.
     """
     first, fresh, last = span
     width = walk.width
     size, known, shared = (last - first) * width, (fresh - first) * width, walk.handed.shape[1]
-    source = values, codes, first * width, last * width
+    rows = _Rows(values, codes, first * width, last * width)
     for z in range(values.shape[0]):
-        _fill_known_rows(source, z, walk, walk.recomputed, walk.entropy[:known])
+        _fill_known_rows(rows, z, walk, walk.recomputed, walk.entropy[:known])
         pixels = values[z, fresh * width : last * width]
-        if not measure_pixels(pixels, codes, walk.work, measures, walk.entropy[known:size]):
+        if not measure_pixels(pixels, codes, walk.buffers, accumulators, walk.entropy[known:size]):
             return False
         _copy(walk.entropy[size - shared : size], walk.handed[z])
-        if _sum_along_z(source, z, walk):
+        if _sum_along_z(rows, z, walk):
             _sum_along_x(walk, _sum_along_y(walk, last - first))
     return True
 
 
-def hand_over(values: Any, codes: Any, tile: Tile, walk: Walk) -> None:
-    """Compute what the tile before would have handed over, for a walk that begins at a later tile."""
-    for z in range(values.shape[0] if walk.handed.size and tile.fresh > tile.first else 0):
-        shared = values[z, tile.first * walk.width : tile.fresh * walk.width]
+def hand_over(values: Any, codes: Any, rows: RowRange, walk: Walk) -> None:
+    """Compute what the range before would have handed over, for a walk that begins at a later one."""
+    for z in range(values.shape[0] if walk.handed.size and rows.fresh > rows.first else 0):
+        shared = values[z, rows.first * walk.width : rows.fresh * walk.width]
         walk.handed[z, : shared.size] = entropy_map(shared, codes)
 
 
@@ -376,45 +382,44 @@ def largest_sum(walk: Walk) -> float:
 
 
 @plain
-def _compute_again(source: Any, z: int, walk: Any, out: Any) -> None:
-    values, codes, first, _ = source
-    fill_entropies(values[z, first : first + out.size], codes, walk.work, out)
+def _compute_again(rows: Any, z: int, walk: Any, out: Any) -> None:
+    fill_entropies(rows.values[z, rows.first : rows.first + out.size], rows.codes, walk.buffers, out)
 
 
 @plain
-def _fill_known_rows(source: Any, z: int, walk: Any, recomputed: Any, out: Any) -> None:
-    """Fill ``out`` with the entropies of the rows of slice ``z`` that the tile before has measured."""
+def _fill_known_rows(rows: Any, z: int, walk: Any, recomputed: Any, out: Any) -> None:
+    """Fill ``out`` with the entropies of the rows of slice ``z`` that the range before has measured."""
     if recomputed is None:
         _copy(walk.handed[z], out)
     else:
-        _compute_again(source, z, walk, out)
+        _compute_again(rows, z, walk, out)
 
 
 @plain
-def _recall_slice(source: Any, z: int, walk: Any, recomputed: Any) -> Any:
+def _recall_slice(rows: Any, z: int, walk: Any, recomputed: Any) -> Any:
     """Return the entropies of the rows of slice ``z``, which is in the box."""
-    size = source[3] - source[2]
+    size = rows.last - rows.first
     if recomputed is None:
         return walk.ring[z % walk.ring.shape[0], :size]
-    _compute_again(source, z, walk, recomputed[:size])
+    _compute_again(rows, z, walk, recomputed[:size])
     return recomputed[:size]
 
 
 @plain
-def _sum_along_z(source: Any, z: int, walk: Any) -> bool:
+def _sum_along_z(rows: Any, z: int, walk: Any) -> bool:
     """Update ``column`` for slice ``z``; return whether it covers a whole box."""
-    side, size = walk.sides[0], source[3] - source[2]
+    side, size = walk.sides[0], rows.last - rows.first
     entropy, column = walk.entropy[:size], walk.column[:size]
     if z == 0:
         _clear(column)
     if z < side:
         _add_and_store(entropy, walk.ring[z % walk.ring.shape[0], :size], column)
     else:
-        _replace(entropy, _recall_slice(source, z - side, walk, walk.recomputed), column)
+        _replace(entropy, _recall_slice(rows, z - side, walk, walk.recomputed), column)
         if z % (_REFRESH * side) == 0:
             _clear(column)
             for i in range(side):
-                _add_to(column, _recall_slice(source, z - i, walk, walk.recomputed))
+                _add_to(column, _recall_slice(rows, z - i, walk, walk.recomputed))
     return bool(z >= side - 1)
 
 
@@ -630,31 +635,19 @@ def _accumulate_rows(changes: Any, start: Any, gain: Any) -> None:
 def window_sums(values: Any, sides: tuple[int, ...]) -> Any:
     """Return the sums over all boxes that fit into an array of any dimension.
 
-    Along each axis they are put together from windows of 1, 2, 4, … neighbours.
-
     Examples
     --------
     >>> window_sums(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), (2, 2)).tolist()
     [[12.0, 16.0]]
     """
-    total: Any
     for axis, side in enumerate(sides):
-        window = np.moveaxis(values, axis, 0)
-        count, total, done, length = window.shape[0] - side + 1, 0.0, 0, 1
-        while done < side:
-            if side & length:
-                total = total + window[done : done + count]
-                done += length
-            if done < side:
-                window = window[:-length] + window[length:]
-                length *= 2
-        values = np.moveaxis(total, 0, axis)
+        values = window_sums_along(values, axis, side)
     return values
 
 
 # Many sides, from a summed-area table
 
-_TILE = 8
+_POSITIONS = 8
 """Fewest positions along an axis that are skipped or searched together."""
 
 _ROW = 32
@@ -666,9 +659,9 @@ def largest_box_sums(values: Any, sides: Sequence[int]) -> Any:
 
     A summed-area table holds at each corner the sum of all pixels before it, so any box is a difference of
     eight of its entries, whatever its side. Only the largest box per side is wanted, so positions are
-    searched tile by tile, and a tile is skipped if the sum of all pixels that its boxes cover together is not
-    above the largest sum so far. The best box of the side before is tried first. Differences of large entries
-    have rounding errors, so the sum over the best box is computed again, pixel by pixel.
+    searched in groups of neighbours, and a group is skipped if the sum of all pixels that its boxes cover
+    together is not above the largest sum so far. The best box of the side before is tried first. Differences
+    of large entries have rounding errors, so the sum over the best box is computed again, pixel by pixel.
 
     Parameters
     ----------
@@ -746,7 +739,7 @@ def _search(table: Any, sides: Any, position: Any, work: Any) -> None:
     depth, height, width = table.shape[0] - 1, table.shape[1] - 1, table.shape[2] - 1
     low = position[0], position[1], position[2]
     best = _box_sum(table, low, (low[0] + sides[0], low[1] + sides[1], low[2] + sides[2]))
-    steps = max(_TILE, sides[0] // 4), max(_TILE, sides[1] // 4), max(_ROW, sides[2] // 4)
+    steps = max(_POSITIONS, sides[0] // 4), max(_POSITIONS, sides[1] // 4), max(_ROW, sides[2] // 4)
     ends = depth - sides[0] + 1, height - sides[1] + 1, width - sides[2] + 1
     for z in range(0, ends[0], steps[0]):
         for y in range(0, ends[1], steps[1]):
@@ -754,15 +747,15 @@ def _search(table: Any, sides: Any, position: Any, work: Any) -> None:
             x = 0
             while x < ends[2]:
                 until = _end_of_run(table, sides, ((z, y, x), last), steps[2], best)
-                if until > x:  # search neighbouring tiles together: long rows are faster
-                    tile = (z, y, x), (last[0], last[1], until)
-                    best = _search_tile(table, sides, tile, best, position, work)
+                if until > x:  # search neighbouring groups together: long rows are faster
+                    group = (z, y, x), (last[0], last[1], until)
+                    best = _search_positions(table, sides, group, best, position, work)
                 x = max(until, x + steps[2])
 
 
 @plain
 def _end_of_run(table: Any, sides: Any, begin: Any, step: int, best: float) -> int:
-    """Return where the run of tiles along a row ends that cannot be skipped."""
+    """Return where the run of groups along a row ends that cannot be skipped."""
     (z, y, x), (z1, y1) = begin
     end = table.shape[2] - sides[2]
     while x < end:
@@ -774,9 +767,9 @@ def _end_of_run(table: Any, sides: Any, begin: Any, step: int, best: float) -> i
 
 
 @plain
-def _search_tile(table: Any, sides: Any, tile: Any, best: float, position: Any, work: Any) -> float:
-    """Search all boxes that begin in a tile; put the position of a larger one into ``position``."""
-    (z0, y0, x0), (z1, y1, x1) = tile
+def _search_positions(table: Any, sides: Any, group: Any, best: float, position: Any, work: Any) -> float:
+    """Search all boxes that begin in a group; put the position of a larger one into ``position``."""
+    (z0, y0, x0), (z1, y1, x1) = group
     count = x1 - x0
     for z in range(z0, z1):
         for y in range(y0, y1):

@@ -1,9 +1,9 @@
 """Exact order statistics of the doubts min(p, 1 - p) of one map or of many, without sorting the pixels.
 
-There is one algorithm, `Selector`. It looks for the doubt of a rank between the ends of a *bracket*, and all
-it asks of the maps is to *count*: how many doubts lie below, at and between the ends, and which they are if
-they are not too many. Counts of tiles, maps and devices add up, so maps that are read in chunks and whole
-data sets need no more than one pass per question and little memory. A seeded sample chooses the first
+Maps on the host are searched by `Selector`. It looks for the doubt of a rank between the ends of a *bracket*,
+and all it asks of the maps is to *count*: how many doubts lie below, at and between the ends, and which they
+are if they are not too many. Counts of tiles and maps add up, so maps that are read in chunks and whole data
+sets need no more than one pass per question and little memory. A seeded sample chooses the first
 bracket; then the answer is an end of it or among the doubts inside, except where the sample was unlucky or
 many pixels are inside: the bracket is then moved or split and counted again, so the result is always exact.
 
@@ -13,7 +13,8 @@ The counts come from one of two places:
 * the sorted table of the doubts that occur in a map (`DistinctDoubts`), for data sets whose quantiles are
   needed many times (`pair_of_ranks`).
 
-`order_statistic` picks one of the few doubts that are then in memory.
+`order_statistic` picks one of the few doubts that are then in memory. `DeviceMap` finds its median itself,
+because the result must stay on the device and keep its derivative.
 """
 
 from __future__ import annotations

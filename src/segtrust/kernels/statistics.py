@@ -1,4 +1,4 @@
-"""What the pixels of a map add up to. The statistics of tiles add up to those of the whole map.
+"""Statistics of the pixels of a map. Those of tiles add up to those of the map.
 
 `Counts` and `DiceStatistics` are for the Dice family of estimators (see `segtrust.kernels.dice_sums`), the
 others for estimators of uncertainty (see `segtrust.kernels.uncertainty`). The *doubt* of a pixel is
@@ -47,7 +47,7 @@ COLLECT = 1 << 17
 
 
 def host_number(value: Any) -> float:
-    """Return one number as a Python float, copied from a device and out of a graph of derivatives.
+    """Return one number as a Python float, copied from its device and detached from its derivatives.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class DiceStatistics:
-    """`Counts`, and for each side of the mask (0 background, 1 foreground) the sums of powers.
+    """`Counts`, and the sums of powers for each side of the mask (0 background, 1 foreground).
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class DiceStatistics:
 
     def generating_sums(self, values: Any, t: Any, u: Any) -> tuple[Any, Any]:
         """Return Σ log(1 - p + pt) and Σ p/(1 - p + pt) over ``values``, for each ``t``; ``u`` is 1 - t."""
-        from segtrust.kernels.generating import generating_sums
+        from segtrust.kernels.dice_sums import generating_sums  # loads Numba
 
         return generating_sums(values, t, u)
 

@@ -11,11 +11,19 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["Spread", "extended", "is_chunked", "over_tiles", "read_tile", "spreading", "tiles_of"]
+__all__ = [
+    "TileMapper",
+    "extend_tile",
+    "is_chunked",
+    "over_tiles",
+    "read_tile",
+    "tiles_mapped_by",
+    "tiles_of",
+]
 
 _Result = TypeVar("_Result")
 Tile = tuple[slice, ...]
-Spread = Callable[[Callable[[Tile], Any], Iterable[Tile]], Iterable[Any]]
+TileMapper = Callable[[Callable[[Tile], Any], Iterable[Tile]], Iterable[Any]]
 """Applies a function to tiles and returns the results in the order of the tiles, as ``map`` does."""
 
 _LARGEST_TILE = 1 << 22
@@ -32,7 +40,7 @@ def is_chunked(p: Any) -> bool:
 def tiles_of(p: Any) -> Iterator[Tile]:
     """Return the index of each tile, in the order of the array.
 
-    The tiles are the chunks of an array that has some; else they are compact in memory or on disk.
+    Chunks are tiles; an array without chunks is split into tiles that are compact in memory or on disk.
     """
     chunks: Sequence[int | Sequence[int]]
     if isinstance(p, np.ndarray):  # the axis whose neighbours lie farthest apart is split first
@@ -67,7 +75,7 @@ def read_tile(p: Any, tile: Tile) -> Any:
     return None if p is None else np.asarray(p[tile])
 
 
-def extended(tile: Tile, shape: tuple[int, ...], sides: tuple[int, ...]) -> Tile:
+def extend_tile(tile: Tile, shape: tuple[int, ...], sides: tuple[int, ...]) -> Tile:
     """Return a tile enlarged so that it contains every box of these sides that begins in it."""
     return tuple(
         slice(part.start, min(part.stop + side - 1, length))
@@ -75,22 +83,22 @@ def extended(tile: Tile, shape: tuple[int, ...], sides: tuple[int, ...]) -> Tile
     )
 
 
-_spread: ContextVar[Spread] = ContextVar("segtrust_spread", default=map)
+_mapper: ContextVar[TileMapper] = ContextVar("segtrust_tile_mapper", default=map)
 
 
 @contextmanager
-def spreading(spread: Spread) -> Iterator[None]:
-    """Have the tiles of the maps inside the block processed by ``spread``, for example in several processes.
+def tiles_mapped_by(mapper: TileMapper) -> Iterator[None]:
+    """Have the tiles of the maps inside the block processed by ``mapper``, for example in several processes.
 
     Results do not depend on it, to the last bit: they are combined in the order of the tiles.
     """
-    token = _spread.set(spread)
+    token = _mapper.set(mapper)
     try:
         yield
     finally:
-        _spread.reset(token)
+        _mapper.reset(token)
 
 
 def over_tiles(function: Callable[[Tile], _Result], p: Any) -> Iterable[_Result]:
-    """Apply a function to each tile of an array, one after the other or as `spreading` specifies."""
-    return _spread.get()(function, tiles_of(p))
+    """Apply a function to each tile of an array, one after the other or as `tiles_mapped_by` specifies."""
+    return _mapper.get()(function, tiles_of(p))

@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from segtrust._compile import elementwise, entry, map_in_threads, nan_reduction, plain, reduction
-from segtrust.kernels.dice_sums import segments_of
 from segtrust.kernels.intrinsics import (
     as_floats,
     float_from_pattern,
@@ -32,7 +31,7 @@ from segtrust.kernels.intrinsics import (
     smaller,
     unsigned_pattern,
 )
-from segtrust.kernels.map_view import MapView, contiguous, raise_first_bad_value
+from segtrust.kernels.map_view import MapView, contiguous, raise_first_bad_value, segments_of
 from segtrust.kernels.statistics import (
     COLLECT,
     NOWHERE,
@@ -43,22 +42,21 @@ from segtrust.kernels.statistics import (
 )
 
 __all__ = [
-    "BLOCK",
     "COLLECT",
+    "ENTROPY_BLOCK",
     "Bracket",
     "Measured",
-    "Measures",
     "entropy_map",
     "fill_entropies",
     "measure_map",
     "measure_pixels",
-    "new_measures",
-    "new_work",
-    "read_measures",
+    "new_accumulators",
+    "new_buffers",
+    "result_of",
     "total_of_parts",
 ]
 
-BLOCK = 2048
+ENTROPY_BLOCK = 2048
 """Pixels per round; its few buffers fit the first-level cache."""
 
 Measured = tuple[UncertaintyStatistics, Ranks]
@@ -90,10 +88,10 @@ def measure_map(
     flat = view.values.reshape(-1)
 
     def measure_one(segment: slice) -> Measured:
-        measures = new_measures(needs, bracket, room)
-        if not _measure_segment(flat[segment], view.codes, new_work(), measures):
+        accumulators = new_accumulators(needs, bracket, room)
+        if not _measure_segment(flat[segment], view.codes, new_buffers(), accumulators):
             raise_first_bad_value(view, segment)
-        return read_measures(measures, flat[segment].size)
+        return result_of(accumulators, flat[segment].size)
 
     return total_of_parts(map_in_threads(measure_one, segments_of(flat.size)))
 
@@ -107,11 +105,11 @@ def total_of_parts(parts: Iterable[Measured]) -> Measured:
 def entropy_map(values: Any, codes: Any) -> Any:
     """Return the entropy in bits of each pixel of an array whose values have been checked, as doubles."""
     out = np.empty(values.shape)
-    _fill_map(contiguous(values).reshape(-1), codes, new_work(), out.reshape(-1))
+    _fill_map(contiguous(values).reshape(-1), codes, new_buffers(), out.reshape(-1))
     return out
 
 
-class Measures(NamedTuple):
+class Accumulators(NamedTuple):
     """Accumulators for a segment of a map."""
 
     totals: Any
@@ -131,35 +129,37 @@ class Measures(NamedTuple):
     """Whether any sum of entropies is wanted."""
 
 
-def new_measures(needs: UncertaintyNeeds, bracket: Bracket = NOWHERE, room: int = COLLECT) -> Measures:
+def new_accumulators(
+    needs: UncertaintyNeeds, bracket: Bracket = NOWHERE, room: int = COLLECT
+) -> Accumulators:
     """Return empty accumulators for one segment; room that is not used takes no memory."""
-    return Measures(
+    return Accumulators(
         np.zeros(4),
         np.array([0.5, 0.0]),
         np.zeros(4, np.int64),
         np.empty(room if bracket.low <= bracket.high else 0),
-        np.empty(BLOCK // _ROWS, np.int64),
+        np.empty(ENTROPY_BLOCK // _ROWS, np.int64),
         bracket,
         float(needs.doubt_limit),
         needs.any_entropies,
     )
 
 
-def read_measures(measures: Measures, n: int, patch: float = -math.inf) -> Measured:
+def result_of(accumulators: Accumulators, n: int, patch: float = -math.inf) -> Measured:
     """Return the content of the accumulators of ``n`` pixels."""
-    doubt, entropy, above, above_count = measures.totals.tolist()
-    lowest, highest = measures.extremes.tolist()
-    below_low, upto_low, below_high, upto_high = measures.ranks.tolist()
+    doubt, entropy, above, above_count = accumulators.totals.tolist()
+    lowest, highest = accumulators.extremes.tolist()
+    below_low, upto_low, below_high, upto_high = accumulators.ranks.tolist()
     kept = below_high - upto_low
-    room = measures.inside.size - BLOCK  # with less left a block may have been skipped
-    inside = measures.inside[: kept if 0 <= kept <= room else 0].copy()
+    room = accumulators.inside.size - ENTROPY_BLOCK  # with less left a block may have been skipped
+    inside = accumulators.inside[: kept if 0 <= kept <= room else 0].copy()
     statistics = UncertaintyStatistics(n, doubt, entropy, above, int(above_count), lowest, highest, patch)
     return statistics, Ranks(below_low, upto_low, below_high, upto_high, inside)
 
 
-def new_work() -> Any:
+def new_buffers() -> Any:
     """Return buffers of one block: probabilities, doubts, entropies."""
-    return np.empty((3, BLOCK))
+    return np.empty((3, ENTROPY_BLOCK))
 
 
 _EXPONENT_AS_FLOAT = np.uint64(0x4330000000000000)  # 2**52: or-ing an integer below 2**52 into it adds it
@@ -266,11 +266,6 @@ def _sum_entropies(doubt: Any, entropy: Any, limit: float) -> Any:
 
 
 @plain
-def _rows_of(doubt: Any, width: int) -> Any:
-    return doubt[:width], doubt[width:], doubt[2 * width :], doubt[3 * width :]
-
-
-@plain
 def _below(x: float, limit: float) -> int:
     return 1 if x < limit else 0
 
@@ -300,7 +295,7 @@ def _rank(rows: Any, low: float, high: float, columns: Any) -> Any:
 
 
 @plain
-def _collect(doubt: Any, columns: Any, measures: Any) -> Any:
+def _collect(doubt: Any, columns: Any, accumulators: Any) -> Any:
     """Keep the doubts inside the bracket; return how many are equal to its low and its high end.
 
     Only columns with a doubt inside are visited. Every value is stored, and the position advances only after
@@ -311,12 +306,12 @@ def _collect(doubt: Any, columns: Any, measures: Any) -> Any:
         hit = columns[column] > 0
         columns[hits] = column
         hits += 1 if hit else 0
-    low, high = measures.bracket.low, measures.bracket.high
-    at, at_low, at_high = measures.ranks[2] - measures.ranks[1], 0, 0
+    low, high = accumulators.bracket.low, accumulators.bracket.high
+    at, at_low, at_high = accumulators.ranks[2] - accumulators.ranks[1], 0, 0
     for hit in range(hits):
         for row in range(_ROWS):
             x = doubt[columns[hit] + row * width]
-            measures.inside[at] = x
+            accumulators.inside[at] = x
             at += 1 if (x > low) & (x < high) else 0
             at_low += 1 if x == low else 0
             at_high += 1 if x == high else 0
@@ -324,105 +319,106 @@ def _collect(doubt: Any, columns: Any, measures: Any) -> Any:
 
 
 @plain
-def _has_room(doubt: Any, measures: Any) -> bool:
+def _has_room(doubt: Any, accumulators: Any) -> bool:
     """Return whether all doubts of a block could be kept; ``ranks`` has how many there are already."""
-    kept = measures.ranks[2] - measures.ranks[1]
-    return bool(0 <= kept <= measures.inside.size - doubt.size)
+    kept = accumulators.ranks[2] - accumulators.ranks[1]
+    return bool(0 <= kept <= accumulators.inside.size - doubt.size)
 
 
 @plain
-def _rank_ends(doubt: Any, rows: Any, columns: Any, measures: Any) -> Any:
+def _rank_ends(doubt: Any, rows: Any, columns: Any, accumulators: Any) -> Any:
     """Count the doubts <= low and < high of a block with many between, which may be equal to an end."""
-    low, high = measures.bracket.low, measures.bracket.high
+    low, high = accumulators.bracket.low, accumulators.bracket.high
     above_low = float_from_pattern(unsigned_pattern(low) + np.uint64(1))
     below_high = float_from_pattern(unsigned_pattern(high) - np.uint64(1)) if high > 0.0 else -1.0
     below, upto = _rank(rows, above_low, below_high, columns)
-    if upto > below and _has_room(doubt, measures):
-        _collect(doubt, columns, measures)
+    if upto > below and _has_room(doubt, accumulators):
+        _collect(doubt, columns, accumulators)
     return below, upto
 
 
 @plain
-def _add_ranks(doubt: Any, measures: Any) -> None:
+def _add_ranks(doubt: Any, accumulators: Any) -> None:
     """Add where the doubts of a block lie around the bracket; their number is a multiple of `_ROWS`."""
-    columns = measures.columns[: doubt.size // _ROWS]
-    rows = _rows_of(doubt, columns.size)
-    below_low, upto_high = _rank(rows, measures.bracket.low, measures.bracket.high, columns)
+    columns = accumulators.columns[: doubt.size // _ROWS]
+    width = columns.size
+    rows = doubt[:width], doubt[width:], doubt[2 * width :], doubt[3 * width :]
+    below_low, upto_high = _rank(rows, accumulators.bracket.low, accumulators.bracket.high, columns)
     between = upto_high - below_low
     upto_low, below_high = below_low, upto_high
-    if between * _FEW > doubt.size or (between > 0 and not _has_room(doubt, measures)):
-        upto_low, below_high = _rank_ends(doubt, rows, columns, measures)
+    if between * _FEW > doubt.size or (between > 0 and not _has_room(doubt, accumulators)):
+        upto_low, below_high = _rank_ends(doubt, rows, columns, accumulators)
     elif between > 0:
-        at_low, at_high = _collect(doubt, columns, measures)
+        at_low, at_high = _collect(doubt, columns, accumulators)
         upto_low += at_low
         below_high -= at_high
-    measures.ranks[0] += below_low
-    measures.ranks[1] += upto_low
-    measures.ranks[2] += below_high
-    measures.ranks[3] += upto_high
+    accumulators.ranks[0] += below_low
+    accumulators.ranks[1] += upto_low
+    accumulators.ranks[2] += below_high
+    accumulators.ranks[3] += upto_high
 
 
 @plain
-def _add_survey(doubt: Any, size: int, measures: Any) -> bool:
+def _add_survey(doubt: Any, size: int, accumulators: Any) -> bool:
     """Add the first ``size`` doubts of a buffer; return False if one is negative or NaN: a bad value."""
     total, lowest, highest = _survey(doubt[:size])
     if math.isnan(total) or lowest < 0.0:
         return False
-    measures.totals[0] += total
-    measures.extremes[0] = min(measures.extremes[0], lowest)
-    measures.extremes[1] = max(measures.extremes[1], highest)
-    if measures.inside.size:
+    accumulators.totals[0] += total
+    accumulators.extremes[0] = min(accumulators.extremes[0], lowest)
+    accumulators.extremes[1] = max(accumulators.extremes[1], highest)
+    if accumulators.inside.size:
         padded = size + -size % _ROWS
         for i in range(size, padded):
             doubt[i] = 1.0  # above every bracket
-        _add_ranks(doubt[:padded], measures)
+        _add_ranks(doubt[:padded], accumulators)
     return True
 
 
 @plain
-def _measure_block(block: Any, doubt: Any, measures: Any, entropy: Any) -> bool:
+def _measure_block(block: Any, doubt: Any, accumulators: Any, entropy: Any) -> bool:
     """Measure one block; ``doubt`` is a buffer for a whole one."""
-    if not measures.entropies:
+    if not accumulators.entropies:
         _compute_doubts(block, doubt)
-        return _add_survey(doubt, block.size, measures)
+        return _add_survey(doubt, block.size, accumulators)
     _compute_entropies(block, doubt, entropy)
-    total, above, count = _sum_entropies(doubt[: block.size], entropy, measures.doubt_limit)
-    measures.totals[1] += total
-    measures.totals[2] += above
-    measures.totals[3] += count
-    return _add_survey(doubt, block.size, measures)
+    total, above, count = _sum_entropies(doubt[: block.size], entropy, accumulators.doubt_limit)
+    accumulators.totals[1] += total
+    accumulators.totals[2] += above
+    accumulators.totals[3] += count
+    return _add_survey(doubt, block.size, accumulators)
 
 
 @plain
-def measure_pixels(values: Any, codes: Any, work: Any, measures: Any, entropies: Any) -> bool:
+def measure_pixels(values: Any, codes: Any, buffers: Any, accumulators: Any, entropies: Any) -> bool:
     """Measure contiguous pixels and store their entropies in ``entropies``; return False at a bad value."""
-    for first in range(0, values.size, BLOCK):
-        last = min(first + BLOCK, values.size)
-        block = as_floats(values[first:last], codes, work[0])
-        if not _measure_block(block, work[1], measures, entropies[first:last]):
+    for first in range(0, values.size, ENTROPY_BLOCK):
+        last = min(first + ENTROPY_BLOCK, values.size)
+        block = as_floats(values[first:last], codes, buffers[0])
+        if not _measure_block(block, buffers[1], accumulators, entropies[first:last]):
             return False
     return True
 
 
 @entry
-def _measure_segment(values: Any, codes: Any, work: Any, measures: Any) -> bool:
+def _measure_segment(values: Any, codes: Any, buffers: Any, accumulators: Any) -> bool:
     """Measure contiguous pixels whose entropies are not needed elsewhere; return False at a bad value."""
-    for first in range(0, values.size, BLOCK):
-        block = values[first : first + BLOCK]
-        if not measure_pixels(block, codes, work, measures, work[2]):
+    for first in range(0, values.size, ENTROPY_BLOCK):
+        block = values[first : first + ENTROPY_BLOCK]
+        if not measure_pixels(block, codes, buffers, accumulators, buffers[2]):
             return False
     return True
 
 
 @plain
-def fill_entropies(values: Any, codes: Any, work: Any, out: Any) -> None:
+def fill_entropies(values: Any, codes: Any, buffers: Any, out: Any) -> None:
     """Fill ``out`` with the entropies of contiguous pixels, without measuring anything."""
-    for first in range(0, values.size, BLOCK):
-        last = min(first + BLOCK, values.size)
-        block = as_floats(values[first:last], codes, work[0])
-        _compute_entropies(block, work[1, : last - first], out[first:last])
+    for first in range(0, values.size, ENTROPY_BLOCK):
+        last = min(first + ENTROPY_BLOCK, values.size)
+        block = as_floats(values[first:last], codes, buffers[0])
+        _compute_entropies(block, buffers[1, : last - first], out[first:last])
 
 
 @entry
-def _fill_map(values: Any, codes: Any, work: Any, out: Any) -> None:
-    fill_entropies(values, codes, work, out)
+def _fill_map(values: Any, codes: Any, buffers: Any, out: Any) -> None:
+    fill_entropies(values, codes, buffers, out)

@@ -142,9 +142,7 @@ def test_a_folder_of_another_command_is_refused_before_anything_is_computed(tmp_
 
 def test_a_folder_that_cannot_be_written_to_is_refused_at_the_start(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(
-        ParameterError, match=r"file/run: expected a folder that can be written to, got: .*Choose"
-    ):
+    with pytest.raises(ParameterError, match=r"file/run: cannot write to this folder .*Choose"):
         reproduce_synthetic(tmp_path / "file" / "run", SETTINGS)
 
 
