@@ -34,22 +34,6 @@ from segtrust.kernels import (
 )
 from segtrust.maps import Case, Prediction
 
-__all__ = [
-    "BUFFER_PIXELS",
-    "Reliability",
-    "case_on_host",
-    "check_band",
-    "check_cases",
-    "check_probabilities",
-    "delivered_mask",
-    "labelled_pixels",
-    "largest_logit",
-    "logits_of",
-    "map_on_host",
-    "near_boundary",
-    "reliability",
-]
-
 BUFFER_PIXELS = 1 << 16
 """Number of pixels that are held as doubles at a time."""
 _LARGEST_LOGIT = 55.0 * math.log(2.0)

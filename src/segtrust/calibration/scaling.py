@@ -41,8 +41,6 @@ from segtrust.errors import (
 from segtrust.kernels import code_probabilities
 from segtrust.maps import Case, Prediction
 
-__all__ = ["PlattScaling", "Scaling", "TemperatureScaling"]
-
 _FORMAT = "segtrust-scaling-1"
 _CHOICES = {"ends": ("keep", "clip"), "weigh": ("pixels", "cases")}
 _BINS_PER_UNIT = 1024

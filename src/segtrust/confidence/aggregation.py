@@ -10,19 +10,6 @@ from segtrust.confidence.base import ConfidenceEstimator, Needs, Summary, score_
 from segtrust.errors import ParameterError
 from segtrust.kernels import UncertaintyNeeds
 
-__all__ = [
-    "AverageClassProbability",
-    "AverageMaxProbability",
-    "AverageNegativeEntropy",
-    "MedianMinMax",
-    "PatchLevel",
-    "average_class_probability",
-    "average_max_probability",
-    "average_negative_entropy",
-    "median_min_max_confidence",
-    "patch_level_confidence",
-]
-
 
 @dataclass(frozen=True)
 class AverageMaxProbability(ConfidenceEstimator):

@@ -28,19 +28,6 @@ from segtrust.kernels import (
 )
 from segtrust.maps import Case, Prediction, prediction_of
 
-__all__ = [
-    "ConfidenceEstimator",
-    "Needs",
-    "Observation",
-    "Summary",
-    "as_number",
-    "open_prediction",
-    "read_all",
-    "score_map",
-    "summarise",
-    "summary_of",
-]
-
 Observation = Mapping[str, Any]
 """Values that `observe` computed from one case: NumPy arrays by name."""
 

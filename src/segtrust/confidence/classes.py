@@ -23,8 +23,6 @@ from segtrust.kernels import (
     open_map,
 )
 
-__all__ = ["ClassScores", "score_classes"]
-
 
 @dataclass(frozen=True)
 class ClassScores:

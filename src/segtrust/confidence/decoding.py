@@ -26,8 +26,6 @@ from segtrust.kernels import (
 )
 from segtrust.maps import EmptyPolicy, Prediction
 
-__all__ = ["DiceOptimal", "decoded", "dice_optimal_mask"]
-
 
 @dataclass(frozen=True, eq=False)
 class DiceOptimal:
@@ -141,7 +139,7 @@ def decoded(prediction: Prediction, empty: EmptyPolicy = EmptyPolicy.PAPER) -> P
 
 
 def _best_threshold(host: Any, statistics: DiceStatistics, empty: EmptyPolicy, source: str) -> float:
-    """Compare the best mask that is not empty with the empty one; values were checked with the sums."""
+    """Return the threshold of the best mask; the empty mask competes under ``"agree"``."""
     best = best_threshold(host, source)
     if best is None:
         return EMPTY_THRESHOLD

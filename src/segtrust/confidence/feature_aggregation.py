@@ -17,8 +17,6 @@ from segtrust.errors import CaseLengthError, EmptyArrayError, ParameterError
 from segtrust.features import extract_features, feature_names
 from segtrust.maps import Case, Prediction
 
-__all__ = ["TAUS", "FeatureAggregation", "SoftDiceFeatureAggregation", "error_overlaps"]
-
 TAUS = tuple(step / 20 for step in range(1, 20))
 """Candidates for the entropy, 0.05 to 0.95 bits, above which a pixel is uncertain."""
 

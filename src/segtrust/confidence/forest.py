@@ -13,8 +13,6 @@ from segtrust._files import check_keys, naming_errors
 from segtrust._optional import require
 from segtrust.errors import CaseLengthError, SavedStateError
 
-__all__ = ["Forest", "grow_forest"]
-
 _NODES = {
     "features": np.int64,
     "limits": np.float64,

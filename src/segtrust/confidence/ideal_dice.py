@@ -18,16 +18,6 @@ from segtrust.kernels import (
 )
 from segtrust.maps import EmptyPolicy
 
-__all__ = [
-    "IdealDice",
-    "expected_f_beta",
-    "expected_iou",
-    "expected_tversky",
-    "full_posterior_dice",
-    "ideal_dice",
-    "ideal_dice_confidence",
-]
-
 
 def ideal_dice(statistics: DiceStatistics, empty: EmptyPolicy) -> Any:
     """Return the exact expected Dice of a mask, from the sums over its map."""

@@ -22,8 +22,6 @@ from segtrust.kernels import as_binary, on_host, threshold_map
 from segtrust.maps import Case, EmptyPolicy, Prediction, prediction_of
 from segtrust.risks import dice
 
-__all__ = ["LearningEstimator", "loss_of", "mask_and_truth", "raise_unfitted"]
-
 
 @dataclass(frozen=True)
 class LearningEstimator(ConfidenceEstimator):

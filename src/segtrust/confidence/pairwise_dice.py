@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from segtrust.confidence.base import ConfidenceEstimator, Needs, Summary
 from segtrust.maps import EmptyPolicy
 
-__all__ = ["PairwiseDice"]
-
 
 @dataclass(frozen=True)
 class PairwiseDice(ConfidenceEstimator):

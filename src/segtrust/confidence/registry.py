@@ -25,24 +25,6 @@ from segtrust.confidence.tuned import TunedPatchLevel, TunedSoftDice
 from segtrust.errors import ParameterError, PluginError, UnknownNameError
 from segtrust.plugins import find_plugin, plugin_names, warn_once
 
-__all__ = [
-    "ESTIMATORS",
-    "REFERENCES",
-    "RESERVED_NAMES",
-    "Estimators",
-    "Reference",
-    "colour_of",
-    "estimator_names",
-    "get_estimator",
-    "get_estimators",
-    "is_free_name",
-    "label_of",
-    "learns",
-    "needs_members",
-    "packages_of",
-    "usable_names",
-]
-
 Estimators = Sequence[str | ConfidenceEstimator]
 """Names, or estimators with their own settings."""
 

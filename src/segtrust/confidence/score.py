@@ -15,8 +15,6 @@ from segtrust.confidence.soft_dice import bounds_of
 from segtrust.errors import EmptyArrayError, MaskShapeError
 from segtrust.kernels import Agreement, DiceBounds, MapSource, check_array, check_map_type, open_map
 
-__all__ = ["USUAL", "Assessment", "assess", "assess_map", "score", "score_batch"]
-
 USUAL: Estimators = ("sdc", "amsp")
 """The estimators that are used unless others are named."""
 

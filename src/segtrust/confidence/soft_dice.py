@@ -16,8 +16,6 @@ from segtrust.kernels import (
 )
 from segtrust.maps import EmptyPolicy
 
-__all__ = ["SoftDice", "bounds_of", "dice_bounds", "soft_dice", "soft_dice_confidence"]
-
 
 def soft_dice(counts: Counts, weight: float = 1.0) -> Any:
     """Return 2s / (k + s + wλ) with the weight w, which is 1 for the SDC; 0 for an empty mask."""

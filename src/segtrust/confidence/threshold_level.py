@@ -40,7 +40,6 @@ from segtrust.maps import Case, Prediction, prediction_of
 if TYPE_CHECKING:  # loads Numba
     from segtrust.kernels import HostMap
 
-__all__ = ["ThresholdLevel", "entropy_quantile", "threshold_level_confidence"]
 
 _Result = TypeVar("_Result")
 _POOL = 1 << 16

@@ -17,15 +17,6 @@ from segtrust.confidence.soft_dice import SoftDice, soft_dice
 from segtrust.errors import CaseLengthError
 from segtrust.maps import Case, Prediction
 
-__all__ = [
-    "SIDES",
-    "WEIGHTS",
-    "TunedPatchLevel",
-    "TunedSoftDice",
-    "rank_correlations",
-    "ranking_areas",
-]
-
 WEIGHTS = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 """Candidates for the weight of the probability outside the mask; 1 is the SDC itself."""
 

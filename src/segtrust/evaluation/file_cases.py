@@ -12,8 +12,6 @@ from segtrust.io.loading import LoadedCase, ReadOptions, load_case
 from segtrust.io.stamps import stamps_of
 from segtrust.maps import Case
 
-__all__ = ["FileCase"]
-
 
 @dataclass(frozen=True)
 class FileCase:

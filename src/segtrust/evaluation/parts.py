@@ -22,8 +22,6 @@ from segtrust._files import atomic_write
 from segtrust.engine.team import compute_side_by_side
 from segtrust.errors import ParameterError
 
-__all__ = ["Part", "PartStore", "compute_parts", "store_of"]
-
 Arrays = dict[str, Any]
 
 _PARAMETERS, _SECONDS = "made with", "seconds"

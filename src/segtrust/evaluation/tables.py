@@ -21,17 +21,6 @@ from segtrust.selective import (
     risk_coverage_curve,
 )
 
-__all__ = [
-    "ALL_STRUCTURES",
-    "EvaluatedSet",
-    "Evaluation",
-    "evaluate_rows",
-    "evaluate_sets",
-    "evaluated_sets",
-    "over_structures",
-    "rankable_sets",
-]
-
 Row = dict[str, Any]
 REFERENCES = {"oracle": 0.0, "random": 1.0}
 """What every confidence lies between, with their normalised AURC."""

@@ -15,8 +15,6 @@ from segtrust.evaluation.tuning import TuningOptions, summarise_tuning, tuning_c
 from segtrust.io.cases import CaseFiles
 from segtrust.io.loading import ReadOptions
 
-__all__ = ["SHARES", "TunedSets", "TuningPlan", "cases_of_set", "count_of", "summarise_sets", "tune_sets"]
-
 Row = dict[str, Any]
 SHARES = (0.1, 0.5)
 """Shares of a set to tune on that the paper's tables show."""

@@ -28,16 +28,6 @@ from segtrust.kernels import on_host
 from segtrust.maps import Case, EmptyPolicy
 from segtrust.selective import RiskCoverageCurve, check_target_risk, risk_coverage_curve
 
-__all__ = [
-    "ELSEWHERE",
-    "HERE",
-    "TuningOptions",
-    "split_cases",
-    "summarise_tuning",
-    "tuning_curve",
-    "tuning_sizes",
-]
-
 Row = dict[str, Any]
 Lazy = Case | Callable[[], Case]
 """A case, or a function that loads it."""

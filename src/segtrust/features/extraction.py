@@ -16,7 +16,6 @@ from segtrust.kernels import as_array, as_binary, check_shapes, on_host
 if TYPE_CHECKING:
     from segtrust.features.region import Region
 
-__all__ = ["BACKENDS", "Backend", "extract_features", "feature_names", "has_one_level"]
 
 Backend = Literal["compiled", "pyradiomics"]
 BACKENDS: tuple[Backend, ...] = ("compiled", "pyradiomics")

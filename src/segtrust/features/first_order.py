@@ -10,7 +10,6 @@ import numpy as np
 if TYPE_CHECKING:
     from segtrust.features.region import Region
 
-__all__ = ["ZERO_IF_CONSTANT", "first_order_features"]
 
 ZERO_IF_CONSTANT = (
     "Kurtosis",

@@ -16,7 +16,6 @@ from segtrust.features.first_order import ZERO_IF_CONSTANT
 if TYPE_CHECKING:
     from segtrust.features.region import Region
 
-__all__ = ["CALCULATORS", "pyradiomics_features", "pyradiomics_shape"]
 
 CALCULATORS = {
     "shape": "RadiomicsShape",

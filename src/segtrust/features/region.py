@@ -12,8 +12,6 @@ from segtrust._compile import entry, reduction
 from segtrust.errors import ParameterError
 from segtrust.kernels import contiguous
 
-__all__ = ["Region", "bounding_box", "crop_region"]
-
 
 @dataclass(frozen=True, eq=False)
 class Region:

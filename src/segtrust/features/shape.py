@@ -32,21 +32,6 @@ import numpy as np
 from segtrust._compile import entry, plain
 from segtrust.features.region import Region
 
-__all__ = [
-    "CubeTables",
-    "count_squares",
-    "cube_tables",
-    "largest_distance",
-    "largest_distance_in_planes",
-    "line_ends",
-    "measure_cubes",
-    "plane_hulls",
-    "second_moments",
-    "shape_features",
-    "square_tables",
-    "triangles_of_cube",
-]
-
 
 def shape_features(region: Region) -> dict[str, float]:
     """Return the 9 shape features of a 2-D mask or the 14 of a 3-D mask."""

@@ -20,16 +20,6 @@ import numpy as np
 from segtrust._compile import entry
 from segtrust.features.region import Region
 
-__all__ = [
-    "count_dependences",
-    "count_runs",
-    "directions",
-    "share_a_line",
-    "steps_in",
-    "texture_features",
-    "zone_sizes",
-]
-
 _GLCM_OF_ONE_ENTRY = {
     "Autocorrelation": 1.0,
     "Correlation": 1.0,

@@ -13,8 +13,6 @@ import numpy as np
 from segtrust.kernels.map_source import threshold_map
 from segtrust.kernels.tiles import over_tiles, read_tile
 
-__all__ = ["Agreement", "PackedMasks", "agreement_of_chunks"]
-
 
 @dataclass(frozen=True)
 class Agreement:

@@ -25,23 +25,6 @@ from segtrust.errors import (
     ProbabilityTypeError,
 )
 
-__all__ = [
-    "NearbyValues",
-    "as_array",
-    "as_binary",
-    "check_array",
-    "check_map_type",
-    "check_shapes",
-    "dtype_name",
-    "mask_name",
-    "raise_bad_value",
-    "raise_empty",
-    "raise_map_type",
-    "raise_mask_type",
-    "raise_mask_values",
-    "raise_shape_mismatch",
-]
-
 _VALUES_SHOWN = 6
 _ROUNDING = 0.01
 """Values outside [0, 1] by no more than this are taken for rounding: half precision, resampling."""

@@ -39,17 +39,6 @@ import numpy.typing as npt
 
 from segtrust.errors import ParameterError
 
-__all__ = [
-    "DiceBounds",
-    "binomial_lower_bound",
-    "bound_distances",
-    "dice_bounds_from",
-    "epsilon1",
-    "epsilon2",
-    "relative_errors_from",
-    "worst_relative_error",
-]
-
 FloatArray = npt.NDArray[np.float64]
 
 _STEP = 0.2

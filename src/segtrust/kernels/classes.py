@@ -30,16 +30,6 @@ from segtrust.kernels.device import (
 from segtrust.kernels.statistics import host_number
 from segtrust.kernels.tiles import Tile, is_chunked, read_tile, tiles_of
 
-__all__ = [
-    "channel_of",
-    "check_labels",
-    "check_normalised",
-    "is_normalised",
-    "labels_for",
-    "mask_of_label",
-    "most_probable_labels",
-]
-
 _SUM_TOLERANCE = 0.02
 """The channels of a softmax saved as float16 miss 1 by up to this much."""
 _CHECKED_PIXELS = 1000

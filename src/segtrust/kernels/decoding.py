@@ -35,15 +35,6 @@ from segtrust.kernels.map_view import is_readable_in_place, view_map
 from segtrust.kernels.quantiles import group_equal
 from segtrust.kernels.tiles import is_chunked, over_tiles, read_tile
 
-__all__ = [
-    "EMPTY_THRESHOLD",
-    "Levels",
-    "best_threshold",
-    "count_in_bins",
-    "count_levels",
-    "is_at_least",
-]
-
 EMPTY_THRESHOLD = 1.0
 """Threshold for an empty mask, which is best only where no pixel is certain."""
 _EQUAL = 1e-13

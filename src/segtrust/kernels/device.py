@@ -40,24 +40,6 @@ from segtrust.kernels.statistics import (
     host_number,
 )
 
-__all__ = [
-    "FULL_SCALE",
-    "DeviceMap",
-    "as_binary_on_device",
-    "block_size",
-    "count_on_device",
-    "detached",
-    "doubts_of",
-    "entropies_of",
-    "fold",
-    "is_device_array",
-    "on_host",
-    "split_in_blocks",
-    "to_device_of",
-    "wide_type",
-    "window_sums_along",
-]
-
 FULL_SCALE = {"uint8": 255.0, "uint16": 65535.0, "bool": 1.0}
 """The value that stands for a probability of 1, by integer type."""
 

@@ -27,15 +27,6 @@ from segtrust.kernels.map_view import (
 )
 from segtrust.kernels.statistics import APART_ABOVE, MASS_LIMIT, ORDER, Counts, DiceStatistics
 
-__all__ = [
-    "DICE_BLOCK",
-    "QUARTIC_MASS",
-    "QUARTIC_TOP",
-    "count_map",
-    "dice_statistics",
-    "generating_sums",
-]
-
 DICE_BLOCK = SEGMENT_UNIT
 """Pixels summed at once: they stay in the first-level cache, and a float32 counter is exact."""
 

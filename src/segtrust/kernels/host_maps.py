@@ -40,8 +40,6 @@ from segtrust.kernels.statistics import (
 from segtrust.kernels.tiles import Tile, extend_tile, over_tiles, read_tile, tiles_of
 from segtrust.kernels.uncertainty import Measured, entropy_map, measure_map, total_of_parts
 
-__all__ = ["ChunkedMap", "HostMap", "MemoryMap"]
-
 
 class HostMap(ABC):
     """Base class for maps that the compiled loops can reach; finds order statistics by counting."""

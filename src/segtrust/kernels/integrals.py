@@ -25,14 +25,6 @@ import numpy as np
 
 from segtrust.kernels.statistics import DiceStatistics, host_number
 
-__all__ = [
-    "expected_dice",
-    "expected_dice_of_growing",
-    "expected_tversky",
-    "probability_of_empty",
-    "probability_of_foreground",
-]
-
 _STEP = 0.25
 _FIRST, _LAST = -73, 33
 """Steps from y = 1e-8 to y = 4e3, in units of 1 / (mean of the denominator)."""

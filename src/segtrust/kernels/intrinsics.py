@@ -16,18 +16,6 @@ from numba.extending import intrinsic, overload
 
 from segtrust._compile import plain
 
-__all__ = [
-    "FETCHED",
-    "as_floats",
-    "fetch_ahead",
-    "float_from_pattern",
-    "larger",
-    "prefer_wide_vectors",
-    "smaller",
-    "unsigned_pattern",
-]
-
-
 FETCHED = 256
 """Number of values that `fetch_ahead` requests."""
 

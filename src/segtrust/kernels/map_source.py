@@ -15,8 +15,6 @@ from segtrust.kernels.quantiles import DistinctDoubts
 from segtrust.kernels.statistics import Counts, DiceStatistics, UncertaintyNeeds, UncertaintyStatistics
 from segtrust.kernels.tiles import Tile, is_chunked, over_tiles, read_tile, tiles_of
 
-__all__ = ["MapSource", "count_mask_changes", "open_map", "threshold_map"]
-
 _COPIED_WHOLE = 1 << 20
 """Pixels up to which an array in memory that cannot be summed in place is copied at once."""
 

@@ -22,18 +22,6 @@ from segtrust.kernels.array_checks import (
     raise_map_type,
 )
 
-__all__ = [
-    "SEGMENT_UNIT",
-    "SMALLEST_SEGMENT",
-    "MapView",
-    "code_probabilities",
-    "contiguous",
-    "is_readable_in_place",
-    "raise_first_bad_value",
-    "segments_of",
-    "view_map",
-]
-
 SMALLEST_SEGMENT, _LARGEST_SEGMENT, _SEGMENTS = 1 << 19, 1 << 22, 8
 """Fewest and most pixels in a segment, which is summed in one call and is the unit that threads share; and
 the number of segments of a map if both allow it, because each call takes time of its own."""

@@ -42,19 +42,6 @@ from segtrust.kernels.uncertainty import (
     total_of_parts,
 )
 
-__all__ = [
-    "Layout",
-    "Walk",
-    "choose_layout",
-    "largest_box_by_slices",
-    "largest_box_sums",
-    "largest_patch",
-    "long_axes",
-    "measure_with_patches",
-    "new_walk",
-    "window_sums",
-]
-
 
 def measure_with_patches(
     view: MapView, side: int, needs: UncertaintyNeeds, bracket: Bracket = NOWHERE, room: int = COLLECT

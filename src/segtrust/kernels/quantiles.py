@@ -30,20 +30,6 @@ import numpy as np
 from segtrust.kernels.map_view import MapView
 from segtrust.kernels.statistics import COLLECT, Bracket, Ranks, bits_of_float, float_of_bits
 
-__all__ = [
-    "SAMPLE",
-    "DistinctDoubts",
-    "Selector",
-    "bracket_from_sample",
-    "distinct_codes",
-    "distinct_doubts",
-    "group_equal",
-    "merge_distinct",
-    "order_statistic",
-    "pair_of_ranks",
-    "sample_doubts",
-]
-
 SAMPLE = 65536
 """Number of sampled pixels; three standard deviations of a rank to both sides are 1.2 % of the pixels."""
 

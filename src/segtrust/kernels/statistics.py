@@ -14,25 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = [
-    "APART_ABOVE",
-    "COLLECT",
-    "MASS_LIMIT",
-    "NOWHERE",
-    "ORDER",
-    "Bracket",
-    "Counts",
-    "DiceStatistics",
-    "Ranks",
-    "UncertaintyNeeds",
-    "UncertaintyStatistics",
-    "binary_entropy",
-    "bits_of_float",
-    "doubt_at_entropy",
-    "float_of_bits",
-    "host_number",
-]
-
 ORDER = 6
 """Highest power summed."""
 

@@ -11,16 +11,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = [
-    "TileMapper",
-    "extend_tile",
-    "is_chunked",
-    "over_tiles",
-    "read_tile",
-    "tiles_mapped_by",
-    "tiles_of",
-]
-
 _Result = TypeVar("_Result")
 Tile = tuple[slice, ...]
 TileMapper = Callable[[Callable[[Tile], Any], Iterable[Tile]], Iterable[Any]]

@@ -41,21 +41,6 @@ from segtrust.kernels.statistics import (
     UncertaintyStatistics,
 )
 
-__all__ = [
-    "COLLECT",
-    "ENTROPY_BLOCK",
-    "Bracket",
-    "Measured",
-    "entropy_map",
-    "fill_entropies",
-    "measure_map",
-    "measure_pixels",
-    "new_accumulators",
-    "new_buffers",
-    "result_of",
-    "total_of_parts",
-]
-
 ENTROPY_BLOCK = 2048
 """Pixels per round; its few buffers fit the first-level cache."""
 

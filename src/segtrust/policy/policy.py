@@ -48,8 +48,6 @@ from segtrust.selective import (
     refuse_seen,
 )
 
-__all__ = ["OWN_VERSIONS", "Decision", "Policy", "Standing", "check_saved_policy", "rank_empty_last"]
-
 _FORMAT = "segtrust-policy-2"
 OWN_VERSIONS = ("segtrust", "numpy", "python")
 """Versions that every policy keeps; any others are of the packages that its estimator comes from."""

@@ -10,8 +10,6 @@ from segtrust._files import plain_values
 from segtrust.errors import ParameterError, PluginError, UnknownNameError
 from segtrust.selective import used_ids_as_text
 
-__all__ = ["Scoring"]
-
 _DECODINGS = ("threshold", "dice-optimal")
 
 

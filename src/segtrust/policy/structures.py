@@ -22,8 +22,6 @@ from segtrust.selective import (
     describe_confidence,
 )
 
-__all__ = ["StructurePolicies", "certify_structures"]
-
 _FORMAT = "segtrust-structures-1"
 
 

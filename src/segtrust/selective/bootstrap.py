@@ -20,21 +20,6 @@ from segtrust.selective.vectors import (
     number_labels,
 )
 
-__all__ = [
-    "Bootstrap",
-    "BootstrapInterval",
-    "Resamples",
-    "RiskBand",
-    "Sample",
-    "Statistic",
-    "bootstrap_interval",
-    "check_bootstrap",
-    "compute_interval",
-    "coverage_at_risk",
-    "get_statistic",
-    "risk_band",
-]
-
 MOST_GROUPS = 1000
 """Largest number of groups of units left out in turn; the error of the acceleration is below 0.001."""
 

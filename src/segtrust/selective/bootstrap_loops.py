@@ -21,8 +21,6 @@ import numpy as np
 
 from segtrust._compile import elementwise, entry, plain, reduction
 
-__all__ = ["KINDS", "LANES", "TURNS", "Ranking", "Workspace", "leave_out", "new_workspace", "resample"]
-
 LANES = 64
 """Resamples in a group: one cache line of counts."""
 

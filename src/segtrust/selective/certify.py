@@ -59,19 +59,6 @@ from segtrust.selective.vectors import (
     number_labels,
 )
 
-__all__ = [
-    "CalibrationCases",
-    "Certificate",
-    "Evidence",
-    "Operation",
-    "Step",
-    "ThresholdTests",
-    "certify",
-    "certify_each",
-    "certify_threshold",
-    "walk_candidates",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class CalibrationCases:

@@ -18,8 +18,6 @@ from segtrust.selective.bootstrap import (
 from segtrust.selective.curve import ROUNDING
 from segtrust.selective.vectors import check_vector
 
-__all__ = ["Comparison", "compare_estimators"]
-
 SIGN_VECTORS = 1000
 """Number of sign vectors held in memory at a time."""
 

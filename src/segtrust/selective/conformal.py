@@ -27,8 +27,6 @@ from segtrust.selective.seen import HashedIds, ids_as_text, refuse_seen
 from segtrust.selective.shuffling import choose_seed, shuffled_order
 from segtrust.selective.vectors import check_confidences, check_dice, check_labels
 
-__all__ = ["ConformalCell", "ConformalDice", "DiceIntervals"]
-
 _PREDICTORS = ("isotonic", "identity")
 _OPTIONS = ("level", "threshold", "predictor", "train_share", "seed")
 _NO_GROUP = ""

@@ -18,8 +18,6 @@ import numpy as np
 from segtrust._arguments import check_delta, check_fraction
 from segtrust.selective.vectors import check_confidences
 
-__all__ = ["CoverageThreshold", "as_decimal", "reach_probability", "threshold_for_coverage"]
-
 _MOST_CASES = 10**9
 
 

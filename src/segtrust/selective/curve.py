@@ -18,8 +18,6 @@ from segtrust._optional import require
 from segtrust.errors import ParameterError, UnknownNameError
 from segtrust.selective.vectors import check_confidences, check_losses, check_sum, check_weights, frozen_copy
 
-__all__ = ["CONVENTIONS", "OperatingPoint", "RiskCoverageCurve", "check_target_risk", "risk_coverage_curve"]
-
 CONVENTIONS = ("paper", "plugin", "trapezoid-from-first")
 """Names of the conventions for an area; `RiskCoverageCurve.area` explains them."""
 

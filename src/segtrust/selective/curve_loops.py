@@ -8,8 +8,6 @@ import numpy as np
 
 from segtrust._compile import elementwise, entry, plain, reduction
 
-__all__ = ["Points", "descending_order", "integrate", "trace"]
-
 CASES_PER_SUM = 1024
 """Cases in a partial sum; the rounding error then grows with n / 1024 instead of n."""
 

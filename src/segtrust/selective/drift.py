@@ -32,15 +32,6 @@ from segtrust.errors import ParameterError
 from segtrust.selective.seen import HashedIds, ids_as_text, refuse_seen
 from segtrust.selective.vectors import check_confidences, check_vector
 
-__all__ = [
-    "DEFAULT_PERMUTATIONS",
-    "STATISTICS",
-    "DriftTest",
-    "ExchangeabilityMartingale",
-    "MartingaleState",
-    "drift_test",
-]
-
 DEFAULT_PERMUTATIONS = 1999
 """Number of permutations of a drift test, unless another is requested."""
 

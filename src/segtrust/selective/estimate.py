@@ -22,8 +22,6 @@ from segtrust.selective.drift import DEFAULT_PERMUTATIONS, DriftTest, drift_test
 from segtrust.selective.seen import HashedIds, ids_as_text, refuse_seen
 from segtrust.selective.vectors import check_confidences, check_dice, check_vector, frozen_copy
 
-__all__ = ["MeanDice", "MeanDiceEstimator", "Recalibration"]
-
 _FEWEST_CASES = 10
 """Labelled cases below which neither a curve nor an interval can be learned from them."""
 

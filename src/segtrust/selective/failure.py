@@ -10,8 +10,6 @@ import numpy as np
 from segtrust._arguments import check_fraction
 from segtrust.selective.vectors import check_confidences, check_losses, is_failure
 
-__all__ = ["FailureDetection", "failure_detection"]
-
 TRUE_POSITIVE_RATE = 0.95
 """Share of the failures that must be flagged where the false positive rate is measured."""
 

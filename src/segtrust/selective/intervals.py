@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["bernoulli_divergence", "chernoff_interval", "clopper_pearson"]
-
 
 def clopper_pearson(hits: int, n: int, level: float) -> tuple[float, float]:
     """Return the exact (Clopper-Pearson) interval of a proportion, from ``hits`` of ``n`` cases.

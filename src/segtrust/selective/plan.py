@@ -19,8 +19,6 @@ from segtrust.errors import ParameterError
 from segtrust.selective.targets import Procedure, Target, check_procedure
 from segtrust.selective.vectors import FEWEST_REFERENCES
 
-__all__ = ["POWER", "Accepted", "Need", "compute_need", "plan_calibration"]
-
 _TRIALS = 200
 """Simulated calibrations per number of cases."""
 

@@ -17,15 +17,6 @@ import numpy as np
 from segtrust.errors import CaseValueError
 from segtrust.selective.intervals import bernoulli_divergence
 
-__all__ = [
-    "P_VALUES",
-    "TEST_TITLES",
-    "betting_p_value",
-    "betting_stakes",
-    "binomial_p_value",
-    "hoeffding_bentkus_p_value",
-]
-
 PValue = Callable[[Any, float, float], float]
 
 

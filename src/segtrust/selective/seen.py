@@ -21,8 +21,6 @@ from segtrust._files import check_keys
 from segtrust.errors import CaseLengthError, CaseValueError, ParameterError, SeenCasesError
 from segtrust.selective.vectors import check_length, format_label
 
-__all__ = ["HashedIds", "check_ids", "ids_as_text", "refuse_seen", "used_ids_as_text"]
-
 _MISSING = ("<NA>", "NaT", "nan")
 """How pandas and NumPy print a missing value."""
 

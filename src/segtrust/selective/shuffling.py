@@ -11,8 +11,6 @@ import numpy as np
 
 from segtrust._arguments import check_seed
 
-__all__ = ["choose_seed", "number_by_appearance", "prefer_low_losses", "shuffled_order"]
-
 _NEARLY_ALL = 0.9
 
 

@@ -15,17 +15,6 @@ from segtrust.selective.intervals import chernoff_interval, clopper_pearson
 from segtrust.selective.pvalues import P_VALUES
 from segtrust.selective.vectors import is_failure
 
-__all__ = [
-    "Observed",
-    "Procedure",
-    "Target",
-    "check_procedure",
-    "check_targets",
-    "describe_confidence",
-    "describe_coverage",
-    "describe_limits",
-]
-
 
 @dataclass(frozen=True)
 class Observed:

@@ -11,23 +11,6 @@ import numpy as np
 from segtrust._arguments import describe
 from segtrust.errors import CaseLengthError, CaseValueError, ParameterError, TooFewCasesError
 
-__all__ = [
-    "FEWEST_REFERENCES",
-    "check_confidences",
-    "check_dice",
-    "check_labels",
-    "check_length",
-    "check_losses",
-    "check_reference",
-    "check_sum",
-    "check_vector",
-    "check_weights",
-    "format_label",
-    "frozen_copy",
-    "is_failure",
-    "number_labels",
-]
-
 FEWEST_REFERENCES = 10
 """Smallest number of reference confidences from which candidate thresholds are taken."""
 
