@@ -8,7 +8,7 @@ import pytest
 from segtrust.io.tables import read_table
 from tests.commands import segtrust, segtrust_process
 
-pytestmark = pytest.mark.needs("PIL", "matplotlib")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("PIL", "matplotlib")]
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from tests.cli.test_score import parsed
 from tests.commands import segtrust
 from tests.engine.files import NNUNET, write_maps
 
-pytestmark = pytest.mark.needs("matplotlib", "pyarrow")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("matplotlib", "pyarrow")]
 COUNT = 160
 QUICK = ("--resamples", 100, "--estimators", "sdc")
 

@@ -8,7 +8,7 @@ import pytest
 from tests.commands import segtrust
 from tests.nnunet.fixtures import kept_run
 
-pytestmark = pytest.mark.needs("nibabel", "matplotlib", "pyarrow")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("nibabel", "matplotlib", "pyarrow")]
 
 
 def test_merged_scores_are_judged_as_those_of_one_run(tmp_path):

@@ -12,6 +12,8 @@ from tests.commands import segtrust
 from tests.engine.files import write_maps
 from tests.processes import interruptible, wait_until
 
+pytestmark = pytest.mark.slow
+
 
 def cases_in(table):
     return [row["case"] for row in read_table(table).rows] if table.exists() else []

@@ -14,6 +14,8 @@ from segtrust.confidence import (
 from segtrust.maps import Prediction
 from segtrust.risks import RISKS
 
+pytestmark = pytest.mark.slow
+
 
 def area_of_means(confidence, errors):
     """AURC of the simulations: cumulative means from coverage 1/N to 1, ties in any order."""

@@ -65,6 +65,14 @@ def test_empty_masks_rank_last_where_they_are_never_accepted():
     assert not calibrate_table(agree, how)["organ"][0].certified
 
 
+def test_empty_masks_without_a_loss_certify_nothing_for_the_others():
+    """A loss of one's own may be 0 for empty masks, which are never accepted: half of the cases here."""
+    table = [{**row, "k": 5, "own": 0.3} for row in rows()]
+    empty = [{**row, "case": f"e{i}", "k": 0, "own": 0.0} for i, row in enumerate(rows())]
+    how = Calibration("sdc", (Target(0.2),), loss="own", reference={"organ": np.linspace(-1, 1, 50).tolist()})
+    assert not calibrate_table(Table.of([*table, *empty]), how)["organ"][0].certified
+
+
 def test_two_structures_share_the_risk_of_a_broken_promise():
     found = calibrate_table(Table.of([*rows("liver"), *rows("tumour")]), HOW)
     assert [each.delta for each, _ in found.values()] == [0.025, 0.025]

@@ -15,6 +15,8 @@ from segtrust.errors import ParameterError
 from segtrust.evaluation import Part, PartStore, compute_parts
 from tests.processes import children, interruptible, is_running, wait_until
 
+pytestmark = pytest.mark.slow
+
 PARAMETERS = {"images": 5, "grid": (0.0, 0.5)}
 
 

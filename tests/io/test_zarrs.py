@@ -145,8 +145,12 @@ def test_an_array_without_any_chunk_is_rejected(path, version, is_packed, key):
     root = zarr.create_group(path, zarr_format=version) if key else path
     make = root.create_array if key else partial(zarr.create_array, root, zarr_format=version)
     make(**({"name": key} if key else {}), shape=(4, 5), chunks=(2, 2), dtype="f4", fill_value=0.0)
+    for stray in (".DS_Store", "9.9", "0.0.partial", "notes.txt", "1"):
+        (path / key / stray).write_bytes(b"1")
+    (path / key / "c/0").mkdir(parents=True)
+    (path / key / "c/0/0.partial").write_bytes(b"1")
     store = packed(path) if is_packed else path
-    with pytest.raises(DamagedFileError, match=rf"^{store}: expected the chunks .* without any chunk"):
+    with pytest.raises(DamagedFileError, match=rf"^{store}: expected the chunks of .*, got none"):
         open_zarr(store, key or None)
 
 

@@ -7,7 +7,7 @@ import segtrust
 from tests.kernels.devices import BAD, ESTIMATORS, TOLERANCE, complaint
 from tests.references import logit_normal
 
-pytestmark = pytest.mark.needs("jax")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("jax")]
 
 
 @pytest.fixture

@@ -83,6 +83,8 @@ def spin():
         pass
 
 
+@pytest.mark.filterwarnings("ignore:os.fork")  # of JAX, if an earlier test has loaded it
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_fork_gives_what_it_found_and_one_that_runs_away_nothing(tmp_path):
     assert in_fork(lambda: ["found"], tmp_path / "answer", seconds=5.0) == ["found"]
     assert in_fork(lambda: 1 / 0, tmp_path / "answer", seconds=5.0) is None

@@ -9,7 +9,7 @@ from tools.reliability.paths import Compared, compare_compilers, compare_librari
 @pytest.mark.parametrize(
     "library",
     [
-        "NumPy without Numba",
+        "NumPy by the array API",
         pytest.param("torch", marks=pytest.mark.needs("torch")),
         pytest.param("Dask", marks=pytest.mark.needs("dask")),
         pytest.param("Zarr", marks=pytest.mark.needs("zarr")),

@@ -20,6 +20,8 @@ from segtrust.review import server
 from tests.engine.files import segtrust
 from tests.review import desks
 
+pytestmark = pytest.mark.slow
+
 
 @contextmanager
 def started(*arguments, **more):

@@ -101,7 +101,8 @@ def test_rows_are_chosen_and_sorted_as_by_a_loop(made, query, threshold, empty):
 @pytest.mark.parametrize("empty", ["paper", "agree"])
 def test_policies_decide_as_in_triage(tmp_path, empty):
     table = desks.write_scores(tmp_path / "scores.csv", 600)
-    table = replace(table, about={"empty": empty})
+    rows = tuple({**row, "k": 0} if number % 20 == 0 else row for number, row in enumerate(table.rows))
+    table = replace(table, rows=rows, about={"empty": empty})
     policies = load_policies(desks.write_policy(tmp_path / "policy.json", table))
     rows = Rows(table, "sdc", np.arange(600))
     expected = decide_rows(policies)(table.rows)

@@ -11,6 +11,8 @@ from segtrust.selective import (
 )
 from tests.confidence.test_paper import ESTIMATORS, POLYP_ID, POLYP_OOD, REAL, RealSet, pairs_of
 
+pytestmark = pytest.mark.slow
+
 ORACLES = {"polyp in": 0.026722, "polyp out": 0.064422, "BCE_plain": 0.180871, "dice_plain": 0.143090}
 
 # Ends of the intervals of SDC and PLA, and of their difference with its p-value: docs/results/selective.md.

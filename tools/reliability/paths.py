@@ -2,8 +2,8 @@
 
     python -m tools.reliability.paths --out paths
 
-Other libraries (torch, JAX, NumPy without Numba) and chunks (Zarr, Dask) agree with the compiled loops within
-the tolerances of `tools.reliability.limits`; numbers of threads and workers change no bit; with the
+Other libraries (torch, JAX, NumPy by the array API) and chunks (Zarr, Dask) agree with the compiled loops
+within the tolerances of `tools.reliability.limits`; numbers of threads and workers change no bit; with the
 vectoriser off, for a generic processor, and without any compiler the numbers stay within 1e-13.
 """
 
@@ -188,7 +188,7 @@ def _as_zarr(drawn: DrawnMap, folder: Path) -> MapSource:
 
 
 LIBRARIES: dict[str, Callable[[DrawnMap, Path], MapSource]] = {
-    "NumPy without Numba": _as_arrays,
+    "NumPy by the array API": _as_arrays,
     "torch": _as_torch,
     "JAX": _as_jax,
     "Dask": _as_dask,

@@ -162,11 +162,16 @@ def _cases(table: Table, structure: str, how: Calibration, empties_rank_last: bo
     if groups is not None and not all(groups):
         raise WrongContentError("group: expected the patient of each case in this column, got none.")
     confidence: Any = [_number(row, how.estimator) for row in rows]
+    loss = [_loss(row, _loss_column(table, how)) for row in rows]
     if empties_rank_last:
-        confidence = rank_empty_last(confidence, [row.get("k") == 0 for row in rows])
+        # Empty masks are never accepted. As their loss counts as 1, a threshold below their rank is certified
+        # only if the other cases alone keep the limit, too.
+        is_empty = [row.get("k") == 0 for row in rows]
+        confidence = rank_empty_last(confidence, is_empty)
+        loss = [1.0 if empty else value for empty, value in zip(is_empty, loss, strict=True)]
     return CalibrationCases(
         confidence,
-        [_loss(row, _loss_column(table, how)) for row in rows],
+        loss,
         patients=groups,
         ids=[row["case"] for row in rows],
         reference=how.reference.get(structure),

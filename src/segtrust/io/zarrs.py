@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import lt
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -39,8 +40,8 @@ __all__ = ["open_zarr", "recognises_zarr"]
 
 _ZIP = ".zarr.zip"
 _DEEPEST = 16
-_DOCUMENTS = ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
-"""Files that describe a store; all others are chunks."""
+_CHUNK_NAME = re.compile(r"(c[./])?\d+([./]\d+)*")
+_NUMBER = re.compile(r"\d+")
 _LONGEST_DOCUMENT = 16 << 20
 _OWN_CODECS = ("_gzip_codec", "_zstd_codec", "_blosc_codec", "_codec")
 """Where Zarr's codecs of version 3 have those of NumCodecs that do the work."""
@@ -97,7 +98,7 @@ def open_zarr(path: Path, key: str | None = None, usual: Sequence[str] = MAPS) -
     with reading(path, "a Zarr store"), _root(path) as root:
         node, image = _chosen(path, root, key, usual)
         _check_safe(path, node)
-        name, has_chunks = node.name, 0 in node.document["shape"] or _has_chunk(node.place)
+        name, has_chunks = node.name, 0 in node.document["shape"] or _has_chunk(node)
     with reading(path, "a Zarr array"):
         stored, store = _stored(path, name, image)
         grid = image.grid(stored.whole.shape, path) if image else None
@@ -105,9 +106,9 @@ def open_zarr(path: Path, key: str | None = None, usual: Sequence[str] = MAPS) -
         store.close()
     if not has_chunks:  # it would be read as the fill value everywhere
         raise DamagedFileError(
-            f"{path}: expected the chunks of {name or 'the array'!r}, got a description without any chunk. "
-            "The writer may have been interrupted: write it again. If every pixel has the fill value, save "
-            "it with zarr.config.set({'array.write_empty_chunks': True})."
+            f"{path}: expected the chunks of {repr(name) if name else 'the array'}, got none. The writer may "
+            "have been interrupted: write it again. If every pixel has the fill value, save it with "
+            "zarr.config.set({'array.write_empty_chunks': True})."
         )
 
     def load(channel: int | None) -> Any:
@@ -237,11 +238,25 @@ def _check_safe(path: Path, node: _Node) -> None:
         )
 
 
-def _has_chunk(folder: Any) -> bool:
-    entries = list(folder.iterdir())
-    return any(not each.is_dir() and each.name not in _DOCUMENTS for each in entries) or any(
-        _has_chunk(each) for each in entries if each.is_dir()
-    )
+def _has_chunk(node: _Node) -> bool:
+    """Return whether a file has the name of a chunk in the array's grid: ``1.0``, ``1/0`` or ``c/1/0``."""
+    document = node.document
+    chunk = document.get("chunks") or document["chunk_grid"]["configuration"]["chunk_shape"]
+    counts = [-(-length // max(size, 1)) for length, size in zip(document["shape"], chunk, strict=True)]
+
+    def is_chunk(name: str) -> bool:
+        if not _CHUNK_NAME.fullmatch(name):
+            return False
+        index = [int(number) for number in _NUMBER.findall(name)]
+        return len(index) == len(counts) and all(map(lt, index, counts))
+
+    def has_chunk_below(folder: Any, above: str) -> bool:
+        entries = [(entry, f"{above}{entry.name}") for entry in folder.iterdir()]
+        return any(not entry.is_dir() and is_chunk(name) for entry, name in entries) or any(
+            has_chunk_below(entry, f"{name}/") for entry, name in entries if entry.is_dir()
+        )
+
+    return has_chunk_below(node.place, "")
 
 
 def _check_links(path: Path, place: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from segtrust.errors import ParameterError, WrongContentError
 
-pytestmark = pytest.mark.needs("torch", "monai")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("torch", "monai")]
 
 
 def test_layers_that_are_frozen_stay_so():

@@ -10,7 +10,7 @@ from segtrust.paper.networks import create
 from tests.paper.networks.golden import assert_golden, filled_weights, golden_model, outputs, published_shapes
 from tests.paper.networks.training import assert_learns
 
-pytestmark = pytest.mark.needs("torch", "monai")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("torch", "monai")]
 if find_spec("torch"):  # elsewhere the mark skips every test
     import torch
 

@@ -10,6 +10,8 @@ from segtrust.paper.synthetic.paper import run_repeat
 from segtrust.paper.synthetic.settings import Beyond
 from segtrust.paper.synthetic.studies import STUDIES, run_part
 
+pytestmark = pytest.mark.slow
+
 FEW = Beyond(sizes=(10, 100, 400), images=(60, 60, 6), draws=(20, 40, 40), repeats=2)
 
 

@@ -8,7 +8,7 @@ from segtrust.paper.synthetic.beyond_report import draw_study, reproduce_beyond,
 from segtrust.paper.synthetic.settings import Beyond
 from segtrust.paper.synthetic.studies import STUDIES
 
-pytestmark = pytest.mark.needs("matplotlib")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("matplotlib")]
 FEW = Beyond(sizes=(10, 64), images=(30, 30), draws=(30, 30), repeats=2, lengths=(0.0, 0.1))
 
 

@@ -19,7 +19,7 @@ from segtrust.paper.synthetic.report import (
     summarise_errors,
 )
 
-pytestmark = pytest.mark.needs("matplotlib")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("matplotlib")]
 SETTINGS = Synthetic(images=300, repeats=3)
 
 

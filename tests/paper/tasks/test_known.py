@@ -13,7 +13,7 @@ from segtrust.paper.tasks.checking import check_data, find_samples
 from segtrust.paper.tasks.preparing import prepare
 from tests.paper.tasks import miniatures
 
-pytestmark = pytest.mark.needs("PIL", "nibabel")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("PIL", "nibabel")]
 
 
 @dataclass(frozen=True)

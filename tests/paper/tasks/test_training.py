@@ -12,7 +12,7 @@ from segtrust.paper.tasks.checking import find_samples
 from segtrust.paper.tasks.preparing import Prepared, prepare
 from tests.paper.tasks import miniatures
 
-pytestmark = pytest.mark.needs("torch", "PIL")
+pytestmark = [pytest.mark.slow, pytest.mark.needs("torch", "PIL")]
 
 
 @pytest.fixture(scope="module")
