@@ -51,18 +51,25 @@ def write_empty_zarr(folder):
     (folder / "case.zarr/.DS_Store").write_bytes(b"x")
 
 
-@pytest.mark.needs("PIL", "zarr")
-@pytest.mark.parametrize("write", [write_stored_npz, write_short_png, write_empty_zarr])
-def test_truncated_files_are_failures(tmp_path, write):
+@pytest.mark.parametrize(
+    ("write", "reason"),
+    [
+        (write_stored_npz, "checksum"),
+        pytest.param(write_short_png, "truncated", marks=pytest.mark.needs("PIL")),
+        pytest.param(write_empty_zarr, "chunks", marks=pytest.mark.needs("zarr")),
+    ],
+)
+def test_truncated_files_are_failures(tmp_path, write, reason):
     maps = tmp_path / "maps"
     maps.mkdir()
+    np.save(maps / "whole.npy", disc())
     write(maps)
     done = segtrust("score", maps, "-o", tmp_path / "scores.csv", "--estimators", "sdc,amsp")
-    assert done.returncode != 0
-    failures = tmp_path / "failures.csv"
-    named = failures.read_text() if failures.exists() else done.stderr
-    assert "case" in named
-    assert not (tmp_path / "scores.csv").exists() or not read_csv(tmp_path / "scores.csv")
+    assert done.returncode == 1
+    assert [row["case"] for row in read_csv(tmp_path / "scores.csv")] == ["whole"]
+    (failure,) = read_csv(tmp_path / "failures.csv")
+    assert failure["case"] == "case"
+    assert reason in failure["reason"]
 
 
 def test_an_empty_mask_is_never_accepted_under_the_policy_paper():

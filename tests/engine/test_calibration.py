@@ -15,7 +15,7 @@ from segtrust.engine.calibration import (
     save_policies,
 )
 from segtrust.engine.decisions import load_policies
-from segtrust.errors import ParameterError, SavedStateError, SeenCasesError, WrongContentError
+from segtrust.errors import CaseValueError, ParameterError, SavedStateError, SeenCasesError, WrongContentError
 from segtrust.io.tables import Table
 from segtrust.selective import CalibrationCases, Target, certify
 
@@ -65,12 +65,14 @@ def test_empty_masks_rank_last_where_they_are_never_accepted():
     assert not calibrate_table(agree, how)["organ"][0].certified
 
 
-def test_empty_masks_without_a_loss_certify_nothing_for_the_others():
+def test_empty_masks_with_a_small_loss_certify_nothing_for_the_others():
     """A loss of one's own may be 0 for empty masks, which are never accepted: half of the cases here."""
     table = [{**row, "k": 5, "own": 0.3} for row in rows()]
     empty = [{**row, "case": f"e{i}", "k": 0, "own": 0.0} for i, row in enumerate(rows())]
     how = Calibration("sdc", (Target(0.2),), loss="own", reference={"organ": np.linspace(-1, 1, 50).tolist()})
     assert not calibrate_table(Table.of([*table, *empty]), how)["organ"][0].certified
+    with pytest.raises(CaseValueError, match=r"expected a loss in \[0, 1\], got 5"):
+        calibrate_table(Table.of([*table, {**empty[0], "own": 5.0}]), how)
 
 
 def test_two_structures_share_the_risk_of_a_broken_promise():

@@ -145,13 +145,38 @@ def test_an_array_without_any_chunk_is_rejected(path, version, is_packed, key):
     root = zarr.create_group(path, zarr_format=version) if key else path
     make = root.create_array if key else partial(zarr.create_array, root, zarr_format=version)
     make(**({"name": key} if key else {}), shape=(4, 5), chunks=(2, 2), dtype="f4", fill_value=0.0)
-    for stray in (".DS_Store", "9.9", "0.0.partial", "notes.txt", "1"):
+    elsewhere = ("00.01", "c.0.0") if version == 2 else ("0.0", "c.0.0")  # keys of another encoding
+    for stray in (".DS_Store", "9.9", "0.0.partial", "notes.txt", "1", *elsewhere):
         (path / key / stray).write_bytes(b"1")
     (path / key / "c/0").mkdir(parents=True)
-    (path / key / "c/0/0.partial").write_bytes(b"1")
+    for stray in ("0.partial", "00", *(("0",) if version == 2 else ())):
+        (path / key / "c/0" / stray).write_bytes(b"1")
     store = packed(path) if is_packed else path
     with pytest.raises(DamagedFileError, match=rf"^{store}: expected the chunks of .*, got none"):
         open_zarr(store, key or None)
+
+
+def test_chunks_that_are_named_otherwise_than_described_are_no_chunks(path):
+    """Zarr reads only the keys of the description, and would fill all of the array."""
+    write_array(path, P[0, 0], version=2, chunks=(2, 2))
+    for chunk in [each for each in path.iterdir() if each.name[0].isdigit()]:
+        nested = path.joinpath(*chunk.name.split("."))
+        chunk.rename(path / "moved")
+        nested.parent.mkdir(exist_ok=True)
+        (path / "moved").rename(nested)
+    with pytest.raises(DamagedFileError, match=r"got none\. .* named otherwise"):
+        open_zarr(path)
+    document = json.loads((path / ".zarray").read_text())
+    (path / ".zarray").write_text(json.dumps({**document, "dimension_separator": "/"}))
+    assert (open_zarr(path).read() == P[0, 0]).all()
+
+
+@pytest.mark.parametrize("separator", [".", "/"])
+@pytest.mark.parametrize("name", ["default", "v2"])
+def test_chunks_are_found_by_every_encoding_of_their_names(path, name, separator):
+    encoding = {"name": name, "separator": separator}
+    write_array(path, P[0], chunk_key_encoding=encoding)
+    assert (open_zarr(path).read() == P[0]).all()
 
 
 @VERSIONS

@@ -168,7 +168,8 @@ def _cases(table: Table, structure: str, how: Calibration, empties_rank_last: bo
         # only if the other cases alone keep the limit, too.
         is_empty = [row.get("k") == 0 for row in rows]
         confidence = rank_empty_last(confidence, is_empty)
-        loss = [1.0 if empty else value for empty, value in zip(is_empty, loss, strict=True)]
+        pairs = zip(is_empty, loss, strict=True)
+        loss = [1.0 if empty and 0.0 <= value <= 1.0 else value for empty, value in pairs]
     return CalibrationCases(
         confidence,
         loss,

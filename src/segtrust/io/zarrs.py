@@ -11,7 +11,6 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from operator import lt
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -40,8 +39,6 @@ __all__ = ["open_zarr", "recognises_zarr"]
 
 _ZIP = ".zarr.zip"
 _DEEPEST = 16
-_CHUNK_NAME = re.compile(r"(c[./])?\d+([./]\d+)*")
-_NUMBER = re.compile(r"\d+")
 _LONGEST_DOCUMENT = 16 << 20
 _OWN_CODECS = ("_gzip_codec", "_zstd_codec", "_blosc_codec", "_codec")
 """Where Zarr's codecs of version 3 have those of NumCodecs that do the work."""
@@ -107,7 +104,8 @@ def open_zarr(path: Path, key: str | None = None, usual: Sequence[str] = MAPS) -
     if not has_chunks:  # it would be read as the fill value everywhere
         raise DamagedFileError(
             f"{path}: expected the chunks of {repr(name) if name else 'the array'}, got none. The writer may "
-            "have been interrupted: write it again. If every pixel has the fill value, save it with "
+            "have been interrupted, or files are named otherwise than the description says "
+            "(dimension_separator): write it again. If every pixel has the fill value, save it with "
             "zarr.config.set({'array.write_empty_chunks': True})."
         )
 
@@ -239,21 +237,32 @@ def _check_safe(path: Path, node: _Node) -> None:
 
 
 def _has_chunk(node: _Node) -> bool:
-    """Return whether a file has the name of a chunk in the array's grid: ``1.0``, ``1/0`` or ``c/1/0``."""
-    document = node.document
-    chunk = document.get("chunks") or document["chunk_grid"]["configuration"]["chunk_shape"]
+    """Return whether a file has the name that the array's description gives to one of its chunks."""
+    document, prefix, separator = node.document, "", "."
+    if document.get("zarr_format") == 3:
+        chunk = document["chunk_grid"]["configuration"]["chunk_shape"]
+        encoding = document["chunk_key_encoding"]
+        is_default = encoding["name"] == "default"
+        separator = encoding.get("configuration", {}).get("separator", "/" if is_default else ".")
+        prefix = f"c{separator}" if is_default else ""
+    else:
+        chunk, separator = document["chunks"], document.get("dimension_separator") or "."
     counts = [-(-length // max(size, 1)) for length, size in zip(document["shape"], chunk, strict=True)]
+    number = r"(0|[1-9][0-9]*)"
+    pattern = re.compile(re.escape(prefix) + re.escape(separator).join([number] * len(counts)))
 
     def is_chunk(name: str) -> bool:
-        if not _CHUNK_NAME.fullmatch(name):
-            return False
-        index = [int(number) for number in _NUMBER.findall(name)]
-        return len(index) == len(counts) and all(map(lt, index, counts))
+        key = pattern.fullmatch(name)
+        return key is not None and all(
+            int(index) < count for index, count in zip(key.groups(), counts, strict=True)
+        )
 
     def has_chunk_below(folder: Any, above: str) -> bool:
         entries = [(entry, f"{above}{entry.name}") for entry in folder.iterdir()]
         return any(not entry.is_dir() and is_chunk(name) for entry, name in entries) or any(
-            has_chunk_below(entry, f"{name}/") for entry, name in entries if entry.is_dir()
+            has_chunk_below(entry, f"{name}/")
+            for entry, name in entries
+            if entry.is_dir() and name.count("/") <= len(counts)
         )
 
     return has_chunk_below(node.place, "")

@@ -135,7 +135,8 @@ class Policy:
         ----------
         certificate
             The certificate; its cases need ids if `refuse` and `with_intervals` are to recognise them. Under
-            the empty-mask policy ``"paper"``, its confidences must have passed through `rank_empty_last`.
+            the empty-mask policy ``"paper"``, empty masks must have ranked last (`rank_empty_last`), with a
+            loss of 1.
         scoring
             How the confidences of these cases were computed.
         structure
@@ -385,7 +386,7 @@ class Policy:
         -----
         The guarantee covers all cases that reach the threshold: accepted cases and, under ``"agree"``, no
         findings together. Under ``"paper"`` it covers the accepted cases only if empty masks ranked below all
-        others during calibration (`rank_empty_last`).
+        others during calibration (`rank_empty_last`) and had a loss of 1, as their Dice gives it.
         """
         if not isinstance(empty_mask, bool | np.bool_):
             raise ParameterError(f"empty_mask: expected True or False, got {empty_mask!r}.")
