@@ -12,6 +12,7 @@ from tests.behaviour.helpers import assert_golden, assert_same, read_csv
 from tests.behaviour.maps import write_cases
 from tests.commands import segtrust
 
+pytestmark = pytest.mark.needs("pyarrow", "matplotlib")  # tables and figures of evaluate and report
 RELEASES = sorted((Path(__file__).parents[1] / "fixtures").glob("release-*"))
 VERSIONS = ("0", "99")
 
