@@ -153,7 +153,8 @@ def atomic_write_all(*paths: str | Path) -> Iterator[tuple[Path, ...]]:
     >>> sorted(file.name for file in folder.iterdir())
     ['a', 'b']
     """
-    drafts = {_new_draft(Path(path)): Path(path) for path in paths}
+    owner = f"{_host()}-{os.getpid()}-{secrets.token_hex(3)}"
+    drafts = {path.with_name(f".{path.name}.{owner}.part"): path for path in map(Path, paths)}
     try:
         yield tuple(drafts)
         sync_files(*drafts)
@@ -197,10 +198,6 @@ _DRAFT = re.compile(r"\..*\.(?P<host>[0-9a-f]{8})-(?P<pid>\d+)-[0-9a-f]{6}\.part
 _STALE_S = 24 * 3600.0
 """A draft takes minutes at most, so one that nobody touched for a day is abandoned, whoever wrote it.
 The clocks of machines that share a drive do not differ by as much."""
-
-
-def _new_draft(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{_host()}-{os.getpid()}-{secrets.token_hex(3)}.part")
 
 
 @cache
