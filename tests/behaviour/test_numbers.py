@@ -513,7 +513,7 @@ def test_drift():
     found = {
         f"{name} {statistic}": outcome(
             lambda v=values, s=statistic: fields(
-                st.drift_test(REFERENCE, v, statistic=s, permutations=499, seed=4), *names
+                st.drift_test(reference=REFERENCE, new=v, statistic=s, permutations=499, seed=4), *names
             )
         )
         for name, values in {"same": new, "lower": new * 0.6, "higher": np.sqrt(new)}.items()
@@ -549,7 +549,7 @@ def test_policies_decide():
         "decisions": [str(policy.decide(confidence)) for confidence in confidences],
         "not finite": [outcome(lambda v=v: str(policy.decide(v))) for v in (np.nan, np.inf, -np.inf)],
         "threshold": policy.threshold,
-        "standing": str(policy.standing),
+        "standing": str(policy.status),
         "n": policy.n,
         "again": st.Policy.from_dict(policy.to_dict()).threshold,
     }
@@ -565,7 +565,8 @@ def test_recalibrated_confidences():
 
 
 def test_seen_cases_are_rejected():
-    hashed = st.HashedIds.of(["a", "b"], "salt")
-    assert st.refuse_seen(["c", "d"], hashed, 2) == ("c", "d")
+    with pytest.deprecated_call():  # it left the top level
+        hashed = st.HashedIds.of(["a", "b"], "salt")
+    assert st.reject_seen(["c", "d"], hashed, 2) == ("c", "d")
     with pytest.raises(st.errors.SeenCasesError):
-        st.refuse_seen(["b", "c"], hashed, 2)
+        st.reject_seen(["b", "c"], hashed, 2)

@@ -260,8 +260,8 @@ def test_seen_cases_are_rejected():
     assert "case_007" in str(caught.value)
     policy = st.Policy.from_certificate(st.certify(cases, [st.Target(0.3)]), st.Scoring("sdc"))
     with pytest.raises(st.errors.SegtrustError, match="case_011"):
-        policy.refuse(["new", "case_011"])
-    policy.refuse(["new", "case_999"])
+        policy.reject_seen(["new", "case_011"])
+    policy.reject_seen(["new", "case_999"])
     with pytest.raises(st.errors.SegtrustError):
         st.certify(st.CalibrationCases(*columns(score_rows(160))), [st.Target(0.3)], used_ids=["case_007"])
 
@@ -292,7 +292,7 @@ def test_a_policy_decides(table, tmp_path):
     policy.save(tmp_path / "copy.json")
     assert policy_values(tmp_path / "copy.json") == policy_values(tmp_path / "policy.json")
     other = policy.estimated("made with another model")
-    assert (str(policy.standing), str(other.standing)) == ("certified", "estimated")
+    assert (str(policy.status), str(other.status)) == ("certified", "estimated")
 
 
 def test_a_policy_that_was_edited_is_rejected(table, tmp_path):
