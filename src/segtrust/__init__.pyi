@@ -1,7 +1,33 @@
+from segtrust import (
+    calibration as calibration,
+    confidence as confidence,
+    demo as demo,
+    engine as engine,
+    ensembles as ensembles,
+    errors as errors,
+    evaluation as evaluation,
+    features as features,
+    integrations as integrations,
+    io as io,
+    kernels as kernels,
+    maps as maps,
+    paper as paper,
+    plugins as plugins,
+    policy as policy,
+    report as report,
+    review as review,
+    risks as risks,
+    selective as selective,
+    testing as testing,
+)
 from segtrust._compile import (
     use_threads as use_threads,
 )
+from segtrust._storage import (
+    load as load,
+)
 from segtrust.calibration import (
+    MulticlassTemperatureScaling as MulticlassTemperatureScaling,
     PlattScaling as PlattScaling,
     Reliability as Reliability,
     TemperatureScaling as TemperatureScaling,
@@ -12,6 +38,7 @@ from segtrust.confidence import (
     AverageClassProbability as AverageClassProbability,
     AverageMaxProbability as AverageMaxProbability,
     AverageNegativeEntropy as AverageNegativeEntropy,
+    BatchClassScores as BatchClassScores,
     ClassScores as ClassScores,
     ConfidenceEstimator as ConfidenceEstimator,
     DiceOptimal as DiceOptimal,
@@ -33,6 +60,7 @@ from segtrust.confidence import (
     dice_bounds as dice_bounds,
     dice_optimal_mask as dice_optimal_mask,
     entropy_quantile as entropy_quantile,
+    estimators as estimators,
     expected_f_beta as expected_f_beta,
     expected_iou as expected_iou,
     expected_tversky as expected_tversky,
@@ -46,13 +74,14 @@ from segtrust.confidence import (
     score_classes as score_classes,
     soft_dice_confidence as soft_dice_confidence,
     threshold_level_confidence as threshold_level_confidence,
+    warm_up as warm_up,
 )
 from segtrust.ensembles import (
     Fusion as Fusion,
     fuse as fuse,
     pairwise_dice as pairwise_dice,
 )
-from segtrust.kernels.bounds import (
+from segtrust.kernels import (
     DiceBounds as DiceBounds,
     worst_relative_error as worst_relative_error,
 )
@@ -63,9 +92,10 @@ from segtrust.maps import (
 )
 from segtrust.policy import (
     Decision as Decision,
+    MapDecision as MapDecision,
     Policy as Policy,
+    PolicyStatus as PolicyStatus,
     Scoring as Scoring,
-    Standing as Standing,
     StructurePolicies as StructurePolicies,
     certify_structures as certify_structures,
 )
@@ -74,32 +104,31 @@ from segtrust.risks import (
     Risk as Risk,
     dice as dice,
     f_beta as f_beta,
+    f_beta_risk as f_beta_risk,
+    hamming_loss as hamming_loss,
     iou as iou,
+    soft_dice_loss as soft_dice_loss,
 )
 from segtrust.selective import (
     Bootstrap as Bootstrap,
     BootstrapInterval as BootstrapInterval,
     CalibrationCases as CalibrationCases,
+    CalibrationPlan as CalibrationPlan,
     Certificate as Certificate,
     Comparison as Comparison,
     ConformalDice as ConformalDice,
     CoverageThreshold as CoverageThreshold,
     DiceIntervals as DiceIntervals,
     DriftTest as DriftTest,
-    Evidence as Evidence,
     ExchangeabilityMartingale as ExchangeabilityMartingale,
     FailureDetection as FailureDetection,
-    HashedIds as HashedIds,
     MartingaleState as MartingaleState,
     MeanDice as MeanDice,
     MeanDiceEstimator as MeanDiceEstimator,
-    Need as Need,
     OperatingPoint as OperatingPoint,
-    Operation as Operation,
     Procedure as Procedure,
     Recalibration as Recalibration,
     RiskCoverageCurve as RiskCoverageCurve,
-    Step as Step,
     Target as Target,
     bootstrap_interval as bootstrap_interval,
     certify as certify,
@@ -110,7 +139,7 @@ from segtrust.selective import (
     drift_test as drift_test,
     failure_detection as failure_detection,
     plan_calibration as plan_calibration,
-    refuse_seen as refuse_seen,
+    reject_seen as reject_seen,
     risk_coverage_curve as risk_coverage_curve,
     threshold_for_coverage as threshold_for_coverage,
 )

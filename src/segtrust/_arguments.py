@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import sys
+import warnings
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from segtrust.errors import ParameterError
+from segtrust.errors import ParameterError, SegtrustWarning
 
 __all__ = [
     "check_count",
@@ -22,6 +24,8 @@ __all__ = [
     "check_whole",
     "describe",
     "is_number",
+    "renamed_attribute",
+    "warn_caller",
 ]
 
 _LONGEST = 60
@@ -29,6 +33,17 @@ _LARGEST_WEIGHT = 1e20
 """Weight up to which expectations are exact. Doubles would do for 1e100; but where a device has only singles,
 their range ends at 1e38, and the weight is multiplied by 1e8 and by the sum of the probabilities."""
 _SMALLEST_DELTA = 1e-12
+_LARGEST_USUAL_DELTA = 0.5
+
+
+def renamed_attribute(old: str, new: str) -> property:
+    """Return a property that keeps an old name of an attribute or method working, with a warning."""
+
+    def read(self: Any) -> Any:
+        warn_caller(f"{type(self).__name__}.{old} was renamed: use {new}.", DeprecationWarning)
+        return getattr(self, new)
+
+    return property(read, doc=f"Deprecated name of `{new}`.")
 
 
 def describe(value: Any) -> str:
@@ -151,6 +166,8 @@ def is_number(value: Any) -> bool:
 def check_delta(delta: Any) -> float:
     """Check for an error probability in (0, 1) that is not too close to its ends to be computed with.
 
+    One above 0.5 is accepted with a warning: it is probably 1 - δ.
+
     Examples
     --------
     >>> check_delta(0.05)
@@ -160,6 +177,11 @@ def check_delta(delta: Any) -> float:
     if not _SMALLEST_DELTA <= number <= 1.0 - _SMALLEST_DELTA:
         raise ParameterError(
             f"delta: expected a number in [{_SMALLEST_DELTA:g}, 1 - {_SMALLEST_DELTA:g}], got {number!r}."
+        )
+    if number > _LARGEST_USUAL_DELTA:
+        warn_caller(
+            f"delta: {number:g} is the probability that the guarantee does not hold. For a guarantee with "
+            f"probability {number:g}, pass delta={1.0 - number:.4g}."
         )
     return number
 
@@ -195,3 +217,20 @@ def check_count(value: Any, name: str, *, least: int = 1) -> int:
 def check_seed(seed: Any) -> np.random.Generator:
     """Return the random generator of a seed, which must be an integer: every random result has one."""
     return np.random.default_rng(check_whole(seed, "seed"))
+
+
+def warn_caller(message: str, category: type[Warning] = SegtrustWarning) -> None:
+    """Warn about input that looks wrong; the warning points at the line outside segtrust that passed it.
+
+    Examples
+    --------
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_caller("p: this looks like a mask.")
+    >>> caught[0].category.__name__
+    'SegtrustWarning'
+    """
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).split(".")[0] == "segtrust":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

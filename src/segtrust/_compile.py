@@ -53,7 +53,8 @@ _EXACT = {"contract", "nnan", "ninf"}  # not "nsz": zeros lose their sign by add
 def _compile(function: _Function, **options: Any) -> _Function:
     from numba import njit  # here, because commands that only count cores need not wait for Numba
 
-    compiled: _Function = njit(nogil=True, error_model="numpy", **options)(function)
+    decorate: Any = njit(nogil=True, error_model="numpy", **options)
+    compiled: _Function = decorate(function)
     return compiled
 
 

@@ -70,6 +70,7 @@ __all__ = [
     "SavedStateError",
     "SeenCasesError",
     "SegtrustError",
+    "SegtrustWarning",
     "TooFewCasesError",
     "UndoneVerdictError",
     "UnknownFormatError",
@@ -101,6 +102,10 @@ class SegtrustError(Exception):
     def __str__(self) -> str:
         """Return the message on one line, without its middle if it is very long."""
         return _one_line(super().__str__())
+
+
+class SegtrustWarning(UserWarning):
+    """Input that was accepted but looks wrong."""
 
 
 class ProbabilityError(SegtrustError, ValueError):

@@ -74,6 +74,9 @@ class Prediction:
     agreement
         For a map that was fused from an ensemble, how far the masks of its members agree; ``None`` for the
         map of one model.
+    image
+        The image that was segmented, or ``None``: an array of the map's shape, possibly with further axes
+        for colours or channels behind it. Only estimators that see pixels read it.
 
     Examples
     --------
@@ -88,6 +91,7 @@ class Prediction:
     id: str = ""
     spacing_mm: tuple[float, ...] | None = None
     agreement: Agreement | None = None
+    image: Any = None
 
     def __post_init__(self) -> None:
         """Check type, shape and geometry."""
@@ -101,6 +105,13 @@ class Prediction:
             object.__setattr__(self, "threshold", threshold)
         if self.spacing_mm is not None:
             _check_spacing(self.spacing_mm, self.shape, self.source)
+        if self.image is not None:
+            name = f"{self.source}: image"
+            check_array(self.image, name)
+            if tuple(self.image.shape)[: len(self.shape)] != self.shape:
+                raise_shape_mismatch(
+                    tuple(self.image.shape), f"the shape of the map, {self.shape}, and then channels", name
+                )
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -28,6 +28,8 @@ export interface Run {
   failed: { case: string; kind: string; reason: string }[];
   has_truth: boolean;
   has_loss: boolean;
+  /** What the losses are, such as "1 − Dice"; the unit is empty if they have none. */
+  loss: { name: string | null; label: string; unit: string };
   policies: Record<string, Policy>;
   reviewers: string[];
   /** Name to begin with, and minutes that a review takes. */

@@ -5,12 +5,19 @@ from segtrust.calibration.reliability import (
     check_probabilities,
     largest_logit,
     logits_of,
-    near_boundary,
+    probabilities_on_device,
     reliability,
+    sigmoid_of,
 )
-from segtrust.calibration.scaling import PlattScaling, Scaling, TemperatureScaling
+from segtrust.calibration.scaling import (
+    MulticlassTemperatureScaling,
+    PlattScaling,
+    Scaling,
+    TemperatureScaling,
+)
 
 __all__ = [
+    "MulticlassTemperatureScaling",
     "PlattScaling",
     "Reliability",
     "Scaling",
@@ -18,6 +25,7 @@ __all__ = [
     "check_probabilities",
     "largest_logit",
     "logits_of",
-    "near_boundary",
+    "probabilities_on_device",
     "reliability",
+    "sigmoid_of",
 ]

@@ -11,28 +11,36 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from array_api_compat import to_device
+from array_api_compat import array_namespace, device as device_of, to_device
 
 from segtrust._arguments import describe, is_number
+from segtrust._display import Displayed
 from segtrust._optional import require
 from segtrust.errors import ParameterError, ProbabilityTypeError, TooFewCasesError
 from segtrust.kernels import (
+    FULL_SCALE,
     DeviceMap,
     as_binary,
     check_map_type,
     check_shapes,
     code_probabilities,
     detached,
+    dtype_name,
+    host_number,
     is_device_array,
     mask_name,
     raise_first_bad_value,
     threshold_map,
     view_map,
+    wide_type,
 )
 from segtrust.maps import Case, Prediction
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 BUFFER_PIXELS = 1 << 16
 """Number of pixels that are held as doubles at a time."""
@@ -40,8 +48,8 @@ _LARGEST_LOGIT = 55.0 * math.log(2.0)
 """Largest logit that can be distinguished: that of 1 - 2^-55."""
 
 
-@dataclass(frozen=True, eq=False)
-class Reliability:
+@dataclass(frozen=True, eq=False, repr=False)
+class Reliability(Displayed):
     """Pixels in bins by their probability, compared with the ground truth.
 
     Attributes
@@ -86,6 +94,28 @@ class Reliability:
     def largest_gap(self) -> float:
         """Largest absolute gap of all bins, however few pixels they have."""
         return float(np.abs(self.gaps).max())
+
+    def to_dataframe(self) -> DataFrame:
+        """Return a pandas table, one row per bin: edges, number of pixels, mean probability, frequency."""
+        columns = {
+            "lower_edge": self.edges[:-1],
+            "upper_edge": self.edges[1:],
+            "pixels": self.counts,
+            "mean_probability": self.mean_probability,
+            "frequency": self.frequency,
+            "gap": self.gaps,
+        }
+        return require("pandas", extra="tables").DataFrame(columns)
+
+    def _shown(self) -> dict[str, Any]:
+        return {
+            "pixels": self.n,
+            "bins": int(self.counts.size),
+            "ece": self.ece,
+            "largest_gap": self.largest_gap,
+            "nll": self.nll,
+            "brier": self.brier,
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return all values, ready for JSON; ``None`` for empty bins."""
@@ -226,16 +256,43 @@ def case_on_host(case: Case) -> Case:
 
 
 def map_on_host(p: Any, source: str = "p") -> Any:
-    """Return a map as a NumPy array; a mask is rejected, because it has no probabilities to scale."""
+    """Return a map as a NumPy array; a mask is rejected."""
     if is_device_array(p):
         check_map_type(p.dtype, source)
         p = DeviceMap(p, None, 0.5, source).to_host()[0]
     p = np.asarray(p)
-    if p.dtype == bool:
-        raise ProbabilityTypeError(f"{source}: expected probabilities, float, uint8 or uint16, got bool.")
+    reject_bool(p, source)
     check_map_type(p.dtype, source)
     check_shapes(p.shape, None, source)
     return p
+
+
+def reject_bool(p: Any, source: str) -> None:
+    """Raise for a mask, which has no probabilities to scale."""
+    if dtype_name(p.dtype) == "bool":
+        raise ProbabilityTypeError(f"{source}: expected probabilities, float, uint8 or uint16, got bool.")
+
+
+def probabilities_on_device(p: Any, source: str = "p") -> Any:
+    """Return the checked probabilities of a device array in its widest floats, with their derivatives."""
+    xp, name = array_namespace(p), dtype_name(p.dtype)
+    check_map_type(p.dtype, source)
+    check_shapes(tuple(p.shape), None, source)
+    wide = xp.astype(p, wide_type(p))
+    if name in FULL_SCALE:
+        return wide / FULL_SCALE[name]
+    values = detached(wide)
+    if not (host_number(xp.min(values)) >= 0.0 and host_number(xp.max(values)) <= 1.0):
+        DeviceMap(p, None, 0.5, source).count()  # raises the error that names the value
+    return wide
+
+
+def delivered_on_device(p: Any, threshold: float) -> Any:
+    """Return the mask ``p >= threshold`` of a device array, with the threshold in the type of floats."""
+    xp, name = array_namespace(p), dtype_name(p.dtype)
+    if name in FULL_SCALE:
+        return xp.astype(p, wide_type(p)) / FULL_SCALE[name] >= threshold
+    return detached(p) >= xp.asarray(threshold, dtype=p.dtype, device=device_of(p))
 
 
 def _mask_on_host(mask: Any) -> Any:
@@ -258,15 +315,16 @@ def labelled_pixels(case: Case, band_px: float | None) -> Iterator[tuple[Any, An
     The case is `case_on_host`. A buffer is overwritten by the next one.
     """
     prediction, p = case.prediction, case.prediction.probabilities
-    arrays = [p, as_binary(np.asarray(case.truth), f"{prediction.source}: truth")]
+    arrays: list[Any] = [p, as_binary(np.asarray(case.truth), f"{prediction.source}: truth")]
     kinds: list[Any] = [np.float64 if p.dtype.kind == "f" else np.intp, np.intp]
     if band_px is not None:
         arrays.append(near_boundary(delivered_mask(prediction), band_px))
         kinds.append(bool)
+    flags: Any = [["readonly"]] * len(arrays)
     with np.nditer(
         arrays,
         ["external_loop", "buffered"],
-        [["readonly"]] * len(arrays),
+        flags,
         kinds,
         "K",
         "same_kind",
@@ -301,12 +359,13 @@ def near_boundary(mask: Any, band_px: float) -> Any:
         box.append(slice(max(0, int(inside[0]) - margin), int(inside[-1]) + margin + 1))
     cropped = mask[tuple(box)]
     for side in (cropped, ~cropped):
-        near[tuple(box)] |= side & (distance_transform_edt(side) <= band_px)
+        distance_px: Any = distance_transform_edt(side)
+        near[tuple(box)] |= side & (distance_px <= band_px)
     return near
 
 
 def largest_logit(dtype: Any, ends: str) -> float:
-    """Return the largest logit of a map of this type.
+    """Return the largest logit of a map of this type, of any array library.
 
     With ``ends="clip"`` it is the logit of 1 - ε, where ε is a quarter of the type's step below 1: the middle
     of what is rounded to 1 (and, for integers, to 0).
@@ -318,11 +377,25 @@ def largest_logit(dtype: Any, ends: str) -> float:
     """
     if ends == "keep":
         return _LARGEST_LOGIT
+    if not isinstance(dtype, np.dtype):
+        name = dtype_name(dtype)
+        dtype = np.dtype("float32" if name == "bfloat16" else name)
     quarter = (np.finfo(dtype).epsneg if dtype.kind == "f" else 1.0 / np.iinfo(dtype).max) / 4.0
     return min(_LARGEST_LOGIT, math.log1p(-quarter) - math.log(quarter))
 
 
 def logits_of(p: Any, limit: float) -> Any:
-    """Return log(p / (1 - p)), clipped to ±``limit``."""
+    """Return log(p / (1 - p)), clipped to ±``limit``; derivatives are 0 where it is clipped."""
+    if is_device_array(p):
+        xp = array_namespace(p)
+        inner = xp.where((p > 0.0) & (p < 1.0), p, 0.5)  # a derivative of infinity times 0 is NaN
+        logits = xp.clip(xp.log(inner) - xp.log(1.0 - inner), -limit, limit)  # torch's log1p is slow
+        return xp.where(p <= 0.0, -limit, xp.where(p >= 1.0, limit, logits))
     with np.errstate(divide="ignore"):
         return np.clip(np.log(p) - np.log1p(-p), -limit, limit)
+
+
+def sigmoid_of(x: Any) -> Any:
+    """Return 1 / (1 + exp(-x)) of an array of any library, without overflow."""
+    xp = array_namespace(x)
+    return xp.exp(xp.minimum(x, xp.zeros_like(x))) / (1.0 + xp.exp(-xp.abs(x)))

@@ -16,6 +16,7 @@ from segtrust.cli.judging import (
     Judged,
     JudgeFlags,
     SetFlags,
+    check_loss,
     estimators_in,
     find_sets,
     images_of_sets,
@@ -87,6 +88,11 @@ def evaluate(
     from segtrust.report.runs import fresh_results, mark_running, open_run, write_run
 
     refuse_unknown_loss(how)
+    if how.tune and how.loss is not None and check_loss(how.loss) != "dice":
+        raise ParameterError(
+            f"--tune: estimators learn from the Dice and are judged by it, got --loss {how.loss}. Leave out "
+            "one of them."
+        )
     run.get_ready()
     table = read_scores(predictions[0]) if len(predictions) == 1 else None
     before = None if table is None else judge_scores(table, how, files, read)

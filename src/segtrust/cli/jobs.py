@@ -247,11 +247,10 @@ def _is_ready(name: str, unlabelled: Sequence[str]) -> bool:
 
 def _estimators(names: Sequence[str], empty: str, policies: Policies) -> tuple[ConfidenceEstimator, ...]:
     """Make the estimators that are asked for, and those of the policies, which win."""
-    from segtrust.engine.decisions import estimator_of, policy_estimator
     from segtrust.policy import Scoring
 
-    asked = {name: estimator_of(Scoring(name, empty=empty)) for name in names}
-    needed = {each.scoring.estimator: policy_estimator(each) for each in policies.values()}
+    asked = {name: Scoring(name, empty=empty).make_estimator() for name in names}
+    needed = {each.scoring.estimator: each.estimator() for each in policies.values()}
     return tuple({**asked, **needed}.values())
 
 
@@ -272,6 +271,4 @@ def _scaling(path: Path | None, policies: Policies) -> Scaling | None:
 
 
 def _scalings(policies: Policies) -> Mapping[str, Scaling | None]:
-    from segtrust.engine.decisions import scaling_of
-
-    return {name: scaling_of(policy.scoring) for name, policy in policies.items()}
+    return {name: policy.scoring.make_scaling() for name, policy in policies.items()}

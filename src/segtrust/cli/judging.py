@@ -29,6 +29,7 @@ __all__ = [
     "JudgeFlags",
     "Judged",
     "SetFlags",
+    "check_loss",
     "estimators_in",
     "find_sets",
     "images_of_sets",
@@ -79,7 +80,10 @@ class JudgeFlags(HowFlags):
 
     loss: Annotated[
         str | None,
-        typer.Option(help="'dice', which is usual, or 'iou': one minus it.", rich_help_panel=_JUDGING),
+        typer.Option(
+            help="What the cases are judged by: dice (the default), iou, f2 or hamming.",
+            rich_help_panel=_JUDGING,
+        ),
     ] = None
     losses: Annotated[
         Path | None,
@@ -141,13 +145,22 @@ class Judged:
 
 
 def refuse_unknown_loss(how: JudgeFlags) -> None:
-    """Refuse a loss that is not known, or one that is given twice."""
-    from segtrust.engine.judging import METRICS
-
-    if how.loss is not None and how.loss not in METRICS:
-        raise ParameterError(f"loss: expected {' or '.join(map(repr, METRICS))}, got {how.loss!r}.")
+    """Raise an error for a loss that is not known, or one that is given twice."""
+    if how.loss is not None:
+        check_loss(how.loss)
     if how.loss is not None and (how.losses is not None or how.loss_column is not None):
         raise ParameterError("loss: expected --loss, or --losses and --loss-column; got both.")
+
+
+def check_loss(name: str) -> str:
+    """Return the short name of a risk; raise an error that lists the known ones if there is none."""
+    from segtrust.risks import RISKS, find_risk
+
+    risk = find_risk(name)
+    if risk is None:
+        listed = ", ".join(each.column for each in RISKS.values())
+        raise ParameterError(f"loss: expected one of {listed}, got {name!r}.")
+    return risk.column
 
 
 def _judge(how: JudgeFlags, scheme: LabelScheme | None) -> Judge:
@@ -155,7 +168,7 @@ def _judge(how: JudgeFlags, scheme: LabelScheme | None) -> Judge:
 
     if how.losses is not None:
         return Judge.of_file(how.losses, how.loss_column, scheme)
-    return Judge(how.loss_column or how.loss or DICE)
+    return Judge(how.loss_column or (check_loss(how.loss) if how.loss else DICE))
 
 
 def score_and_judge(found: DataSet, output: Path, how: JudgeFlags, read: ReadFlags, run: RunFlags) -> Judged:
@@ -202,10 +215,11 @@ _OF_TABLES = (
 
 def judge_scores(table: Table, how: JudgeFlags, files: SetFlags, read: ReadFlags) -> Judged:
     """Judge the rows of a table of scores, such as that of an array of jobs, merged."""
-    from segtrust.engine.judging import METRICS, refuse_doubles, refuse_text, with_losses
+    from segtrust.engine.judging import no_loss, refuse_doubles, refuse_text, with_losses
     from segtrust.engine.score_table import PART, Scored
     from segtrust.io.nnunet import read_scheme
     from segtrust.io.tables import Table
+    from segtrust.risks import RISKS
 
     _refuse_void(how, files, read)
     if PART in table.about:
@@ -214,18 +228,17 @@ def judge_scores(table: Table, how: JudgeFlags, files: SetFlags, read: ReadFlags
         )
     refuse_doubles(table)
     judge = _judge(how, None if read.names is None else read_scheme(read.names))
-    numbers = [*estimators_in(how, table.columns), *METRICS, judge.column, "loss", "k", "truth_ratio"]
+    metrics = [risk.column for risk in RISKS.values()]
+    numbers = [*estimators_in(how, table.columns), *metrics, judge.column, "loss", "k", "truth_ratio"]
     refuse_text(table, numbers)
     is_asked = how.loss is not None or how.loss_column is not None
     has_losses = how.losses is None and not is_asked and "loss" in table.columns
-    if not has_losses and how.losses is None and judge.column not in table.columns:
-        raise ParameterError(
-            f"losses: expected a table with losses ({judge.column}). Score with --truth, or give --losses."
-        )
     tell_unversioned(table)
     usual = {"file": "", "group": "", "shape": ""}
     rows = tuple({**usual, **row, "set": row.get("set") or FIRST} for row in table.rows)
     judged = rows if has_losses else tuple(judge.judged(rows))
+    if not has_losses and how.losses is None and all(row["loss"] is None for row in judged):
+        raise ParameterError(no_loss(table.source, judge.column))
     about = table.about if has_losses else {**table.about, **judge.about}
     return Judged(with_losses(Scored(judged, (), 0.0), judge), table=Table.of(judged, about))
 

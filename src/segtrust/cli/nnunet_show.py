@@ -36,7 +36,8 @@ def show(
     target = target_of(what)
     if target.predictions is not None:
         values, tell = _of_predictions(target.predictions), _tell_predictions
-    elif target.folders is not None:
+    else:
+        assert target.folders is not None
         models = target.folders.models if target.model is None else [target.model]
         values, tell = _of_data_set(target.folders, models), _tell_data_set
     if as_json:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from segtrust.errors import ParameterError
+
 if TYPE_CHECKING:
     from segtrust.engine.calibration import Calibration
     from segtrust.io.tables import Table
@@ -38,6 +40,10 @@ class TargetFlags:
 class PromiseFlags(TargetFlags):
     """What is promised, of which rows."""
 
+    loss: Annotated[
+        str | None,
+        typer.Option(help="Loss to limit: dice, iou, f2 or hamming; by default that of the table."),
+    ] = None
     loss_column: Annotated[str, typer.Option(help="Column of the loss; else one minus 'dice'.")] = "loss"
     patients: Annotated[
         bool, typer.Option("--patients", help="The column 'group' is the patient, who is the unit.")
@@ -131,6 +137,17 @@ def _values(found: Certificate, doubt: str) -> dict[str, Any]:
     }
 
 
+def _loss(promise: PromiseFlags) -> str:
+    """Return the risk or the column that was asked for."""
+    from segtrust.cli.judging import check_loss
+
+    if promise.loss is None:
+        return promise.loss_column
+    if promise.loss_column != "loss":
+        raise ParameterError("loss: expected --loss or --loss-column; got both.")
+    return check_loss(promise.loss)
+
+
 def _calibration(promise: PromiseFlags, reference: Path | None) -> Calibration:
     from segtrust.engine.calibration import Calibration, structures_of
     from segtrust.io.tables import read_table
@@ -145,7 +162,7 @@ def _calibration(promise: PromiseFlags, reference: Path | None) -> Calibration:
         promise.estimator,
         (Target(promise.target_risk, promise.below_dice),),
         delta=promise.delta,
-        loss=promise.loss_column,
+        loss=_loss(promise),
         by_patient=promise.patients,
         predictor=promise.predictor,
         reference=confidences,

@@ -41,7 +41,7 @@ def tell_policies(policies: Policies) -> None:
 
 def as_values(policies: Policies) -> dict[str, Any]:
     """Say for machines how policies stand; nothing where there are none."""
-    return {"standing": {name: str(each.standing) for name, each in policies.items()}} if policies else {}
+    return {"standing": {name: str(each.status) for name, each in policies.items()}} if policies else {}
 
 
 def warnings_of(rows: Sequence[Row], images: Sequence[Images] = ()) -> list[str]:

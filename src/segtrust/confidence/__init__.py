@@ -16,8 +16,15 @@ from segtrust.confidence.aggregation import (
     median_min_max_confidence,
     patch_level_confidence,
 )
-from segtrust.confidence.base import ConfidenceEstimator, Needs, Observation, Summary, summarise, summary_of
-from segtrust.confidence.classes import ClassScores, score_classes
+from segtrust.confidence.base import (
+    ConfidenceEstimator,
+    Needs,
+    Observation,
+    Summary,
+    summarise,
+    summary_of,
+)
+from segtrust.confidence.classes import BatchClassScores, ClassScores, is_background, score_classes
 from segtrust.confidence.decoding import DiceOptimal, decoded, dice_optimal_mask
 from segtrust.confidence.feature_aggregation import TAUS, FeatureAggregation, SoftDiceFeatureAggregation
 from segtrust.confidence.ideal_dice import (
@@ -30,17 +37,22 @@ from segtrust.confidence.ideal_dice import (
 )
 from segtrust.confidence.learning import LearningEstimator, loss_of, mask_and_truth
 from segtrust.confidence.pairwise_dice import PairwiseDice
+from segtrust.confidence.pixels import Pixels, PixelTile
 from segtrust.confidence.registry import (
     ESTIMATORS,
     REFERENCES,
+    EstimatorList,
     Estimators,
     colour_of,
     estimator_names,
+    estimators,
     get_estimator,
     get_estimators,
+    has_empty_setting,
     is_free_name,
     label_of,
     learns,
+    named_estimators,
     needs_members,
     packages_of,
     usable_names,
@@ -60,6 +72,8 @@ from segtrust.confidence.tuned import (
     rank_correlations,
     ranking_areas,
 )
+from segtrust.confidence.warming import ready_estimators, warm_up
+from segtrust.kernels import suspect_shape, warn_of_surprises
 
 __all__ = [
     "ESTIMATORS",
@@ -72,9 +86,11 @@ __all__ = [
     "AverageClassProbability",
     "AverageMaxProbability",
     "AverageNegativeEntropy",
+    "BatchClassScores",
     "ClassScores",
     "ConfidenceEstimator",
     "DiceOptimal",
+    "EstimatorList",
     "Estimators",
     "FeatureAggregation",
     "IdealDice",
@@ -84,6 +100,8 @@ __all__ = [
     "Observation",
     "PairwiseDice",
     "PatchLevel",
+    "PixelTile",
+    "Pixels",
     "SoftDice",
     "SoftDiceFeatureAggregation",
     "Summary",
@@ -101,30 +119,38 @@ __all__ = [
     "dice_optimal_mask",
     "entropy_quantile",
     "estimator_names",
+    "estimators",
     "expected_f_beta",
     "expected_iou",
     "expected_tversky",
     "full_posterior_dice",
     "get_estimator",
     "get_estimators",
+    "has_empty_setting",
     "ideal_dice_confidence",
+    "is_background",
     "is_free_name",
     "label_of",
     "learns",
     "loss_of",
     "mask_and_truth",
     "median_min_max_confidence",
+    "named_estimators",
     "needs_members",
     "packages_of",
     "patch_level_confidence",
     "rank_correlations",
     "ranking_areas",
+    "ready_estimators",
     "score",
     "score_batch",
     "score_classes",
     "soft_dice_confidence",
     "summarise",
     "summary_of",
+    "suspect_shape",
     "threshold_level_confidence",
     "usable_names",
+    "warm_up",
+    "warn_of_surprises",
 ]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, overload
 
+from segtrust._types import AnyArray, DeviceArrayT, MapOnHost
 from segtrust.confidence.base import ConfidenceEstimator, Needs, Summary, score_map
 from segtrust.errors import ParameterError
-from segtrust.kernels import UncertaintyNeeds
+from segtrust.kernels import Counts, UncertaintyNeeds
 
 
 @dataclass(frozen=True)
@@ -29,13 +30,24 @@ class AverageMaxProbability(ConfidenceEstimator):
         return 1.0 - summary.uncertainty(UncertaintyNeeds()).doubt / summary.n
 
 
-def average_max_probability(p: Any) -> Any:
+@overload
+def average_max_probability(p: MapOnHost, *, where: AnyArray | None = None) -> float: ...
+
+
+@overload
+def average_max_probability(p: DeviceArrayT, *, where: AnyArray | None = None) -> DeviceArrayT: ...
+
+
+def average_max_probability(p: Any, *, where: Any = None) -> Any:
     """Return the average maximum softmax probability (aMSP): the mean over the pixels of max(p, 1 - p).
 
     Parameters
     ----------
     p
         Foreground probabilities of one image, in any number of dimensions.
+    where
+        Boolean array of the map's shape that selects the pixels that count; all by default. Other pixels may
+        hold anything, such as NaN.
 
     Examples
     --------
@@ -43,7 +55,7 @@ def average_max_probability(p: Any) -> Any:
     >>> average_max_probability(np.array([1.0, 0.5, 0.0]))
     0.8333333333333334
     """
-    return score_map(AverageMaxProbability(), p)
+    return score_map(AverageMaxProbability(), p, where=where)
 
 
 @dataclass(frozen=True)
@@ -61,11 +73,26 @@ class AverageClassProbability(ConfidenceEstimator):
 
     def read(self, summary: Summary) -> Any:
         """Compute the confidence from the counts."""
-        counts = summary.counts
-        return (counts.s + ((summary.n - counts.k) - counts.lam)) / summary.n
+        return self.read_counts(summary.counts)
+
+    def read_counts(self, counts: Counts) -> Any:
+        """Compute the confidences of a batch, or of one map."""
+        return (counts.s + ((counts.n - counts.k) - counts.lam)) / counts.n
 
 
-def average_class_probability(p: Any, mask: Any = None, *, threshold: float = 0.5) -> Any:
+@overload
+def average_class_probability(
+    p: MapOnHost, mask: AnyArray | None = None, *, threshold: float = 0.5, where: AnyArray | None = None
+) -> float: ...
+
+
+@overload
+def average_class_probability(
+    p: DeviceArrayT, mask: AnyArray | None = None, *, threshold: float = 0.5, where: AnyArray | None = None
+) -> DeviceArrayT: ...
+
+
+def average_class_probability(p: Any, mask: Any = None, *, threshold: float = 0.5, where: Any = None) -> Any:
     """Return the average probability of the predicted class (aPC): one minus the expected Hamming loss.
 
     By Proposition 1 of the paper this is the optimal confidence for the Hamming loss, exactly and without
@@ -79,6 +106,9 @@ def average_class_probability(p: Any, mask: Any = None, *, threshold: float = 0.
         The delivered mask; ``p >= threshold`` if there is none.
     threshold
         Decision threshold in [0, 1].
+    where
+        Boolean array of the map's shape that selects the pixels that count; all by default. Other pixels may
+        hold anything, such as NaN.
 
     Notes
     -----
@@ -91,7 +121,7 @@ def average_class_probability(p: Any, mask: Any = None, *, threshold: float = 0.
     >>> average_class_probability(np.array([1.0, 0.25, 0.0]), np.array([1, 1, 0]))
     0.75
     """
-    return score_map(AverageClassProbability(), p, mask, threshold=threshold)
+    return score_map(AverageClassProbability(), p, mask, threshold=threshold, where=where)
 
 
 @dataclass(frozen=True)
@@ -113,13 +143,24 @@ class AverageNegativeEntropy(ConfidenceEstimator):
         return 0.0 - summary.uncertainty(UncertaintyNeeds(entropies=True)).entropy / summary.n
 
 
-def average_negative_entropy(p: Any) -> Any:
+@overload
+def average_negative_entropy(p: MapOnHost, *, where: AnyArray | None = None) -> float: ...
+
+
+@overload
+def average_negative_entropy(p: DeviceArrayT, *, where: AnyArray | None = None) -> DeviceArrayT: ...
+
+
+def average_negative_entropy(p: Any, *, where: Any = None) -> Any:
     """Return the average negative entropy (aNE): minus the mean over the pixels of the entropy in bits.
 
     Parameters
     ----------
     p
         Foreground probabilities of one image, in any number of dimensions.
+    where
+        Boolean array of the map's shape that selects the pixels that count; all by default. Other pixels may
+        hold anything, such as NaN.
 
     Examples
     --------
@@ -127,7 +168,7 @@ def average_negative_entropy(p: Any) -> Any:
     >>> round(average_negative_entropy(np.array([0.5, 0.0, 1.0, 0.5])), 12)
     -0.5
     """
-    return score_map(AverageNegativeEntropy(), p)
+    return score_map(AverageNegativeEntropy(), p, where=where)
 
 
 @dataclass(frozen=True)
@@ -154,7 +195,15 @@ class MedianMinMax(ConfidenceEstimator):
         return 0.0 - ((lower + upper) / 2.0 + statistics.entropy_of(statistics.lowest)) / highest
 
 
-def median_min_max_confidence(p: Any) -> Any:
+@overload
+def median_min_max_confidence(p: MapOnHost, *, where: AnyArray | None = None) -> float: ...
+
+
+@overload
+def median_min_max_confidence(p: DeviceArrayT, *, where: AnyArray | None = None) -> DeviceArrayT: ...
+
+
+def median_min_max_confidence(p: Any, *, where: Any = None) -> Any:
     """Return the median-min-max confidence (MMMC): -(median u + min u) / max u over the pixel entropies u.
 
     It is 0, the value of full certainty, if every pixel is certain.
@@ -163,6 +212,9 @@ def median_min_max_confidence(p: Any) -> Any:
     ----------
     p
         Foreground probabilities of one image, in any number of dimensions.
+    where
+        Boolean array of the map's shape that selects the pixels that count; all by default. Other pixels may
+        hold anything, such as NaN.
 
     Examples
     --------
@@ -170,7 +222,7 @@ def median_min_max_confidence(p: Any) -> Any:
     >>> median_min_max_confidence(np.array([0.5, 0.5, 0.0]))
     -1.0
     """
-    return score_map(MedianMinMax(), p)
+    return score_map(MedianMinMax(), p, where=where)
 
 
 @dataclass(frozen=True)
@@ -208,7 +260,17 @@ class PatchLevel(ConfidenceEstimator):
         return 0.0 - summary.uncertainty(UncertaintyNeeds(side=self.size)).patch
 
 
-def patch_level_confidence(p: Any, *, size: int = 10) -> Any:
+@overload
+def patch_level_confidence(p: MapOnHost, *, size: int = 10, where: AnyArray | None = None) -> float: ...
+
+
+@overload
+def patch_level_confidence(
+    p: DeviceArrayT, *, size: int = 10, where: AnyArray | None = None
+) -> DeviceArrayT: ...
+
+
+def patch_level_confidence(p: Any, *, size: int = 10, where: Any = None) -> Any:
     """Return the patch-level aggregation (PLA): minus the largest sum of entropies over a box.
 
     Parameters
@@ -218,6 +280,9 @@ def patch_level_confidence(p: Any, *, size: int = 10) -> Any:
     size
         Pixels along each side of the box, capped by the image in each dimension. Boxes lie wholly inside the
         image and are one pixel apart.
+    where
+        Boolean array of the map's shape that selects the pixels that count; all by default. Other pixels may
+        hold anything, such as NaN; they have no entropy, and the boxes stay where they are.
 
     Examples
     --------
@@ -225,4 +290,4 @@ def patch_level_confidence(p: Any, *, size: int = 10) -> Any:
     >>> round(patch_level_confidence(np.array([[0.5, 0.5, 0.0], [0.5, 0.0, 0.0]]), size=2), 12)
     -3.0
     """
-    return score_map(PatchLevel(size), p)
+    return score_map(PatchLevel(size), p, where=where)

@@ -10,12 +10,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 
+from segtrust._files import check_keys, naming_errors, plain_values
 from segtrust._params import HasParams
-from segtrust.errors import ParameterError
+from segtrust._storage import Storable, without_format
+from segtrust._types import AnyArray, DeviceArrayT, MapOnHost
+from segtrust.confidence.pixels import Pixels
+from segtrust.errors import CaseValueError, ParameterError, SavedStateError
 from segtrust.kernels import (
     Agreement,
     Counts,
@@ -24,7 +28,10 @@ from segtrust.kernels import (
     MapSource,
     UncertaintyNeeds,
     UncertaintyStatistics,
+    as_array,
+    host_number,
     open_map,
+    warn_of_surprises,
 )
 from segtrust.maps import Case, Prediction, prediction_of
 
@@ -48,12 +55,15 @@ class Needs:
         The statistics of doubts and entropies that it reads by `Summary.uncertainty`, or ``None``.
     members
         Whether it reads `Summary.agreement`: how far the members of an ensemble agree.
+    pixels
+        Whether it reads `Summary.pixels`: probabilities, mask, spacing and image, whole or tile by tile.
     """
 
     counts: bool = False
     powers: bool = False
     uncertainty: UncertaintyNeeds | None = None
     members: bool = False
+    pixels: bool = False
 
 
 class Summary:
@@ -68,12 +78,21 @@ class Summary:
         pass.
     agreement
         How far the members agree, if the map was fused from an ensemble.
+    pixels
+        The pixels of the map, for estimators that need them.
     """
 
-    def __init__(self, source: MapSource, plan: Needs, agreement: Agreement | None = None) -> None:
+    def __init__(
+        self,
+        source: MapSource,
+        plan: Needs,
+        agreement: Agreement | None = None,
+        pixels: Pixels | None = None,
+    ) -> None:
         self._source = source
         self._plan = plan
         self._agreement = agreement
+        self._pixels = pixels
         # Not cached properties: until Python 3.12 those of all maps share a lock while one is being read.
         self._dice: DiceStatistics | None = None
         self._counts: Counts | None = None
@@ -85,6 +104,10 @@ class Summary:
     def n(self) -> int:
         """Number of pixels."""
         return self._source.n
+
+    def number(self, value: Any) -> Any:
+        """Return a confidence as a caller expects it: a float, or a scalar of the map's array library."""
+        return self._source.number(value)
 
     @property
     def agreement(self) -> Agreement:
@@ -102,7 +125,7 @@ class Summary:
 
     @property
     def dice(self) -> DiceStatistics:
-        """Sums from which exact expectations are computed."""
+        """Sums of powers: expectations of Dice, IoU and F-beta; see `segtrust.kernels.DiceStatistics`."""
         if self._dice is None:
             self._dice = self._source.dice_statistics()
         return self._dice
@@ -128,6 +151,23 @@ class Summary:
             self._doubts = self._source.distinct_doubts()
         return self._doubts
 
+    @property
+    def pixels(self) -> Pixels:
+        """Probabilities, mask, spacing and image of the map, whose values have been checked."""
+        if not self._plan.pixels or self._pixels is None:
+            raise ParameterError(
+                "pixels: no estimator declares that it reads them. Return Needs(pixels=True) from `needs`."
+            )
+        _ = self.counts  # checks the values
+        return self._pixels
+
+    def may_be_below(self, level: float) -> bool:
+        """Return whether all probabilities may be at most ``level``, as far as computed statistics show."""
+        counts = self._counts if self._dice is None else self._dice.counts
+        if counts is not None:
+            return counts.may_be_below(level)
+        return any(statistics.highest <= level * (1.0 + 1e-9) for statistics in self._measured.values())
+
     def uncertainty(self, needs: UncertaintyNeeds) -> UncertaintyStatistics:
         """Return statistics of doubts and entropies, from the planned pass if it covers them."""
         plan = self._plan.uncertainty
@@ -143,11 +183,27 @@ class Summary:
         return self._measured[measured]
 
 
-def summarise(source: MapSource, needs: Iterable[Needs], agreement: Agreement | None = None) -> Summary:
+def summarise(
+    source: MapSource,
+    needs: Iterable[Needs],
+    agreement: Agreement | None = None,
+    pixels: Pixels | None = None,
+) -> Summary:
     """Return a summary of a map that is planned for several estimators.
 
     An uncertainty pass has one doubt limit and one box side. If estimators need several, the first is planned
     and each other value takes its own pass.
+
+    Parameters
+    ----------
+    source
+        The open map.
+    needs
+        The statistics that each estimator reads.
+    agreement
+        How far the members agree, if the map was fused from an ensemble.
+    pixels
+        The pixels of the map, for estimators that need them.
     """
     needs = list(needs)
     uncertainties = [need.uncertainty for need in needs if need.uncertainty is not None]
@@ -163,11 +219,12 @@ def summarise(source: MapSource, needs: Iterable[Needs], agreement: Agreement | 
         counts=any(need.counts for need in needs),
         powers=any(need.powers for need in needs),
         uncertainty=together if uncertainties else None,
+        pixels=any(need.pixels for need in needs),
     )
-    return Summary(source, plan, agreement)
+    return Summary(source, plan, agreement, pixels)
 
 
-class ConfidenceEstimator(HasParams, ABC):
+class ConfidenceEstimator(HasParams, Storable, ABC):
     """Base class for confidence estimators: one confidence per map; higher means a lower expected error.
 
     A subclass sets `name` and `label`, lists the statistics that it `needs`, and computes the confidence from
@@ -186,6 +243,7 @@ class ConfidenceEstimator(HasParams, ABC):
     """Line colour in figures, such as ``"#0072b2"``; if empty, `colour_of` chooses one from the name."""
     used_ids: frozenset[str] = frozenset()
     """Ids of the cases it was fitted on. Certification rejects these cases."""
+    _format = "segtrust-estimator-1"
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -211,13 +269,93 @@ class ConfidenceEstimator(HasParams, ABC):
         ``0.0 - x`` avoids -0.0.
         """
 
+    def read_counts(self, counts: Counts) -> Any:
+        """Compute the confidences of a batch from arrays of counts, one entry per map.
+
+        For estimators that read nothing but counts. By default ``NotImplemented``: maps are read one by one.
+        """
+        return NotImplemented
+
     def fit(self, cases: Iterable[Case | Prediction]) -> Self:
         """Return a fitted copy. Estimators that learn nothing return themselves."""
         return self
 
     def score(self, case: Case | Prediction) -> Any:
         """Return the confidence of one case; its ground truth, if any, is not used."""
-        return as_number(self.read(summary_of(case, self.needs)))
+        summary = summary_of(case, self.needs)
+        value = read_confidence(self, summary)
+        warn_of_surprises(prediction_of(case).probabilities, summary.may_be_below)
+        return value
+
+    @overload
+    def __call__(
+        self,
+        p: MapOnHost,
+        mask: AnyArray | None = None,
+        *,
+        threshold: float = 0.5,
+        where: AnyArray | None = None,
+    ) -> float: ...
+
+    @overload
+    def __call__(
+        self,
+        p: DeviceArrayT,
+        mask: AnyArray | None = None,
+        *,
+        threshold: float = 0.5,
+        where: AnyArray | None = None,
+    ) -> DeviceArrayT: ...
+
+    @overload
+    def __call__(self, p: Case | Prediction) -> Any: ...
+
+    def __call__(self, p: Any, mask: Any = None, *, threshold: float = 0.5, where: Any = None) -> Any:
+        """Return the confidence of one map.
+
+        Parameters
+        ----------
+        p
+            Foreground probabilities of one image, in any number of dimensions; or a `Prediction` or `Case`,
+            which has its own mask and threshold.
+        mask
+            The delivered mask; ``p >= threshold`` if there is none.
+        threshold
+            Decision threshold in [0, 1].
+        where
+            Boolean array of the map's shape that selects the pixels that count; all by default.
+
+        Returns
+        -------
+        float
+            For a torch, CuPy or JAX array a scalar array on its device.
+        """
+        if not isinstance(p, Prediction | Case):
+            return score_map(self, p, mask, threshold=threshold, where=where)
+        if mask is not None or threshold != 0.5 or where is not None:
+            raise ParameterError(
+                f"mask, threshold, where: expected none with a {type(p).__name__}, which has a mask and a "
+                "threshold itself. Pass its probabilities instead."
+            )
+        return self.score(p)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return name, parameters and ids as plain values for JSON, for `from_dict`; ids are readable."""
+        parameters = plain_values(self.parameters, self.name)
+        return {"name": self.name, "parameters": parameters, "used_ids": sorted(self.used_ids)}
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any], *, source: str = "estimator") -> Self:
+        """Return the estimator that `to_dict` described; errors name the source."""
+        from segtrust.confidence.registry import get_estimator
+
+        values = check_keys(without_format(saved), ("name", "parameters", "used_ids"), source)
+        kind = type(get_estimator(values["name"]))
+        if not issubclass(kind, cls):
+            raise SavedStateError(f"{source}: expected a {cls.__name__}, got {values['name']!r}.")
+        with naming_errors(source):
+            ids = {"used_ids": frozenset(values["used_ids"])} if values["used_ids"] else {}
+            return kind(**values["parameters"], **ids)
 
     @property
     def observer(self) -> str:
@@ -244,7 +382,8 @@ class ConfidenceEstimator(HasParams, ABC):
 def summary_of(case: Case | Prediction, needs: Needs) -> Summary:
     """Return a summary of the map of a case that is planned for these needs."""
     prediction = prediction_of(case)
-    return Summary(open_prediction(prediction), needs, prediction.agreement)
+    pixels = Pixels(prediction) if needs.pixels else None
+    return Summary(open_prediction(prediction), needs, prediction.agreement, pixels)
 
 
 def open_prediction(prediction: Prediction) -> MapSource:
@@ -257,17 +396,51 @@ def open_prediction(prediction: Prediction) -> MapSource:
     )
 
 
-def read_all(estimators: Iterable[ConfidenceEstimator], summary: Summary) -> dict[str, Any]:
-    """Return the confidences of one map by estimator name."""
-    return {estimator.name: as_number(estimator.read(summary)) for estimator in estimators}
+def read_all(estimators: Mapping[str, ConfidenceEstimator], summary: Summary) -> dict[str, Any]:
+    """Return the confidences of one map by the labels of the estimators."""
+    return {label: read_confidence(estimator, summary) for label, estimator in estimators.items()}
 
 
-def score_map(estimator: ConfidenceEstimator, p: Any, mask: Any = None, *, threshold: float = 0.5) -> Any:
+def read_confidence(estimator: ConfidenceEstimator, summary: Summary) -> Any:
+    """Return the confidence as the caller expects it; raise for NaN and infinity, which have no rank."""
+    value = summary.number(estimator.read(summary))
+    check_finite(host_number(value), estimator.name)
+    return value
+
+
+def check_finite(number: float, name: str) -> None:
+    """Check the confidence that an estimator, maybe of another package, has computed."""
+    if not math.isfinite(number):
+        raise CaseValueError(
+            f"{name}: expected a finite confidence from this estimator, got {number}. NaN and infinity "
+            "cannot be ranked: fix `read` of the estimator."
+        )
+
+
+def summarise_array(
+    p: Any,
+    mask: Any,
+    estimators: Iterable[ConfidenceEstimator],
+    *,
+    threshold: float = 0.5,
+    where: Any = None,
+    source: str = "p",
+) -> Summary:
+    """Open one array and return a summary that is planned for some estimators."""
+    needs = [estimator.needs for estimator in estimators]
+    opened = open_map(p, mask, threshold=threshold, source=source, where=where)
+    pixels = None
+    if any(need.pixels for need in needs):
+        mask = None if mask is None else as_array(mask, "mask")
+        pixels = Pixels(Prediction(as_array(p, source), mask, threshold, source), where)
+    return summarise(opened, needs, pixels=pixels)
+
+
+def score_map(
+    estimator: ConfidenceEstimator, p: Any, mask: Any = None, *, threshold: float = 0.5, where: Any = None
+) -> Any:
     """Return the confidence of one array by one estimator: the body of most public functions."""
-    summary = Summary(open_map(p, mask, threshold=threshold), estimator.needs)
-    return as_number(estimator.read(summary))
-
-
-def as_number(value: Any) -> Any:
-    """Return a Python float instead of a NumPy scalar; leave scalars on a device as they are."""
-    return float(value) if isinstance(value, float) else value
+    summary = summarise_array(p, mask, [estimator], threshold=threshold, where=where)
+    value = read_confidence(estimator, summary)
+    warn_of_surprises(p, summary.may_be_below, where)
+    return value

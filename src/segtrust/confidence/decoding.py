@@ -23,6 +23,7 @@ from segtrust.kernels import (
     probability_of_empty,
     threshold_map,
     to_device_of,
+    warn_of_surprises,
 )
 from segtrust.maps import EmptyPolicy, Prediction
 
@@ -111,6 +112,7 @@ def dice_optimal_mask(
     policy = EmptyPolicy(empty)
     host = _readable_by_loops(p, "p")
     usual = open_map(host, threshold=float(compared_with)).dice_statistics()
+    warn_of_surprises(host, usual.counts.may_be_below)
     threshold = _best_threshold(host, usual, policy, "p")
     best = open_map(host, threshold=threshold).dice_statistics()
     return DiceOptimal(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
 from segtrust._arguments import check_nonnegative, check_weight
-from segtrust.confidence.base import ConfidenceEstimator, Needs, Summary, as_number, score_map
+from segtrust._types import AnyArray, DeviceArrayT, EmptyName, MapOnHost
+from segtrust.confidence.base import ConfidenceEstimator, Needs, Summary
 from segtrust.kernels import (
     DiceStatistics,
     expected_dice,
@@ -15,6 +16,7 @@ from segtrust.kernels import (
     open_map,
     probability_of_empty,
     probability_of_foreground,
+    warn_of_surprises,
 )
 from segtrust.maps import EmptyPolicy
 
@@ -57,8 +59,35 @@ class IdealDice(ConfidenceEstimator):
         return ideal_dice(summary.dice, self.empty)
 
 
+@overload
 def ideal_dice_confidence(
-    p: Any, mask: Any = None, *, threshold: float = 0.5, empty: EmptyPolicy | str = EmptyPolicy.PAPER
+    p: MapOnHost,
+    mask: AnyArray | None = None,
+    *,
+    threshold: float = 0.5,
+    empty: EmptyPolicy | EmptyName = EmptyPolicy.PAPER,
+    where: AnyArray | None = None,
+) -> float: ...
+
+
+@overload
+def ideal_dice_confidence(
+    p: DeviceArrayT,
+    mask: AnyArray | None = None,
+    *,
+    threshold: float = 0.5,
+    empty: EmptyPolicy | EmptyName = EmptyPolicy.PAPER,
+    where: AnyArray | None = None,
+) -> DeviceArrayT: ...
+
+
+def ideal_dice_confidence(
+    p: Any,
+    mask: Any = None,
+    *,
+    threshold: float = 0.5,
+    empty: EmptyPolicy | str = EmptyPolicy.PAPER,
+    where: Any = None,
 ) -> Any:
     """Return the ideal Dice confidence: the exact expected Dice coefficient if pixels are independent.
 
@@ -76,6 +105,9 @@ def ideal_dice_confidence(
     empty
         Confidence of an empty mask, see `segtrust.EmptyPolicy`: 0, or under ``"agree"`` the probability that
         the ground truth is empty too.
+    where
+        Boolean array of the map's shape that selects the pixels that count; all by default. Other pixels may
+        hold anything, such as NaN.
 
     Returns
     -------
@@ -88,10 +120,40 @@ def ideal_dice_confidence(
     >>> round(ideal_dice_confidence(np.array([0.5, 0.5])), 12)  # (0 + 2/3 + 2/3 + 1) / 4
     0.583333333333
     """
-    return score_map(IdealDice(EmptyPolicy(empty)), p, mask, threshold=threshold)
+    policy = empty if type(empty) is EmptyPolicy else EmptyPolicy(empty)
+    source = open_map(p, mask, threshold=threshold, where=where)
+    statistics = source.dice_statistics()
+    warn_of_surprises(p, statistics.counts.may_be_below, where)
+    return source.number(ideal_dice(statistics, policy))
 
 
-def expected_tversky(p: Any, mask: Any = None, *, alpha: float, beta: float, threshold: float = 0.5) -> Any:
+@overload
+def expected_tversky(
+    p: MapOnHost,
+    mask: AnyArray | None = None,
+    *,
+    alpha: float,
+    beta: float,
+    threshold: float = 0.5,
+    where: AnyArray | None = None,
+) -> float: ...
+
+
+@overload
+def expected_tversky(
+    p: DeviceArrayT,
+    mask: AnyArray | None = None,
+    *,
+    alpha: float,
+    beta: float,
+    threshold: float = 0.5,
+    where: AnyArray | None = None,
+) -> DeviceArrayT: ...
+
+
+def expected_tversky(
+    p: Any, mask: Any = None, *, alpha: float, beta: float, threshold: float = 0.5, where: Any = None
+) -> Any:
     """Return the exact expected Tversky index TP / (TP + alpha FP + beta FN); 0 for an empty mask.
 
     Parameters
@@ -106,6 +168,9 @@ def expected_tversky(p: Any, mask: Any = None, *, alpha: float, beta: float, thr
         Weight of a false negative, from 0 to 1e20.
     threshold
         Decision threshold in [0, 1].
+    where
+        Boolean array of the map's shape that selects the pixels that count; all by default. Other pixels may
+        hold anything, such as NaN.
 
     Notes
     -----
@@ -123,11 +188,26 @@ def expected_tversky(p: Any, mask: Any = None, *, alpha: float, beta: float, thr
     limits = "a number in [0, 1] (beyond, the power series behind the exact value diverge)"
     check_nonnegative(alpha, "alpha", limits, most=1.0)
     check_weight(beta, "beta")
-    statistics = open_map(p, mask, threshold=threshold).dice_statistics()
-    return as_number(tversky_from(statistics, float(alpha), float(beta)))
+    source = open_map(p, mask, threshold=threshold, where=where)
+    statistics = source.dice_statistics(any_weights=not 1.0 - alpha <= beta <= 1.0)
+    value = source.number(tversky_from(statistics, float(alpha), float(beta)))
+    warn_of_surprises(p, statistics.counts.may_be_below, where)
+    return value
 
 
-def expected_iou(p: Any, mask: Any = None, *, threshold: float = 0.5) -> Any:
+@overload
+def expected_iou(
+    p: MapOnHost, mask: AnyArray | None = None, *, threshold: float = 0.5, where: AnyArray | None = None
+) -> float: ...
+
+
+@overload
+def expected_iou(
+    p: DeviceArrayT, mask: AnyArray | None = None, *, threshold: float = 0.5, where: AnyArray | None = None
+) -> DeviceArrayT: ...
+
+
+def expected_iou(p: Any, mask: Any = None, *, threshold: float = 0.5, where: Any = None) -> Any:
     """Return the exact expected intersection over union; 0 for an empty mask.
 
     Parameters
@@ -138,6 +218,9 @@ def expected_iou(p: Any, mask: Any = None, *, threshold: float = 0.5) -> Any:
         The delivered mask; ``p >= threshold`` if there is none.
     threshold
         Decision threshold in [0, 1].
+    where
+        Boolean array of the map's shape that selects the pixels that count; all by default. Other pixels may
+        hold anything, such as NaN.
 
     Examples
     --------
@@ -145,10 +228,34 @@ def expected_iou(p: Any, mask: Any = None, *, threshold: float = 0.5) -> Any:
     >>> round(expected_iou(np.array([0.5, 0.5])), 12)  # (0 + 1/2 + 1/2 + 1) / 4
     0.5
     """
-    return expected_tversky(p, mask, alpha=1.0, beta=1.0, threshold=threshold)
+    return expected_tversky(p, mask, alpha=1.0, beta=1.0, threshold=threshold, where=where)
 
 
-def expected_f_beta(p: Any, mask: Any = None, *, beta: float, threshold: float = 0.5) -> Any:
+@overload
+def expected_f_beta(
+    p: MapOnHost,
+    mask: AnyArray | None = None,
+    *,
+    beta: float,
+    threshold: float = 0.5,
+    where: AnyArray | None = None,
+) -> float: ...
+
+
+@overload
+def expected_f_beta(
+    p: DeviceArrayT,
+    mask: AnyArray | None = None,
+    *,
+    beta: float,
+    threshold: float = 0.5,
+    where: AnyArray | None = None,
+) -> DeviceArrayT: ...
+
+
+def expected_f_beta(
+    p: Any, mask: Any = None, *, beta: float, threshold: float = 0.5, where: Any = None
+) -> Any:
     """Return the exact expected F-beta score; 0 for an empty mask.
 
     Parameters
@@ -161,6 +268,9 @@ def expected_f_beta(p: Any, mask: Any = None, *, beta: float, threshold: float =
         From 0 to 1e20; above 1, missed pixels weigh more than false positives.
     threshold
         Decision threshold in [0, 1].
+    where
+        Boolean array of the map's shape that selects the pixels that count; all by default. Other pixels may
+        hold anything, such as NaN.
 
     Examples
     --------
@@ -170,7 +280,16 @@ def expected_f_beta(p: Any, mask: Any = None, *, beta: float, threshold: float =
     """
     check_weight(beta, "beta")
     false_positive = 1.0 / (1.0 + float(beta) ** 2)
-    return expected_tversky(p, mask, alpha=false_positive, beta=1.0 - false_positive, threshold=threshold)
+    weights = {"alpha": false_positive, "beta": 1.0 - false_positive}
+    return expected_tversky(p, mask, **weights, threshold=threshold, where=where)
+
+
+@overload
+def full_posterior_dice(q: MapOnHost, mask: AnyArray) -> float: ...
+
+
+@overload
+def full_posterior_dice(q: DeviceArrayT, mask: AnyArray) -> DeviceArrayT: ...
 
 
 def full_posterior_dice(q: Any, mask: Any) -> Any:
@@ -195,8 +314,10 @@ def full_posterior_dice(q: Any, mask: Any) -> Any:
     >>> round(full_posterior_dice(np.array([0.5, 0.5]), np.array([1, 1])), 12)  # (2/3 + 2/3 + 1) / 3
     0.777777777778
     """
-    statistics = open_map(q, mask).dice_statistics()
+    source = open_map(q, mask)
+    statistics = source.dice_statistics()
+    warn_of_surprises(q, statistics.counts.may_be_below)
     probability = probability_of_foreground(statistics)
     if probability > 0.0:
-        return as_number(expected_dice(statistics) / probability)
-    return statistics.s * math.nan
+        return source.number(expected_dice(statistics) / probability)
+    return source.number(statistics.s * math.nan)

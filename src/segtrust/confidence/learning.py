@@ -124,7 +124,7 @@ def mask_and_truth(case: Case) -> tuple[Any, Any]:
     return mask.astype(bool), truth.astype(bool)
 
 
-def loss_of(case: Case, empty: EmptyPolicy | str = EmptyPolicy.PAPER) -> float:
+def loss_of(case: Case, empty: EmptyPolicy = EmptyPolicy.PAPER) -> float:
     """Return one minus the Dice of the delivered mask.
 
     Examples

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
+from html import escape
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -23,10 +26,19 @@ from segtrust.confidence.soft_dice import SoftDice
 from segtrust.confidence.threshold_level import ThresholdLevel
 from segtrust.confidence.tuned import TunedPatchLevel, TunedSoftDice
 from segtrust.errors import ParameterError, PluginError, UnknownNameError
+from segtrust.maps import EmptyPolicy
 from segtrust.plugins import find_plugin, plugin_names, warn_once
+from segtrust.risks import RISKS
 
-Estimators = Sequence[str | ConfidenceEstimator]
-"""Names, or estimators with their own settings."""
+Estimators = (
+    str
+    | ConfidenceEstimator
+    | Sequence[str | ConfidenceEstimator]
+    | Mapping[str, str | ConfidenceEstimator]
+    | Mapping[str, str]
+    | Mapping[str, ConfidenceEstimator]
+)
+"""One name or estimator, several of them, or a mapping from labels to names or estimators."""
 
 _CLASSES: tuple[type[ConfidenceEstimator], ...] = (
     SoftDice,
@@ -60,7 +72,8 @@ REFERENCES = {"oracle": Reference("oracle", "#000000"), "random": Reference("ran
 
 RESERVED_NAMES = frozenset(
     {
-        *("all", "case", "decision", "dice", "digest", "file", "foreground", "group", "iou", "k", "lam"),
+        *(risk.column for risk in RISKS.values()),
+        *("all", "case", "decision", "digest", "file", "foreground", "group", "k", "lam"),
         *("loss", "lower", "margin", "mask", "members", "mu", "oracle", "policy", "random", "s", "seconds"),
         *("set", "shape", "split", "structure", "upper"),
     }
@@ -71,6 +84,8 @@ Columns with an underscore need no entry: estimator names cannot contain one.
 """
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_POINTER = re.compile(r", see `[^`]*`\.?$")
+"""Reference at the end of a docstring's first line, which a list of estimators leaves out."""
 _COLOUR = re.compile(r"#[0-9a-f]{6}")
 _PLUGIN_COLOURS = ("#8a7d00", "#882255", "#0072b2")
 
@@ -96,15 +111,19 @@ def get_estimator(name: str) -> ConfidenceEstimator:
         return ESTIMATORS[name]()
     plugin = find_plugin("estimators", name)
     if plugin is None:
-        known = ", ".join(sorted(estimator_names()))
-        raise UnknownNameError(f"Unknown estimator {name!r}; available: {known}.")
+        known = sorted(estimator_names())
+        close = get_close_matches(name.lower(), known, n=1) if isinstance(name, str) else []
+        suggestion = f" Did you mean {close[0]!r}?" if close else ""
+        raise UnknownNameError(f"Unknown estimator {name!r}; available: {', '.join(known)}.{suggestion}")
     estimator: ConfidenceEstimator = plugin.load(lambda offered: _check_offered(offered, name))
     return estimator
 
 
 def _check_offered(offered: Any, name: str) -> ConfidenceEstimator:
     """Return the estimator that another package offers, if it is one."""
-    estimator = offered() if callable(offered) else offered
+    estimator = offered
+    if callable(offered) and not isinstance(offered, ConfidenceEstimator):
+        estimator = offered()
     if not isinstance(estimator, ConfidenceEstimator):
         raise PluginError(f"expected a class of ConfidenceEstimator, got {describe(offered)}")
     own_name = getattr(estimator, "name", None)
@@ -121,33 +140,168 @@ def _check_offered(offered: Any, name: str) -> ConfidenceEstimator:
     return estimator
 
 
-def get_estimators(estimators: Estimators) -> list[ConfidenceEstimator]:
-    """Return an estimator for each name of a list; estimators in it are returned as they are.
+def named_estimators(
+    estimators: Estimators, *, empty: EmptyPolicy | str | None = None
+) -> dict[str, ConfidenceEstimator]:
+    """Return estimators by the label under which their results are listed.
+
+    Parameters
+    ----------
+    estimators
+        A name, an estimator, a list of them, or a mapping from labels to names or estimators. Without a
+        mapping the label is the name of the estimator, and each name may occur once.
+    empty
+        Score of an empty mask, for the estimators that have this setting and are given by name; ``None`` for
+        their default, ``"paper"``. An estimator that is given as an object keeps its own setting, and must
+        not contradict this one.
+
+    Examples
+    --------
+    >>> named_estimators({"small": PatchLevel(size=5), "large": PatchLevel(size=20)})
+    {'small': PatchLevel(size=5), 'large': PatchLevel(size=20)}
+    >>> named_estimators("sdc", empty="agree")
+    {'sdc': SoftDice(empty=<EmptyPolicy.AGREE: 'agree'>)}
+    """
+    policy = None if empty is None else EmptyPolicy(empty)
+    if isinstance(estimators, EstimatorList):
+        estimators = list(estimators)  # its values are descriptions
+    if isinstance(estimators, Sized) and not isinstance(estimators, str) and not len(estimators):
+        raise ParameterError("estimators: expected at least one name or estimator, got none.")
+    if isinstance(estimators, Mapping):
+        named = {}
+        for label, item in estimators.items():
+            if not isinstance(label, str) or not label:
+                raise ParameterError(f"estimators: expected texts as labels, got {describe(label)}.")
+            named[label] = _make_estimator(item, policy)
+        return named
+    if isinstance(estimators, str | ConfidenceEstimator):
+        estimators = [estimators]
+    if not isinstance(estimators, Iterable):
+        raise ParameterError(
+            "estimators: expected names or estimators, a list of them, or a mapping from labels to them, got "
+            f"{describe(estimators)}."
+        )
+    chosen = [_make_estimator(item, policy) for item in estimators]
+    names = [estimator.name for estimator in chosen]
+    if len(set(names)) < len(names):
+        raise ParameterError(
+            f"estimators: expected each name once, because results go by name; got {names}. Pass a mapping "
+            f"that gives each a label, such as {{'{names[0]}-a': …, '{names[0]}-b': …}}."
+        )
+    return dict(zip(names, chosen, strict=True))
+
+
+def _make_estimator(item: Any, empty: EmptyPolicy | None) -> ConfidenceEstimator:
+    """Return the estimator of a name with the empty policy, or an estimator that does not contradict it."""
+    if isinstance(item, str):
+        estimator = get_estimator(item)
+        return (
+            estimator.set_params(empty=empty)
+            if empty is not None and has_empty_setting(estimator)
+            else estimator
+        )
+    if not isinstance(item, ConfidenceEstimator):
+        names = f"The names are {', '.join(sorted(estimator_names()))}."
+        remedy = f"Create an estimator first: {item.__name__}()." if isinstance(item, type) else names
+        raise ParameterError(f"estimators: expected names or estimators, got {describe(item)}. {remedy}")
+    own = getattr(item, "empty", None) if has_empty_setting(item) else None
+    if empty is not None and own is not None and EmptyPolicy(own) is not empty:
+        raise ParameterError(
+            f"empty: {empty.value!r} contradicts {type(item).__name__}(empty={EmptyPolicy(own).value!r}) in "
+            "estimators. Leave out empty=, or pass the estimator with the same setting."
+        )
+    return item
+
+
+def has_empty_setting(estimator: ConfidenceEstimator | type[ConfidenceEstimator]) -> bool:
+    """Return whether an estimator, or a class of estimators, has a setting for empty masks.
+
+    Examples
+    --------
+    >>> has_empty_setting(SoftDice()), has_empty_setting(PatchLevel)
+    (True, False)
+    """
+    return is_dataclass(estimator) and any(field.name == "empty" for field in fields(estimator))
+
+
+def get_estimators(
+    estimators: Estimators, *, empty: EmptyPolicy | str | None = None
+) -> list[ConfidenceEstimator]:
+    """Return estimators as a list, where results go by their own names.
+
+    Parameters
+    ----------
+    estimators
+        A name, an estimator, a list of them, which may be empty, or a mapping from labels to them whose
+        labels are their names.
+    empty
+        Score of an empty mask, as for `named_estimators`.
 
     Examples
     --------
     >>> get_estimators(["sdc", PatchLevel(size=20)])
     [SoftDice(empty=<EmptyPolicy.PAPER: 'paper'>), PatchLevel(size=20)]
     """
-    if isinstance(estimators, str) or not isinstance(estimators, Iterable):
+    if isinstance(estimators, Sequence) and not estimators:
+        return []
+    named = named_estimators(estimators, empty=empty)
+    labels = [label for label, estimator in named.items() if label != estimator.name]
+    if labels:
         raise ParameterError(
-            f"estimators: expected a list of names or estimators, got {describe(estimators)}. "
-            "Put a single one into a list too."
+            f"estimators: results go by the names of estimators here; the labels {labels} cannot be used. "
+            "Pass a list; st.score, st.assess, st.score_batch and st.score_classes accept labels."
         )
-    chosen = []
-    for item in estimators:
-        if isinstance(item, str):
-            chosen.append(get_estimator(item))
-        elif isinstance(item, ConfidenceEstimator):
-            chosen.append(item)
-        else:
-            names = f"The names are {', '.join(sorted(estimator_names()))}."
-            remedy = f"Create an estimator first: {item.__name__}()." if isinstance(item, type) else names
-            raise ParameterError(f"estimators: expected names or estimators, got {describe(item)}. {remedy}")
-    names = [estimator.name for estimator in chosen]
-    if len(set(names)) < len(names):
-        raise ParameterError(f"estimators: expected each name once, because results go by name; got {names}.")
-    return chosen
+    return list(named.values())
+
+
+class EstimatorList(dict[str, str]):
+    """The estimators that can be used: one line of description by name.
+
+    Examples
+    --------
+    >>> listed = estimators()
+    >>> listed["pla"]
+    'Minus the largest sum of entropies over a box.'
+    """
+
+    def __repr__(self) -> str:
+        """Return one line per estimator."""
+        width = max(map(len, self), default=0)
+        return "\n".join(f"{name:{width}}  {text}" for name, text in self.items())
+
+    def _repr_html_(self) -> str:
+        """Return a table for a notebook."""
+        rows = ((name, label_of(name), text) for name, text in self.items())
+        cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+        body = "".join(f"<tr>{row}</tr>" for row in cells)
+        return f"<table><tr><th>name</th><th>label</th><th>confidence</th></tr>{body}</table>"
+
+
+def estimators() -> EstimatorList:
+    """List all estimators by name, with one line of description each; plug-ins too.
+
+    The description of an estimator is the first line of the docstring of its class.
+
+    Examples
+    --------
+    >>> print(estimators())  # doctest: +ELLIPSIS
+    sdc            SDC = 2s / (k + s + λ).
+    idc            Exact expected Dice under the map.
+    ...
+    """
+    descriptions = {}
+    for name in estimator_names():
+        try:
+            kind = type(get_estimator(name))
+        except PluginError as error:
+            descriptions[name] = f"Cannot be used: {error}"
+            continue
+        first_line = (kind.__doc__ or "").strip().partition("\n")[0]
+        text = _POINTER.sub("", first_line).rstrip(".") + "."
+        notes = [] if kind.fit is ConfidenceEstimator.fit else ["fit it first"]
+        notes += ["needs the members of an ensemble"] if needs_members(name) else []
+        descriptions[name] = f"{text} ({', '.join(notes).capitalize()}.)" if notes else text
+    return EstimatorList(descriptions)
 
 
 def label_of(name: str) -> str:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
-from segtrust.confidence.base import ConfidenceEstimator, Needs, Summary, as_number
+from segtrust._types import AnyArray, DeviceArrayT, EmptyName, MapOnHost
+from segtrust.confidence.base import ConfidenceEstimator, Needs, Summary
 from segtrust.kernels import (
     Counts,
     DiceBounds,
+    count_map,
     dice_bounds_from,
     host_number,
+    in_host_memory,
     open_map,
     probability_of_empty,
+    warn_of_surprises,
 )
 from segtrust.maps import EmptyPolicy
 
@@ -63,9 +67,43 @@ class SoftDice(ConfidenceEstimator):
             return probability_of_empty(summary.dice)
         return soft_dice(summary.counts)
 
+    def read_counts(self, counts: Counts) -> Any:
+        """Compute the confidences of a batch; ``NotImplemented`` if one needs more than its counts."""
+        is_empty = counts.k == 0
+        if self.empty is EmptyPolicy.AGREE and is_empty.any():
+            return NotImplemented
+        return 2.0 * counts.s / (counts.k + counts.s + counts.lam + is_empty)  # 0 if empty, as s is 0
+
+
+@overload
+def soft_dice_confidence(
+    p: MapOnHost,
+    mask: AnyArray | None = None,
+    *,
+    threshold: float = 0.5,
+    empty: EmptyPolicy | EmptyName = EmptyPolicy.PAPER,
+    where: AnyArray | None = None,
+) -> float: ...
+
+
+@overload
+def soft_dice_confidence(
+    p: DeviceArrayT,
+    mask: AnyArray | None = None,
+    *,
+    threshold: float = 0.5,
+    empty: EmptyPolicy | EmptyName = EmptyPolicy.PAPER,
+    where: AnyArray | None = None,
+) -> DeviceArrayT: ...
+
 
 def soft_dice_confidence(
-    p: Any, mask: Any = None, *, threshold: float = 0.5, empty: EmptyPolicy | str = EmptyPolicy.PAPER
+    p: Any,
+    mask: Any = None,
+    *,
+    threshold: float = 0.5,
+    empty: EmptyPolicy | str = EmptyPolicy.PAPER,
+    where: Any = None,
 ) -> Any:
     """Return the soft Dice confidence: the Dice with the probabilities in place of the ground truth.
 
@@ -80,6 +118,9 @@ def soft_dice_confidence(
     empty
         Confidence of an empty mask, see `segtrust.EmptyPolicy`: 0, or under ``"agree"`` the probability that
         the ground truth is empty too.
+    where
+        Boolean array of the map's shape that selects the pixels that count; all by default. Other pixels may
+        hold anything, such as NaN.
 
     Returns
     -------
@@ -102,15 +143,18 @@ def soft_dice_confidence(
     1.0
     """
     # Same as SoftDice.read, without a Summary: this is the hot path of the library.
-    policy = EmptyPolicy(empty)
-    source = open_map(p, mask, threshold=threshold)
-    counts = source.count()
+    policy = empty if type(empty) is EmptyPolicy else EmptyPolicy(empty)
+    p, number = in_host_memory(p)
+    counts = count_map(p, mask, threshold=threshold, where=where)
+    if counts.s <= 0.4 * counts.k or len(getattr(p, "shape", ())) > 2:  # an empty mask, or a volume
+        warn_of_surprises(p, counts.may_be_below, where)
     if counts.k == 0 and policy is EmptyPolicy.AGREE:
-        return as_number(probability_of_empty(source.dice_statistics()))
-    return soft_dice(counts)
+        source = open_map(p, mask, threshold=threshold, where=where)
+        return number(probability_of_empty(source.dice_statistics()))
+    return number(soft_dice(counts))
 
 
-def dice_bounds(p: Any, mask: Any = None, *, threshold: float = 0.5) -> DiceBounds:
+def dice_bounds(p: Any, mask: Any = None, *, threshold: float = 0.5, where: Any = None) -> DiceBounds:
     """Return certified bounds on the ratio of the ideal Dice confidence to the SDC (Theorem 1 of the paper).
 
     Parameters
@@ -121,6 +165,9 @@ def dice_bounds(p: Any, mask: Any = None, *, threshold: float = 0.5) -> DiceBoun
         The delivered mask; ``p >= threshold`` if there is none.
     threshold
         Decision threshold in [0, 1].
+    where
+        Boolean array of the map's shape that selects the pixels that count; all by default. Other pixels may
+        hold anything, such as NaN.
 
     Returns
     -------
@@ -136,7 +183,9 @@ def dice_bounds(p: Any, mask: Any = None, *, threshold: float = 0.5) -> DiceBoun
     >>> bounds.k, round(bounds.lower, 4), round(bounds.upper, 4)
     (3, 0.9771, 1.0026)
     """
-    return bounds_of(open_map(p, mask, threshold=threshold).count())
+    counts = count_map(p, mask, threshold=threshold, where=where)
+    warn_of_surprises(p, counts.may_be_below, where)
+    return bounds_of(counts)
 
 
 def bounds_of(counts: Counts) -> DiceBounds:

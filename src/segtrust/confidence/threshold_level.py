@@ -7,11 +7,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import length_hint
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast, overload
 
 import numpy as np
 
 from segtrust._arguments import check_nonnegative, check_threshold
+from segtrust._types import AnyArray, DeviceArrayT, MapOnHost
 from segtrust.confidence.base import (
     ConfidenceEstimator,
     Needs,
@@ -152,7 +153,17 @@ class ThresholdLevel(ConfidenceEstimator):
         return 0.0 if count == 0 else -float(observation["above"][first]) / count
 
 
-def threshold_level_confidence(p: Any, *, tau: float) -> Any:
+@overload
+def threshold_level_confidence(p: MapOnHost, *, tau: float, where: AnyArray | None = None) -> float: ...
+
+
+@overload
+def threshold_level_confidence(
+    p: DeviceArrayT, *, tau: float, where: AnyArray | None = None
+) -> DeviceArrayT: ...
+
+
+def threshold_level_confidence(p: Any, *, tau: float, where: Any = None) -> Any:
     """Return the threshold-level aggregation (TLA): minus the mean entropy of the pixels above ``tau``.
 
     It is 0, the value of full certainty, if no pixel exceeds the threshold. `ThresholdLevel.fit` finds
@@ -164,6 +175,9 @@ def threshold_level_confidence(p: Any, *, tau: float) -> Any:
         Foreground probabilities of one image, in any number of dimensions.
     tau
         Entropy threshold in bits, in [0, 1].
+    where
+        Boolean array of the map's shape that selects the pixels that count; all by default. Other pixels may
+        hold anything, such as NaN.
 
     Examples
     --------
@@ -171,7 +185,7 @@ def threshold_level_confidence(p: Any, *, tau: float) -> Any:
     >>> round(threshold_level_confidence(np.array([0.5, 0.01, 0.0]), tau=0.3), 12)
     -1.0
     """
-    return score_map(ThresholdLevel(tau), p)
+    return score_map(ThresholdLevel(tau), p, where=where)
 
 
 def entropy_quantile(cases: Collection[Case | Prediction], fraction: float) -> float:

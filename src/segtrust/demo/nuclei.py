@@ -126,14 +126,14 @@ def _triaged(name: str, rows: Sequence[Row], path: Path) -> Triaged:
     policies = load_policies(path)
     ((structure, policy),) = policies.items()
     decided = decide_rows(policies)(rows)
-    accepted = [row["dice"] for row in decided if row["decision"] == Decision.ACCEPT]
+    accepted = [row for row in decided if row["decision"] == Decision.ACCEPT]
     drift = check_drift(rows, policies, read_reference(reference_beside(path), policies))
     return Triaged(
         name,
         len(rows),
         len(accepted),
-        sum(accepted) / len(accepted),
-        policy.targets[0].observed([1.0 - dice for dice in accepted]),
+        sum(row["dice"] for row in accepted) / len(accepted),
+        policy.targets[0].observed([row["loss"] for row in accepted]),
         drift[structure],
     )
 

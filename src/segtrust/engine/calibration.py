@@ -16,11 +16,19 @@ from segtrust._files import (
     read_json,
     remove_stale_drafts_of,
 )
-from segtrust.engine.judging import DICE, loss_name, refuse_doubles, refuse_text
+from segtrust.engine.judging import (
+    DICE,
+    loss_column,
+    loss_name,
+    loss_of_row,
+    name_without_file,
+    no_loss,
+    refuse_doubles,
+    refuse_text,
+)
 from segtrust.engine.outcomes import Row
 from segtrust.engine.score_table import DOUBT, PACKAGES, PREDICTOR
 from segtrust.errors import ParameterError, PolicyError, SavedStateError, WrongContentError
-from segtrust.io.losses import as_loss
 from segtrust.io.structures import FOREGROUND
 from segtrust.io.tables import Table
 from segtrust.policy import (
@@ -31,6 +39,7 @@ from segtrust.policy import (
     certify_structures,
     rank_empty_last,
 )
+from segtrust.risks import find_risk
 from segtrust.selective import CalibrationCases, Certificate, Procedure, Target
 
 __all__ = [
@@ -68,7 +77,7 @@ class Calibration:
     delta
         Probability that a promise is broken.
     loss
-        Column of the loss; one minus the column ``dice`` where there is none.
+        Column of the loss, or the name of a risk; one minus the Dice if a table has no column ``loss``.
     by_patient
         Whether the column ``group`` names patients, who are the units.
     predictor
@@ -115,13 +124,13 @@ def calibrate_table(table: Table, how: Calibration) -> dict[str, tuple[Certifica
     table.column("case")  # or say that there is none
     refuse_doubles(table)
     refuse_text(table, [how.estimator, how.loss, DICE])
-    _refuse_other_losses(table, how)
+    _check_losses(table, how)
     cases = {
         name: _cases(table, name, how, empties_rank_last) for name in dict.fromkeys(structures_of(table))
     }
     found = certify_structures(
         cases,
-        how.targets,
+        [_with_loss(target, table, how) for target in how.targets],
         delta=how.delta,
         procedure=Procedure(start_coverages=(how.start_coverage,), seed=how.seed),
         used_ids=scoring.seen_ids,
@@ -137,13 +146,15 @@ def scoring_of(table: Table, how: Calibration) -> Scoring:
             f"estimator: expected one that was scored ({', '.join(estimators)}), got {how.estimator!r}."
         )
     parameters = dict(estimators.get(how.estimator, {}))
+    read = table.about.get("read") or {}
     return Scoring(
         how.estimator,
         parameters,
         empty=parameters.get("empty", table.about.get("empty", "paper")),
         recalibration=table.about.get("scaling"),
         predictor=how.predictor or str(table.about.get(PREDICTOR, "")),
-        decode=(table.about.get("read") or {}).get("decode", "threshold"),
+        decode=read.get("decode", "threshold"),
+        threshold=read.get("threshold", 0.5),
     )
 
 
@@ -162,7 +173,7 @@ def _cases(table: Table, structure: str, how: Calibration, empties_rank_last: bo
     if groups is not None and not all(groups):
         raise WrongContentError("group: expected the patient of each case in this column, got none.")
     confidence: Any = [_number(row, how.estimator) for row in rows]
-    loss = [_loss(row, _loss_column(table, how)) for row in rows]
+    loss = [_loss(row, loss_column(table.columns, how.loss)) for row in rows]
     if empties_rank_last:
         # Empty masks are never accepted. As their loss counts as 1, a threshold below their rank is certified
         # only if the other cases alone keep the limit, too.
@@ -179,9 +190,18 @@ def _cases(table: Table, structure: str, how: Calibration, empties_rank_last: bo
     )
 
 
-def _refuse_other_losses(table: Table, how: Calibration) -> None:
-    """Refuse to promise a Dice of cases that were judged by something else."""
+def _with_loss(target: Target, table: Table, how: Calibration) -> Target:
+    """Return a target that names its loss, unless that is the Dice's or has no name."""
     name = loss_name(table, how.loss)
+    return target if name in (DICE, None) else replace(target, loss=name_without_file(str(name)))
+
+
+def _check_losses(table: Table, how: Calibration) -> None:
+    """Raise an error for a table without the loss, and for a limit on the Dice of cases with other losses."""
+    column, name = loss_column(table.columns, how.loss), loss_name(table, how.loss)
+    is_computed = find_risk(column) is not None and column not in table.columns
+    if is_computed and all(loss_of_row(row, column) is None for row in table.rows):
+        raise ParameterError(no_loss(table.source, column))
     if any(target.below_dice is not None for target in how.targets) and name not in (DICE, None):
         raise ParameterError(
             f"below-dice: expected losses that are one minus the Dice, got those of {name}. Limit their mean "
@@ -189,17 +209,12 @@ def _refuse_other_losses(table: Table, how: Calibration) -> None:
         )
 
 
-def _loss_column(table: Table, how: Calibration) -> str:
-    """Give the column of the loss: one for all rows, or the risk would be that of a mixture."""
-    return DICE if how.loss == "loss" and "loss" not in table.columns else how.loss
-
-
 def _has_loss(row: Mapping[str, Any], table: Table, how: Calibration) -> bool:
-    return row.get(_loss_column(table, how)) is not None
+    return loss_of_row(row, loss_column(table.columns, how.loss)) is not None
 
 
 def _loss(row: Mapping[str, Any], column: str) -> float:
-    found = as_loss(row.get(column), column)
+    found = loss_of_row(row, column)
     return _number(row, column) if found is None else found
 
 
@@ -207,8 +222,8 @@ def _number(row: Mapping[str, Any], column: str) -> float:
     if row.get(column) is None:
         raise WrongContentError(
             f"{row['case']}: expected a number in the column {column!r}, got none. Losses come from "
-            "`segtrust evaluate`, or from a column of your own (--loss-column); --drop-unjudged leaves out "
-            "rows without one."
+            "`segtrust score --truth` or `segtrust evaluate`, or from a column of your own (--loss-column); "
+            "--drop-unjudged leaves out rows without one."
         )
     return float(row[column])
 
@@ -334,7 +349,11 @@ def check_policies(policies: Mapping[str, Policy], path: Path, table: Table) -> 
         check_reading(path, table.about["read"])
     for policy in policies.values():
         if table.about.get("estimators"):
-            policy.check_scoring(scoring_of(table, Calibration(policy.scoring.estimator, (Target(1.0),))))
+            scoring = scoring_of(table, Calibration(policy.scoring.estimator, (Target(1.0),)))
+            if policy.scoring.threshold == 0.5 or not table.about.get("read"):
+                # Policies of release 0.1.0 do not state their threshold; the reference beside them does.
+                scoring = replace(scoring, threshold=policy.scoring.threshold)
+            policy.check_scoring(scoring)
 
 
 def standing_for(policies: Mapping[str, Policy], path: Path, rows: Sequence[Row]) -> Mapping[str, Policy]:

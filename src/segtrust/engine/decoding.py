@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from segtrust.confidence import decoded
 from segtrust.io.loading import Decoding, ReadOptions
 from segtrust.maps import EmptyPolicy, Prediction
+from segtrust.policy import prepare_prediction
 
 __all__ = ["as_scored", "is_decoded"]
 
@@ -26,10 +26,8 @@ def as_scored(prediction: Prediction, options: ReadOptions, scaling: Any = None)
     scaling
         A recalibration of the maps, such as a `segtrust.calibration.Scaling`, or ``None``.
     """
-    seeks_best = is_decoded(prediction, options)
-    if scaling is not None:
-        prediction = scaling.calibrate(prediction, keep_mask=not seeks_best)
-    return decoded(prediction, options.decode_empty or EmptyPolicy.PAPER) if seeks_best else prediction
+    decode_empty = options.decode_empty or EmptyPolicy.PAPER
+    return prepare_prediction(prediction, scaling, decode_empty if is_decoded(prediction, options) else None)
 
 
 def is_decoded(prediction: Prediction, options: ReadOptions) -> bool:

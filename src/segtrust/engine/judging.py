@@ -1,9 +1,10 @@
-"""What cases are judged by: overlaps with their truths, or losses that somebody else computed."""
+"""The loss of a row: from a column, from the counts in the row, or from a file; one rule for everything."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -11,30 +12,158 @@ from typing import Any, Self
 from segtrust.engine.outcomes import Failure, Row
 from segtrust.engine.score_table import Scored
 from segtrust.errors import WrongContentError
-from segtrust.io.losses import Losses, as_loss, is_dice, read_losses
+from segtrust.io.losses import Losses, as_loss, read_losses
 from segtrust.io.structures import LabelScheme
 from segtrust.io.tables import Table
+from segtrust.maps import EmptyPolicy
+from segtrust.risks import RISKS, Overlap, find_risk
+from segtrust.selective import Target
 
-__all__ = ["DICE", "METRICS", "Judge", "loss_name", "refuse_doubles", "refuse_text", "with_losses"]
+__all__ = [
+    "DICE",
+    "LOSS",
+    "Judge",
+    "loss_column",
+    "loss_name",
+    "loss_of_row",
+    "loss_of_target",
+    "no_loss",
+    "refuse_doubles",
+    "refuse_text",
+    "with_losses",
+]
 
-DICE = "dice"
-METRICS = (DICE, "iou")
-"""Columns of a score table that are better the higher they are: the loss is one minus them."""
-_ABOUT = "loss"
+DICE = RISKS["dice_risk"].column
+LOSS = "loss"
+"""The column of the losses in a table that has them, and the key under which it says what they are."""
+
+
+def loss_of_row(row: Mapping[str, Any], column: str = LOSS) -> float | None:
+    """Return the loss of a row; ``None`` if the row does not hold what it takes.
+
+    Parameters
+    ----------
+    row
+        A row of a score table.
+    column
+        A column, or the name of a risk. A risk without a column is computed from the number of pixels in
+        mask and truth, which the Dice and the sizes in the row determine: a table of any release will do.
+
+    Examples
+    --------
+    >>> row = {"dice": 0.5, "k": 3, "shape": "2×4", "truth_ratio": 0.125}
+    >>> loss_of_row(row, "dice"), loss_of_row(row, "hamming"), loss_of_row(row)
+    (0.5, 0.25, None)
+    """
+    risk = find_risk(column)
+    name = column if risk is None or column in row else risk.column
+    if row.get(name) is not None:
+        return as_loss(row[name], name)
+    if risk is None or risk.from_counts is None:
+        return None
+    counts = _counts_of_row(row)
+    if counts is None:
+        return None
+    # The row tells which rule it was scored with: two empty masks have a Dice of 1 under 'agree' only.
+    empty = EmptyPolicy.AGREE if row[DICE] == 1.0 else EmptyPolicy.PAPER
+    return float(risk.loss(risk.from_counts(counts, empty)))
+
+
+def _counts_of_row(row: Mapping[str, Any]) -> Overlap | None:
+    """Return the numbers of pixels that a row was scored with; ``None`` if it does not say them."""
+    sides = str(row.get("shape") or "").split("×")
+    numbers = [row.get(name) for name in (DICE, "k", "truth_ratio")]
+    if not all(isinstance(each, int | float) for each in numbers) or not all(map(str.isdecimal, sides)):
+        return None
+    pixels = math.prod(map(int, sides))
+    in_mask, in_truth = int(row["k"]), round(row["truth_ratio"] * pixels)
+    both = round(row[DICE] * (in_mask + in_truth) / 2.0)
+    return Overlap(both, in_mask - both, in_truth - both, pixels)
+
+
+def loss_column(columns: Collection[str], asked: str = LOSS) -> str:
+    """Return which column or risk all rows of a table take their loss from: one for all, never a mixture.
+
+    Examples
+    --------
+    >>> loss_column(["case", "dice"]), loss_column(["case", "dice", "loss"]), loss_column(["dice"], "f2")
+    ('dice', 'loss', 'f2')
+    """
+    return DICE if asked == LOSS and LOSS not in columns else asked
+
+
+def loss_name(table: Table, column: str = LOSS) -> str | None:
+    """Return what the losses of a table are: the short name of a risk, or a column; ``None`` if unknown."""
+    name = loss_column(table.columns, column)
+    if name == LOSS:
+        if table.about.get(LOSS) is None:
+            return None
+        name = str(table.about[LOSS])
+    risk = find_risk(name)
+    return name if risk is None else risk.column
+
+
+def name_without_file(name: str) -> str:
+    """Return the name of a loss without the file that it was read from, which tables state after it.
+
+    Examples
+    --------
+    >>> name_without_file("hd of losses.csv"), name_without_file("share of missed voxels")
+    ('hd', 'share of missed voxels')
+    """
+    column, _, file = name.rpartition(" of ")
+    return column if column and Path(file).suffix else name
+
+
+def loss_of_target(target: Target, name: str | None) -> str | None:
+    """Return the column or risk from which a limit is checked on the rows of a table.
+
+    A limit is never checked with losses of another kind. One that does not name its loss, as in release 0.1,
+    is checked if the rows are judged by the Dice or by losses without a name, and else not at all.
+
+    Parameters
+    ----------
+    target
+        The limit.
+    name
+        What the losses of the table are, see `loss_name`.
+
+    Examples
+    --------
+    >>> [loss_of_target(Target(0.1, loss="f2"), name) for name in ("f2", "iou")]
+    ['loss', 'f2']
+    >>> [loss_of_target(Target(0.1), name) for name in ("dice", "iou")]
+    ['loss', None]
+    """
+    wanted = DICE if target.below_dice is not None else target.loss
+    if name is None or name_without_file(name) == (wanted or DICE):
+        return LOSS
+    return wanted or None
+
+
+def no_loss(source: str, column: str) -> str:
+    """Return the message for a table whose rows do not hold what a loss takes."""
+    risk = find_risk(column)
+    if risk is None or column == DICE:
+        return f"{source}: expected a table with losses ({column}). Score with --truth, or give --losses."
+    return (
+        f"{source}: expected what {risk.loss_label} takes (the columns dice, k, truth_ratio and shape, or "
+        f"{risk.column}), got a table without it. Score the cases again with --truth."
+    )
 
 
 @dataclass(frozen=True)
 class Judge:
-    """Gives each row its loss.
+    """Where the losses of rows come from.
 
     Attributes
     ----------
     column
-        Where the loss comes from: a column of the rows, or of the file that ``given`` was read from.
+        A risk or a column of the rows, or the column of the file that ``given`` was read from.
     given
-        Losses from elsewhere, or ``None``.
+        Losses from a file, or ``None``.
     source
-        The file that they are in.
+        That file.
 
     Examples
     --------
@@ -54,20 +183,19 @@ class Judge:
 
     @property
     def about(self) -> dict[str, str]:
-        """What a table of such rows says of itself."""
-        return {
-            _ABOUT: self.column
-            if is_dice(self.column) or not self.source
-            else f"{self.column} of {self.source}"
-        }
+        """What a table with these losses says about them."""
+        risk = find_risk(self.column)
+        if risk is not None:
+            return {LOSS: risk.column}
+        return {LOSS: f"{self.column} of {self.source}" if self.source else self.column}
 
     def judged(self, rows: Sequence[Row]) -> list[Row]:
-        """Give the rows with a loss; ``None`` where there is none."""
-        return [{**row, "loss": self._loss(row)} for row in rows]
+        """Return the rows with a loss, which is ``None`` if there is none."""
+        return [{**row, LOSS: self._loss(row)} for row in rows]
 
     def _loss(self, row: Mapping[str, Any]) -> float | None:
         if self.given is None:
-            return as_loss(row.get(self.column), self.column)
+            return loss_of_row(row, self.column)
         return self.given.get((row["case"], row["structure"]), self.given.get((row["case"], "")))
 
     def lost(self, rows: Sequence[Row], told: Sequence[Failure]) -> list[Failure]:
@@ -88,14 +216,6 @@ def with_losses(scored: Scored, judge: Judge) -> Scored:
     lost = judge.lost(scored.rows, scored.failures)
     rows = tuple(row for row in scored.rows if row["loss"] is not None)
     return replace(scored, rows=rows, failures=(*scored.failures, *lost))
-
-
-def loss_name(table: Table, column: str) -> str | None:
-    """Say what a loss is one minus, as far as a table tells: ``"dice"``; ``None`` where it is not known."""
-    if column in table.columns and column != "loss":
-        return DICE if is_dice(column) else column
-    told = table.about.get(_ABOUT)
-    return str(told) if told is not None else DICE if "loss" not in table.columns else None
 
 
 def refuse_doubles(table: Table) -> None:

@@ -9,20 +9,15 @@ from contextlib import suppress
 
 import numpy as np
 
-from segtrust.confidence import ESTIMATORS, assess_map, get_estimator, learns, needs_members
+from segtrust.confidence import ready_estimators, warm_up
 from segtrust.engine.scoring import ScoreJob
-from segtrust.kernels import open_map
 from segtrust.risks import overlap
 
 __all__ = ["JOB"]
 
-JOB = ScoreJob(
-    tuple(get_estimator(name) for name in ESTIMATORS if not learns(name) and not needs_members(name))
-)
+JOB = ScoreJob(tuple(ready_estimators()))
 """Of which the loops are loaded."""
 
 with suppress(Exception):  # whatever is wrong is told by who scores a case
-    for kind in (np.float32, np.uint8):
-        tiny = np.eye(4).astype(kind)
-        assess_map(open_map(tiny, None, threshold=0.5, source="tiny"), JOB.estimators)
-        overlap(tiny.astype(bool), tiny.astype(bool))
+    warm_up(list(JOB.estimators))
+    overlap(np.eye(4, dtype=bool), np.eye(4, dtype=bool))

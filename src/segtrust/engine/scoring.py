@@ -13,11 +13,12 @@ import numpy as np
 
 from segtrust._files import plain_values
 from segtrust.calibration import Scaling
-from segtrust.confidence import ConfidenceEstimator, assess_map
+from segtrust.confidence import ConfidenceEstimator, Pixels, assess_map
 from segtrust.engine.decoding import as_scored, is_decoded
 from segtrust.engine.outcomes import Failure, Outcome, Row
 from segtrust.ensembles import ROUNDING
 from segtrust.errors import ProbabilityRangeError, SegtrustError, WrongContentError
+from segtrust.io.case_images import read_case_image
 from segtrust.io.cases import CaseFiles
 from segtrust.io.digests import Digest, digest_of, digest_of_all
 from segtrust.io.loading import Decoding, LoadedCase, OpenedCase, ReadOptions, load_case, load_opened
@@ -25,7 +26,7 @@ from segtrust.io.members import SEPARATOR
 from segtrust.io.places import Place
 from segtrust.kernels import count_mask_changes, is_chunked, open_map, read_tile, threshold_map, tiles_of
 from segtrust.maps import EmptyPolicy, Prediction
-from segtrust.risks import Overlap, overlap
+from segtrust.risks import RISKS, Overlap, overlap
 
 __all__ = ["IN_MEMORY", "OfSets", "ScoreJob", "failure_of", "without_rounding"]
 
@@ -33,6 +34,8 @@ IN_MEMORY: Row = {"digest": "", "mask_digest": ""}
 """Fingerprints of what is in no file."""
 OfSets = Mapping[tuple[str, str], tuple[ConfidenceEstimator, ...]]
 """Estimators by set and structure."""
+_STORED = (RISKS["dice_risk"], RISKS["iou_risk"])
+"""Risks with a column of their own. Others that take counts only follow from the row: see `loss_of_row`."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +149,15 @@ class ScoreJob:
             source=str(files.probabilities),
         )
         estimators = (*self.estimators, *self.of_sets.get((files.set, loaded.structure), ()))
-        found = assess_map(source, estimators, prediction.agreement)
+        pixels = None
+        if any(estimator.needs.pixels for estimator in estimators):
+            image = None
+            if files.image is not None:
+                image = read_case_image(
+                    files.image, prediction.shape, loaded.grid, resample=self.read.resample
+                )
+            pixels = Pixels(replace(prediction, image=image))
+        found = assess_map(source, estimators, prediction.agreement, pixels)
         bounds = found.bounds
         row = {
             "case": files.id,
@@ -180,11 +191,24 @@ class ScoreJob:
         """Compare the mask that was scored with the truth."""
         found = _overlap(prediction, truth)
         truth_pixels = found.true_positives + found.false_negatives
-        return {
-            "dice": float(found.tversky(0.5, 0.5, self.empty)),
-            "iou": float(found.tversky(1.0, 1.0, self.empty)),
+        row: Row = {
+            **{
+                risk.column: float(risk.from_counts(found, self.empty))
+                for risk in _STORED
+                if risk.from_counts
+            },
             "truth_ratio": truth_pixels / math.prod(truth.shape),
         }
+        known = {"spacing_mm": prediction.spacing_mm}
+        for risk in RISKS.values():
+            if risk.from_counts is None:  # takes both masks, and not only how often they agree
+                needed = {name: known.get(name) for name in risk.needs}
+                mask = _mask_in(prediction, np.asarray(prediction.probabilities), prediction.mask)
+                value = None
+                if None not in needed.values():
+                    value = float(risk.score(np.asarray(truth), mask, empty=self.empty, **needed))
+                row[risk.column] = value
+        return row
 
 
 def _finite(value: Any, name: str) -> float:
@@ -220,6 +244,7 @@ def _overlap(prediction: Prediction, truth: Any) -> Overlap:
         sum(each.true_positives for each in found),
         sum(each.false_positives for each in found),
         sum(each.false_negatives for each in found),
+        sum(each.pixels for each in found),
     )
 
 

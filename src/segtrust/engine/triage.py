@@ -84,7 +84,7 @@ def check_drift(
         column = policy.scoring.estimator
         new = [row[column] for row in rows if name in ("", row["structure"])]
         if len(reference.get(name, ())) >= _FEWEST and len(new) >= _FEWEST:
-            found[name] = drift_test(reference[name], new, alpha=alpha / len(policies))
+            found[name] = drift_test(reference=reference[name], new=new, alpha=alpha / len(policies))
     return found
 
 

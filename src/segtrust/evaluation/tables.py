@@ -15,10 +15,10 @@ from segtrust.errors import CaseValueError, TooFewCasesError, WrongContentError
 from segtrust.selective import (
     Bootstrap,
     RiskCoverageCurve,
-    bootstrap_interval,
-    compare_estimators,
+    compare_rankings,
     coverage_at_risk,
-    risk_coverage_curve,
+    resampled_interval,
+    trace_curve,
 )
 
 Row = dict[str, Any]
@@ -58,7 +58,7 @@ class EvaluatedSet:
     @property
     def curves(self) -> dict[str, RiskCoverageCurve]:
         """Risk-coverage curve by estimator, with the oracle's and that of knowing nothing."""
-        found = {name: risk_coverage_curve(each, self.losses) for name, each in self.confidences.items()}
+        found = {name: trace_curve(each, self.losses) for name, each in self.confidences.items()}
         first = next(iter(found.values()))
         return {**found, "oracle": first.oracle, "random": first.random}
 
@@ -250,7 +250,7 @@ def _areas(found: EvaluatedSet, how: Evaluation) -> Iterator[Row]:
     for name, curve in found.curves.items():
         row = {**_key(found), "estimator": name, "aurc": curve.aurc, "low": None, "high": None}
         if name in found.confidences:
-            interval = bootstrap_interval(
+            interval = resampled_interval(
                 found.confidences[name], found.losses, patients=found.patients, bootstrap=how.bootstrap
             )
             row |= {"low": interval.low, "high": interval.high}
@@ -269,7 +269,7 @@ def _coverages(found: EvaluatedSet, risks: Mapping[str, float], how: Evaluation)
         row = {**_key(found), "estimator": name, "target_risk": target}
         row |= {"coverage": curve.coverage_at_risk(target), "low": None, "high": None}
         if name in found.confidences:
-            interval = bootstrap_interval(
+            interval = resampled_interval(
                 found.confidences[name],
                 found.losses,
                 coverage_at_risk(target),
@@ -285,7 +285,7 @@ def _comparisons(found: EvaluatedSet, how: Evaluation) -> Iterator[Row]:
         if name == how.reference:
             continue
         ours, other = (found.confidences[each] for each in (how.reference, name))
-        made = compare_estimators(ours, other, found.losses, patients=found.patients, bootstrap=how.bootstrap)
+        made = compare_rankings(ours, other, found.losses, patients=found.patients, bootstrap=how.bootstrap)
         yield {
             **_key(found),
             "estimator": how.reference,

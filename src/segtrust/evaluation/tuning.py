@@ -26,7 +26,7 @@ from segtrust.evaluation.parts import Arrays, Part, PartStore, compute_parts
 from segtrust.evaluation.tables import REFERENCES
 from segtrust.kernels import on_host
 from segtrust.maps import Case, EmptyPolicy
-from segtrust.selective import RiskCoverageCurve, check_target_risk, risk_coverage_curve
+from segtrust.selective import RiskCoverageCurve, check_target_risk, trace_curve
 
 Row = dict[str, Any]
 Lazy = Case | Callable[[], Case]
@@ -202,7 +202,7 @@ def _checked_estimators(estimators: Estimators) -> list[ConfidenceEstimator]:
 
 def _policy_of(estimators: Sequence[ConfidenceEstimator]) -> EmptyPolicy:
     """Give what an empty mask is worth to all of them: they are judged by the same losses."""
-    policies = {each.name: each.empty for each in estimators if hasattr(each, "empty")}
+    policies = {each.name: each.empty for each in estimators if hasattr(each, "empty")}  # pyright: ignore[reportAttributeAccessIssue]
     if len(set(policies.values())) > 1:
         listed = ", ".join(f"{name} {policy}" for name, policy in policies.items())
         raise ParameterError(
@@ -386,7 +386,7 @@ def _judge(
     curves = []
     for each in fitted:
         observations = seen.observations[each.observer]
-        curves.append(risk_coverage_curve(each.score_observations([observations[i] for i in places]), losses))
+        curves.append(trace_curve(each.score_observations([observations[i] for i in places]), losses))
     references = curves[0].oracle, curves[0].random
     return [(curve.aurc, _coverage(curve, target)) for curve in (*curves, *references)]
 

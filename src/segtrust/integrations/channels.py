@@ -1,39 +1,37 @@
-"""The channels of a case that are in memory, scored as `segtrust score` scores those of a file.
+"""Scores of the channels of one case in memory, as `segtrust score` computes them from a file.
 
-What is behind the integrations that sit inside of somebody else's loop: each hands over a tensor, channels
-first, and gets the rows that a score table has, so that the commands that read such tables go on from there.
+Integrations that run inside another library's loop pass a tensor with the channels first and receive the rows
+of a score table, which `segtrust calibrate`, `evaluate` and `report` read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Required, TypedDict
 
 from segtrust._arguments import describe
-from segtrust.confidence import ConfidenceEstimator, Estimators, get_estimator, get_estimators, learns
-from segtrust.engine.decisions import estimator_of
+from segtrust.confidence import ConfidenceEstimator, Estimators, get_estimators, is_background
 from segtrust.engine.outcomes import Row
 from segtrust.engine.score_table import FORMAT, settings_of
 from segtrust.engine.scoring import IN_MEMORY, ScoreJob
-from segtrust.errors import NotFittedError, ParameterError
+from segtrust.errors import ParameterError
 from segtrust.integrations.torch import SoftDiceConfidence, Task, check_tensor
+from segtrust.integrations.torch_metric import ready_estimator
 from segtrust.io.cases import CaseFiles
 from segtrust.io.loading import LoadedCase, ReadOptions
 from segtrust.io.places import Place
 from segtrust.io.structures import FOREGROUND
 from segtrust.kernels import as_binary_on_device, check_labels, raise_shape_mismatch
 from segtrust.maps import EmptyPolicy, Prediction
-from segtrust.policy import Scoring
 
 __all__ = ["ChannelScorer", "ChannelSettings", "named"]
 
-_BACKGROUND = "background"
 _Masks = Callable[[int], Any]
 
 
 class ChannelSettings(TypedDict, total=False):
-    """The settings of `ChannelScorer`, for what passes them on."""
+    """Keyword arguments of `ChannelScorer`, for functions that pass them on."""
 
     from_logits: Required[bool]
     task: Required[Task]
@@ -44,17 +42,25 @@ class ChannelSettings(TypedDict, total=False):
 
 
 class ChannelScorer:
-    """Gives the rows of a case: one for each structure, with confidences, bounds, counts and overlaps.
+    """Scorer of cases in memory: one row per structure, with confidences, bounds, counts and overlaps.
 
     Parameters
     ----------
-    from_logits, task, threshold, empty
-        As for `segtrust.integrations.torch.SoftDiceConfidence`.
+    from_logits
+        Whether the values are logits, which are passed through a sigmoid (for ``"multiclass"`` a softmax).
+    task
+        ``"binary"`` for one channel, ``"multiclass"`` for a softmax over the channels, ``"multilabel"`` for
+        one sigmoid per channel.
     names
-        Of all channels, in order; one called ``"background"`` is not scored. The only channel of a
-        ``"binary"`` task is called ``"foreground"`` where nothing is said.
+        Names of all channels, in order; a channel called ``"background"``, in any
+        capitalisation, is not scored. The only channel of
+        a ``"binary"`` task is called ``"foreground"`` if there are no names.
     estimators
-        Names, or estimators with settings of their own.
+        Names, or estimators with their own settings.
+    threshold
+        Decision threshold in [0, 1]; the masks are ``p >= threshold``, except for ``"multiclass"``.
+    empty
+        Confidence and Dice of empty masks, see `segtrust.EmptyPolicy`.
 
     Examples
     --------
@@ -78,64 +84,66 @@ class ChannelScorer:
         self._module = SoftDiceConfidence(
             from_logits=from_logits, task=task, threshold=threshold, empty=empty
         )
-        self.names = _checked_names(names, task)
-        self._job = ScoreJob(
-            tuple(_ready(each, EmptyPolicy(empty)) for each in _listed(estimators)),
-            ReadOptions(threshold=threshold),
-            empty=EmptyPolicy(empty),
-        )
+        self.names = _check_names(names, task)
+        get_estimators(estimators)  # rejects anything but different estimators
+        listed: Any = [estimators] if isinstance(estimators, str | ConfidenceEstimator) else estimators
+        listed = listed.values() if isinstance(listed, Mapping) else listed
+        policy = EmptyPolicy(empty)
+        ready = tuple(ready_estimator(item, policy, "estimators") for item in listed)
+        self._job = ScoreJob(ready, ReadOptions(threshold=threshold), empty=policy)
 
     @property
     def structures(self) -> tuple[str, ...]:
         """Names of the channels that are scored."""
-        return tuple(name for name in self.names if name != _BACKGROUND)
+        return tuple(name for name in self.names if not is_background(name))
 
     @property
     def estimators(self) -> tuple[str, ...]:
         """Names of the estimators."""
-        return tuple(each.name for each in self._job.estimators)
+        return tuple(estimator.name for estimator in self._job.estimators)
 
     @property
     def about(self) -> dict[str, Any]:
-        """What a table of such rows says of itself; there is no file that could have a fingerprint."""
+        """Settings that a table of these rows records; maps in memory have no checksum."""
         channels = {"from_logits": self._module.from_logits, "task": self._module.task, "names": self.names}
         return {"format": FORMAT, **settings_of(self._job), "digest": None, "in memory": channels}
 
     def rows(self, values: Any, mask: Any = None, truth: Any = None) -> tuple[Row, ...]:
-        """Score the channels of one case; the rows have no name of the case yet, see `named`.
+        """Return one row per structure of one case, without the name of the case, which `named` adds.
 
         Parameters
         ----------
         values
             Logits or probabilities, a torch tensor with the channels first.
         mask
-            The masks that are delivered: one a channel, or for ``"multiclass"`` labels in one channel. Where
-            there are none: the likeliest class, or ``p >= threshold``.
+            The delivered masks: one per channel, or for ``"multiclass"`` labels in one channel. ``None``
+            means the most probable class, or ``p >= threshold``.
         truth
-            In the same form.
+            The ground truth: one mask per channel, or for ``"multiclass"`` labels in one channel.
         """
         p = self._probabilities(values)
         masks, truths = self._masks(mask, p, "mask"), self._masks(truth, p, "truth")
         if mask is None and self._module.task == "multiclass":
             labels = p.argmax(0)
-            masks = lambda number: labels == number  # noqa: E731 - the same for labels that are given
+            masks = lambda number: labels == number  # noqa: E731 - as for labels that are passed
         return tuple(
             self._row(name, _on_host(p[i]), _on_host(masks(i)), _on_host(truths(i)))
             for i, name in enumerate(self.names)
-            if name != _BACKGROUND
+            if not is_background(name)
         )
 
     def _probabilities(self, values: Any) -> Any:
         check_tensor(values, "values")
         if values.ndim < 2 or values.shape[0] != len(self.names):
             raise ParameterError(
-                f"values: expected {len(self.names)} channels first ({', '.join(self.names)}), one case at a "
-                f"time, got shape {tuple(values.shape)}. Name all channels, in order, and give no batch."
+                f"values: expected one case with {len(self.names)} channels first ({', '.join(self.names)}), "
+                f"got shape {tuple(values.shape)}. Name all channels, in order, and pass no batch axis."
             )
+        self._module.check_layout(values[None])
         return self._module.probabilities(values[None])[0].detach()
 
     def _masks(self, values: Any, p: Any, name: str) -> _Masks:
-        """Give what gives the mask of a channel: one at a time, as all of many classes take much memory."""
+        """Return a function from the number of a channel to its mask; all masks at once take much memory."""
         if values is None:
             return lambda number: None
         check_tensor(values, name)
@@ -144,9 +152,8 @@ class ChannelScorer:
             check_labels(values, len(self.names), name)
             return lambda number: values[0] == number
         if values.shape != p.shape:
-            raise_shape_mismatch(
-                tuple(values.shape), f"shape {tuple(p.shape)}{_or_labels(one, self._module)}", name
-            )
+            labels = f", or labels of shape {one}" if self._module.task == "multiclass" else ""
+            raise_shape_mismatch(tuple(values.shape), f"shape {tuple(p.shape)}{labels}", name)
         return lambda number: as_binary_on_device(values[number], name)
 
     def _row(self, structure: str, p: Any, mask: Any, truth: Any) -> Row:
@@ -157,7 +164,7 @@ class ChannelScorer:
 
 
 def named(rows: Iterable[Row], case: str, image: str = "") -> tuple[Row, ...]:
-    """Give the rows of a case its name, and the file of its image.
+    """Return the rows of a case with its name and the file of its image.
 
     Examples
     --------
@@ -167,38 +174,16 @@ def named(rows: Iterable[Row], case: str, image: str = "") -> tuple[Row, ...]:
     return tuple({**row, "case": case, "image_file": image} for row in rows)
 
 
-def _or_labels(one: tuple[int, ...], module: SoftDiceConfidence) -> str:
-    return f", or labels of shape {one}" if module.task == "multiclass" else ""
-
-
 def _on_host(values: Any) -> Any:
-    """Give an array to the compiled loops; half precision of the kind that NumPy lacks is widened."""
+    """Return a tensor as a NumPy array for the compiled loops; bfloat16, unknown to NumPy, as float32."""
     if values is None:
         return None
-    here = values.cpu()
-    return (here.float() if str(here.dtype) == "torch.bfloat16" else here).numpy()
+    values = values.cpu()
+    return (values.float() if str(values.dtype) == "torch.bfloat16" else values).numpy()
 
 
-def _listed(estimators: Estimators) -> list[str | ConfidenceEstimator]:
-    get_estimators(estimators)  # refuses what is no estimator, and what is there twice
-    return list(estimators)
-
-
-def _ready(item: str | ConfidenceEstimator, empty: EmptyPolicy) -> ConfidenceEstimator:
-    """Make an estimator of a name, with the policy for empty masks; one that must learn first is none yet."""
-    if not isinstance(item, str):
-        return item
-    if learns(item):
-        made = type(get_estimator(item)).__name__
-        raise NotFittedError(
-            f"estimators: {item} learns from cases and has learned nothing here. "
-            f"Fit it first and give it itself: {made}().fit(cases)."
-        )
-    return estimator_of(Scoring(item, empty=str(empty)))
-
-
-def _checked_names(names: Sequence[str] | None, task: Task) -> tuple[str, ...]:
-    """Refuse names that cannot be those of the channels."""
+def _check_names(names: Sequence[str] | None, task: Task) -> tuple[str, ...]:
+    """Return the names of the channels; raise if they do not fit the task."""
     if names is None and task == "binary":
         return (FOREGROUND,)
     if names is None or isinstance(names, str) or not isinstance(names, Iterable):
@@ -206,8 +191,8 @@ def _checked_names(names: Sequence[str] | None, task: Task) -> tuple[str, ...]:
             f"names: expected the name of every channel of a {task} task, in order, got {describe(names)}."
         )
     listed = tuple(map(str, names))
-    if len(set(listed)) < len(listed) or not set(listed) - {_BACKGROUND}:
-        raise ParameterError(f"names: expected different names beside the background, got {listed}.")
+    if len(set(listed)) < len(listed) or all(map(is_background, listed)):
+        raise ParameterError(f"names: expected different names, and not only the background, got {listed}.")
     if task == "binary" and len(listed) > 1:
         raise ParameterError(f"names: expected one name for a binary task, got {listed}.")
     return listed

@@ -1,4 +1,4 @@
-"""The part of ``torchmetrics.Metric`` that is needed, for where torchmetrics is not installed."""
+"""The part of ``torchmetrics.Metric`` that segtrust uses, for environments without torchmetrics."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ States = dict[str, list[Tensor] | Tensor]
 
 
 class LocalMetric(nn.Module):
-    """The part of ``torchmetrics.Metric`` that is used here.
+    """Replacement for ``torchmetrics.Metric`` with the methods that segtrust's metrics need.
 
-    A state is a list of one-dimensional tensors that processes concatenate, or one number of which they take
-    the largest. `compute` of a subclass sees the states of all processes.
+    A state is a list of 1-D tensors, which are concatenated over all processes, or one number, of which the
+    largest over all processes is used. ``compute`` of a subclass sees the states of all processes.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class LocalMetric(nn.Module):
         self._defaults: States = {}
 
     def __init_subclass__(cls) -> None:
-        """Let ``compute`` gather the states first."""
+        """Make ``compute`` gather the states of all processes first."""
         super().__init_subclass__()
         if "compute" in cls.__dict__:
             cls.compute = _over_all_processes(cls.compute)  # type: ignore[attr-defined]
@@ -44,7 +44,7 @@ class LocalMetric(nn.Module):
             setattr(self, name, [])
 
     def set_dtype(self, dtype: torch.dtype) -> LocalMetric:
-        """Do nothing: states keep the type that they came in."""
+        """Return the metric unchanged: states keep the type in which they were added."""
         return self
 
     def reset(self) -> None:
@@ -53,20 +53,20 @@ class LocalMetric(nn.Module):
             setattr(self, name, default.to(self.device) if isinstance(default, Tensor) else [])
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Add a batch and give the result of that batch alone, of this process."""
+        """Add a batch and return the result for this batch alone, without other processes."""
         before = self._states()
         self.reset()
         try:
             self.update(*args, **kwargs)
             return type(self).compute.__wrapped__(self)  # type: ignore[attr-defined]
-        finally:  # a batch that is refused must not take the others with it
+        finally:  # keep the earlier batches if this one is rejected
             for name, state in before.items():
                 here = getattr(self, name)
                 setattr(self, name, state + here if isinstance(state, list) else torch.maximum(state, here))
 
     @property
     def device(self) -> torch.device:
-        """Where numbers are gathered: where the module is."""
+        """Device of the module, where states are gathered."""
         return next(self.buffers()).device
 
     def update(self, *args: Any, **kwargs: Any) -> None:
@@ -78,6 +78,8 @@ class LocalMetric(nn.Module):
 
 
 def _over_all_processes(compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return ``compute`` with the states of all processes in place while it runs."""
+
     @wraps(compute)
     def gathered(self: LocalMetric) -> Any:
         if not (distributed.is_available() and distributed.is_initialized()):
@@ -95,7 +97,7 @@ def _over_all_processes(compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _gather(state: list[Tensor] | Tensor, device: torch.device) -> list[Tensor] | Tensor:
-    """Bring one state of all processes together; they may hold different numbers of cases, or none."""
+    """Return one state of all processes, which may hold different numbers of cases, or none."""
     if isinstance(state, Tensor):
         return torch.stack(_all_gather(state)).amax(0)
     own = joined(state).to(device)
@@ -111,7 +113,7 @@ def _all_gather(values: Tensor) -> list[Tensor]:
 
 
 def joined(state: list[Tensor] | Tensor) -> Tensor:
-    """Give a state as one tensor; torchmetrics leaves a list before it gathers and a tensor after."""
+    """Return a state as one tensor; torchmetrics holds a list before it gathers and a tensor afterwards."""
     if isinstance(state, Tensor):
         return state
     return torch.cat(state) if state else torch.empty(0, dtype=torch.float64)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from segtrust._optional import require
+from segtrust.engine.judging import loss_of_row
 from segtrust.engine.outcomes import Row
 from segtrust.engine.score_table import FOLDER, check_output
 from segtrust.errors import ParameterError
@@ -16,7 +17,7 @@ from segtrust.integrations.channels import named
 from segtrust.integrations.monai import CaseScores
 from segtrust.io.names import stem_of
 from segtrust.io.tables import Table, write_table
-from segtrust.selective import risk_coverage_curve
+from segtrust.selective import trace_curve
 
 require("ignite", extra="monai")
 
@@ -245,9 +246,9 @@ def _of_structure(rows: Sequence[Row], estimators: Sequence[str]) -> dict[str, f
     if judged:
         found["dice_mean"] = _mean([row["dice"] for row in judged])
     if len(judged) > 1:
-        losses = [1.0 - row["dice"] for row in judged]
+        losses: Any = [loss_of_row(row, "dice") for row in judged]
         for name in estimators:
-            found[f"{name}_aurc"] = risk_coverage_curve([row[name] for row in judged], losses).aurc
+            found[f"{name}_aurc"] = trace_curve([row[name] for row in judged], losses).aurc
     return found
 
 

@@ -216,6 +216,7 @@ def different_names(paths: Sequence[Path]) -> list[str]:
     (['a/maps', 'b/maps'], ['x', 'y'])
     """
     absolute = [path.resolve() for path in paths]
+    names: list[str] = []
     for count in range(1, max(len(path.parts) for path in absolute) + 1):
         names = ["/".join(path.parts[-count:]) for path in absolute]
         if len(set(names)) == len(names):

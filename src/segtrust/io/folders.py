@@ -216,7 +216,7 @@ def _unknown(path: Path) -> Unpaired:
 
 def _file(path: Path, top: Path) -> FolderFile:
     parts = path.parent.relative_to(top).parts
-    places = [_PLACES[part.lower()] for part in parts if part.lower() in _PLACES]
+    places: list[_Place] = [_PLACES[part.lower()] for part in parts if part.lower() in _PLACES]
     place = places[-1] if places else None
     others = [part for part in parts if part.lower() not in _PLACES]
     if others and stem_of(path).lower() in _IMAGES:

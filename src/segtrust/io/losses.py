@@ -13,25 +13,25 @@ from segtrust.errors import WrongContentError
 from segtrust.io.names import case_of
 from segtrust.io.structures import LabelScheme
 from segtrust.io.tables import read_table
+from segtrust.risks import RISKS, find_risk
 
 __all__ = ["Losses", "as_loss", "is_dice", "read_losses"]
 
 Losses = Mapping[tuple[str, str], float | None]
 """By case and structure, which is empty where the file does not tell them apart. ``None`` for no loss."""
-_DICES = ("dice", "dsc", "dice_score", "mean_dice", "f1", "f1_score")
-_GOOD = (*_DICES, "iou", "jaccard", "nsd", "surface_dice", "accuracy", "precision", "recall", "sensitivity")
-"""Metrics of which more is better: the loss is one minus them."""
+_HIGHER_IS_BETTER = ("nsd", "surface_dice", "accuracy", "precision", "recall", "sensitivity")
+"""Metrics of other programs for which higher is better; `RISKS` says it for those that segtrust computes."""
 
 
 def is_dice(column: str) -> bool:
-    """Tell whether a column holds the Dice."""
-    return column.lower() in _DICES
+    """Return whether a column holds the Dice."""
+    return find_risk(column) is RISKS["dice_risk"]
 
 
 def as_loss(value: Any, column: str) -> float | None:
-    """Give the loss that a column says: one minus a metric that is better the higher it is, else itself.
+    """Return the loss for a value in a column: 1 minus a metric for which higher is better, else itself.
 
-    None for NaN, which nnU-Net writes where truth and mask are both empty.
+    Return ``None`` for NaN, which nnU-Net writes if truth and mask are both empty.
 
     Examples
     --------
@@ -46,7 +46,10 @@ def as_loss(value: Any, column: str) -> float | None:
         raise ValueError("a whole number too large for a float") from None
     if math.isnan(number):
         return None
-    return 1.0 - number if column.lower() in _GOOD else number
+    risk = find_risk(column)
+    if risk is not None:
+        return float(risk.loss(number))
+    return 1.0 - number if column.lower() in _HIGHER_IS_BETTER else number
 
 
 def read_losses(path: Path, column: str | None, scheme: LabelScheme | None = None) -> tuple[str, Losses]:

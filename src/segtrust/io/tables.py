@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._display import html_table, short_repr
 from segtrust._files import (
     atomic_write,
     atomic_write_all,
@@ -69,6 +70,10 @@ _DAMAGED = (
 """What readers raise over a file that is no table."""
 
 
+_ROWS_SHOWN = 20
+"""Rows that a notebook shows."""
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows with the same columns.
@@ -101,6 +106,17 @@ class Table:
         """
         columns = tuple(dict.fromkeys(name for row in rows for name in row))
         return cls(columns, changed(rows, lambda row: _filled(row, columns)), about or {})
+
+    def __repr__(self) -> str:
+        """Return the number of rows, the columns and the source in one line."""
+        shown = {"rows": len(self.rows), "columns": list(self.columns), "source": self.source}
+        return short_repr(self, shown)
+
+    def _repr_html_(self) -> str:
+        """Return the first rows as a table for a notebook."""
+        first = [[row[name] for name in self.columns] for row in itertools.islice(self.rows, _ROWS_SHOWN)]
+        title = f"Table of {len(self.rows)} rows, the first {len(first)} shown"
+        return html_table(title, first, header=self.columns)
 
     @classmethod
     def of_dataframe(cls, frame: Any, about: Mapping[str, Any] | None = None) -> Table:

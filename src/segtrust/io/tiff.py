@@ -196,9 +196,8 @@ def _check_kept(path: Path, series: Any) -> None:
 def _check_packed(path: Path, series: Any) -> None:
     """Refuse strips and tiles that unpack to more than an array may take."""
     kind = _PACKED.get(series.keyframe.compression.name, "")
-    for page in series.pages if kind else ():
-        sizes = page.databytecounts if page is not None else ()
-        for place, count in zip(page.dataoffsets if sizes else (), sizes, strict=True):
+    for page in filter(None, series.pages if kind else ()):
+        for place, count in zip(page.dataoffsets, page.databytecounts, strict=True):
             if kind == "zstd" or may_swell(kind, count):
                 page.parent.filehandle.seek(place)
                 check_packed(path, kind, page.parent.filehandle.read(min(count, path.stat().st_size)))

@@ -43,14 +43,17 @@ from segtrust.kernels.device import (
     FULL_SCALE,
     DeviceMap,
     as_binary_on_device,
-    block_size,
+    as_float,
+    as_tensor,
     count_on_device,
     detached,
     entropies_of,
     fold,
+    in_host_memory,
     is_device_array,
     on_host,
     to_device_of,
+    wide_type,
 )
 from segtrust.kernels.integrals import (
     expected_dice,
@@ -58,9 +61,17 @@ from segtrust.kernels.integrals import (
     probability_of_empty,
     probability_of_foreground,
 )
-from segtrust.kernels.map_source import MapSource, count_mask_changes, open_map, threshold_map
+from segtrust.kernels.map_source import (
+    MapSource,
+    count_batch,
+    count_map,
+    count_mask_changes,
+    open_map,
+    threshold_map,
+)
 from segtrust.kernels.map_view import code_probabilities, contiguous, raise_first_bad_value, view_map
 from segtrust.kernels.quantiles import DistinctDoubts, Selector, bracket_from_sample, pair_of_ranks
+from segtrust.kernels.selection import check_where, fill_unselected, select_pixels
 from segtrust.kernels.statistics import (
     Bracket,
     Counts,
@@ -71,6 +82,13 @@ from segtrust.kernels.statistics import (
     binary_entropy,
     doubt_at_entropy,
     host_number,
+)
+from segtrust.kernels.surprises import (
+    check_levels,
+    parts_of,
+    suspect_shape,
+    warn_of_shape,
+    warn_of_surprises,
 )
 from segtrust.kernels.tiles import TileMapper, is_chunked, read_tile, tiles_mapped_by, tiles_of
 
@@ -100,18 +118,23 @@ __all__ = [
     "as_array",
     "as_binary",
     "as_binary_on_device",
+    "as_float",
+    "as_tensor",
     "best_threshold",
     "binary_entropy",
-    "block_size",
     "bracket_from_sample",
     "channel_of",
     "check_array",
     "check_labels",
+    "check_levels",
     "check_map_type",
     "check_normalised",
     "check_shapes",
+    "check_where",
     "code_probabilities",
     "contiguous",
+    "count_batch",
+    "count_map",
     "count_mask_changes",
     "count_on_device",
     "detached",
@@ -121,8 +144,10 @@ __all__ = [
     "entropies_of",
     "expected_dice",
     "expected_tversky",
+    "fill_unselected",
     "fold",
     "host_number",
+    "in_host_memory",
     "is_at_least",
     "is_chunked",
     "is_device_array",
@@ -135,17 +160,23 @@ __all__ = [
     "on_host",
     "open_map",
     "pair_of_ranks",
+    "parts_of",
     "probability_of_empty",
     "probability_of_foreground",
     "raise_first_bad_value",
     "raise_shape_mismatch",
     "read_tile",
     "relative_errors_from",
+    "select_pixels",
+    "suspect_shape",
     "threshold_map",
     "tiles_mapped_by",
     "tiles_of",
     "to_device_of",
     "view_map",
+    "warn_of_shape",
+    "warn_of_surprises",
+    "wide_type",
     "worst_relative_error",
 ]
 

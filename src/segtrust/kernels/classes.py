@@ -109,23 +109,37 @@ def labels_for(labels: Any, p: Any) -> Any:
 def most_probable_labels(p: Any) -> Any:
     """Return the number of the largest channel of each pixel, in memory.
 
-    On the host this is done one tile at a time and takes one byte per pixel, or two for more than 256
-    classes; ``numpy.argmax`` would copy the map and take eight.
+    On the host the labels take one byte per pixel, or two for more than 256 classes; ``numpy.argmax`` would
+    copy the map and take eight.
     """
     if is_device_array(p):
         xp = array_namespace(p)  # torch has no argmax for some integers
         return xp.argmax(p if xp.isdtype(p.dtype, "real floating") else xp.astype(p, xp.float32), axis=0)
+    from segtrust.kernels.labels import label_pixels  # loads Numba
+
     label_type = np.min_scalar_type(p.shape[0] - 1)
     labels = np.empty(p.shape[1:], label_type)
+    if type(p) is np.ndarray and p.flags.c_contiguous and _is_compiled_for(p.dtype):
+        highest: Any = np.empty(labels.size, p.dtype)
+        label_pixels(p.reshape(p.shape[0], -1), 0, highest, labels.reshape(-1))
+        return labels
     for tile in tiles_of(channel_of(p, 0)):
-        highest = read_tile(_Channel(p, 0), tile)
-        labels_in_tile = np.zeros(highest.shape, label_type)
-        for number in range(1, p.shape[0]):
+        labels_in_tile = np.empty(labels[tile].size, label_type)
+        highest = None
+        for number in range(p.shape[0]):
             values = read_tile(_Channel(p, number), tile)
-            labels_in_tile = np.where(values > highest, number, labels_in_tile)
-            highest = np.maximum(values, highest)
-        labels[tile] = labels_in_tile
+            if not _is_compiled_for(values.dtype):
+                values = values.astype(np.float64)
+            if highest is None:
+                highest = np.empty(values.size, values.dtype)
+            label_pixels(values.reshape(1, -1), number, highest, labels_in_tile)
+        labels[tile] = labels_in_tile.reshape(labels[tile].shape)
     return labels
+
+
+def _is_compiled_for(dtype: Any) -> bool:
+    """Return whether the loop that finds labels reads a type as it is."""
+    return bool(dtype.isnative and dtype.char in "efdBH?")
 
 
 def check_labels(labels: Any, classes: int, source: str = "mask") -> None:
@@ -167,8 +181,9 @@ def _parts(labels: Any) -> Iterator[Any]:
 def _raise_labels(received: str, classes: int, source: str) -> NoReturn:
     raise MaskError(
         f"{source}: expected whole numbers as labels, from 0 to {classes - 1}, one per channel, got "
-        f"{received}. Renumber the labels in the order of the channels; pixels with an ignore index such as "
-        "255 must be assigned a class, or be cropped from the map and the labels."
+        f"{received}. Renumber the labels in the order of the channels. To leave out pixels with an ignore "
+        "index such as 255, pass where=(labels != 255) to score_classes, or ignore_index=255 to the torch "
+        "module and metrics; elsewhere, crop them from the map and the labels."
     )
 
 

@@ -9,6 +9,7 @@ time, so that no double copy of a whole map is made (on a device without doubles
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -17,7 +18,15 @@ from operator import add
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device as device_of, is_array_api_obj, is_dask_array, to_device
+from array_api_compat import (
+    array_namespace,
+    device as device_of,
+    is_array_api_obj,
+    is_dask_array,
+    is_jax_array,
+    is_torch_array,
+    to_device,
+)
 
 from segtrust.kernels.array_checks import (
     NearbyValues,
@@ -63,6 +72,51 @@ def is_device_array(values: Any) -> bool:
     return not host and is_array_api_obj(values)
 
 
+def in_host_memory(p: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Return a torch tensor on the CPU without gradient as a NumPy array on the same memory; others as is.
+
+    The second value turns a result into what the caller expects: a tensor for such a tensor, a Python float
+    for numbers on the host, and for all others whatever their library returned.
+    """
+    torch = sys.modules.get("torch")
+    if type(p) is np.ndarray or torch is None or not (type(p) is torch.Tensor or is_torch_array(p)):
+        return p, as_float
+    if _is_followed(p, torch):
+        return p, as_float
+    try:
+        return (p.detach() if p.requires_grad else p).numpy(), as_tensor
+    except (RuntimeError, TypeError):  # on another device, sparse, or of a type that NumPy lacks
+        return p, as_float
+
+
+def _is_followed(p: Any, torch: Any) -> bool:
+    """Return whether torch follows what is computed from a tensor: a derivative, or operations in a graph.
+
+    Inside ``torch.func`` a tensor is a wrapper, whose memory may not hold its values. Two private names of
+    torch keep this below half a microsecond, which every call pays.
+    """
+    forward_ad = torch.autograd.forward_ad
+    return (
+        (p.requires_grad and torch.is_grad_enabled())
+        or (forward_ad._current_level >= 0 and forward_ad.unpack_dual(p).tangent is not None)
+        or torch._C._functorch.peek_interpreter_stack() is not None
+        or torch.compiler.is_compiling()
+        or torch.jit.is_tracing()
+    )
+
+
+def as_float(value: Any) -> Any:
+    """Return a Python float instead of a NumPy scalar; leave scalars on a device as they are."""
+    return float(value) if isinstance(value, float) else value
+
+
+def as_tensor(value: Any) -> Any:
+    """Return a NumPy array as a torch tensor on the same memory, and a number as a scalar of doubles."""
+    is_float = isinstance(value, float)  # the most common case, as fast as it can be
+    array = np.array(value) if is_float else np.asarray(value, getattr(value, "dtype", np.float64))
+    return sys.modules["torch"].from_numpy(array)
+
+
 def as_binary_on_device(mask: Any, source: str = "mask") -> Any:
     """Return a mask as bool, on its device."""
     xp = array_namespace(mask)
@@ -88,10 +142,10 @@ def on_host(values: Any) -> Any:
     """Copy an array on a device to NumPy; return an array on the host, or ``None``, as it is."""
     if values is None or not is_device_array(values):
         return values
-    values = to_device(detached(values), "cpu")
+    values = detached(values)
     if dtype_name(values.dtype).startswith(("bfloat16", "float8_")):  # NumPy has no such types
         values = array_namespace(values).astype(values, array_namespace(values).float32)
-    return np.asarray(values)
+    return np.asarray(values if is_jax_array(values) else to_device(values, "cpu"))  # "cpu" is no JAX device
 
 
 def count_on_device(mask: Any) -> Any:
@@ -246,6 +300,12 @@ class DeviceMap:
         """Number of pixels."""
         return math.prod(self.p.shape)
 
+    def number(self, value: Any) -> Any:
+        """Return a result as a scalar on the device; a plain number, which has no gradient, becomes one."""
+        if is_device_array(value):
+            return value
+        return self._xp.asarray(value, dtype=self._wide, device=device_of(self.p))
+
     @property
     def _xp(self) -> Any:
         return array_namespace(self.p)
@@ -325,8 +385,11 @@ class DeviceMap:
         k, lam, s = fold(sums, add, add, add)
         return Counts(self.n, int(k), s, lam)
 
-    def dice_statistics(self) -> DeviceDiceStatistics:
-        """Return the sums from which exact expectations of overlap scores are computed, in a second pass."""
+    def dice_statistics(self, *, any_weights: bool = False) -> DeviceDiceStatistics:
+        """Return the sums from which exact expectations of overlap scores are computed, in a second pass.
+
+        They serve any weights in either case.
+        """
         counts = self.count()
         light = [host_number(mass) < MASS_LIMIT for mass in (counts.lam, counts.s)]
         nothing = self._xp.empty(0, dtype=self._wide, device=device_of(self.p))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
@@ -14,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.kernels.dice_sums import count_map, dice_statistics
+from segtrust.kernels.device import as_float
+from segtrust.kernels.dice_sums import count_in_place, count_map, count_rows, dice_statistics
 from segtrust.kernels.map_view import MapView, view_map
 from segtrust.kernels.patches import largest_patch, measure_with_patches
 from segtrust.kernels.quantiles import (
@@ -40,9 +42,14 @@ from segtrust.kernels.statistics import (
 from segtrust.kernels.tiles import Tile, extend_tile, over_tiles, read_tile, tiles_of
 from segtrust.kernels.uncertainty import Measured, entropy_map, measure_map, total_of_parts
 
+__all__ = ["ChunkedMap", "HostMap", "MemoryMap", "count_in_place", "count_rows"]
+
 
 class HostMap(ABC):
     """Base class for maps that the compiled loops can reach; finds order statistics by counting."""
+
+    number: Callable[[Any], Any]
+    """Turns a result into what the caller expects: `as_float`, or `as_tensor` for a tensor on the CPU."""
 
     @property
     @abstractmethod
@@ -54,7 +61,7 @@ class HostMap(ABC):
         """Return pixels and probability on both sides of the mask."""
 
     @abstractmethod
-    def dice_statistics(self) -> DiceStatistics:
+    def dice_statistics(self, *, any_weights: bool = False) -> DiceStatistics:
         """Return the sums from which exact expectations of overlap scores are computed."""
 
     @abstractmethod
@@ -103,9 +110,10 @@ class HostMap(ABC):
 
 @dataclass(frozen=True)
 class MemoryMap(HostMap):
-    """A NumPy array or memory map."""
+    """A NumPy array or memory map, or the memory of a tensor."""
 
     view: MapView
+    number: Callable[[Any], Any] = as_float
 
     @property
     def n(self) -> int:
@@ -116,9 +124,9 @@ class MemoryMap(HostMap):
         """Return pixels and probability on both sides of the mask."""
         return count_map(self.view)
 
-    def dice_statistics(self) -> DiceStatistics:
+    def dice_statistics(self, *, any_weights: bool = False) -> DiceStatistics:
         """Return the sums from which exact expectations of overlap scores are computed."""
-        return dice_statistics(self.view)
+        return dice_statistics(self.view, any_weights=any_weights)
 
     def measure_once(
         self, needs: UncertaintyNeeds, bracket: Bracket = NOWHERE, room: int = COLLECT
@@ -165,6 +173,7 @@ class ChunkedMap(HostMap):
     mask: Any
     threshold: float
     source: str
+    number: Callable[[Any], Any] = as_float
 
     @property
     def n(self) -> int:
@@ -185,12 +194,12 @@ class ChunkedMap(HostMap):
     def _count_tile(self, tile: Tile) -> Counts:
         return self._read(tile).count()
 
-    def dice_statistics(self) -> DiceStatistics:
+    def dice_statistics(self, *, any_weights: bool = False) -> DiceStatistics:
         """Return the sums from which exact expectations of overlap scores are computed."""
-        return reduce(add, over_tiles(self._dice_tile, self.p))  # one tile at a time
+        return reduce(add, over_tiles(partial(self._dice_tile, any_weights), self.p))  # one tile at a time
 
-    def _dice_tile(self, tile: Tile) -> DiceStatistics:
-        return self._read(tile).dice_statistics()
+    def _dice_tile(self, any_weights: bool, tile: Tile) -> DiceStatistics:
+        return self._read(tile).dice_statistics(any_weights=any_weights)
 
     def measure_once(
         self, needs: UncertaintyNeeds, bracket: Bracket = NOWHERE, room: int = COLLECT

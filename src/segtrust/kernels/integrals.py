@@ -19,6 +19,7 @@ closed form.
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,6 +70,21 @@ def expected_tversky(statistics: DiceStatistics, alpha: float, beta: float) -> A
     """
     if statistics.k == 0:
         return statistics.s * 0.0
+    if statistics.namespace is np:
+        return _compiled().expected_tversky_on_host(statistics, alpha, beta)
+    return integrate_tversky(statistics, alpha, beta)
+
+
+@cache
+def _compiled() -> Any:
+    """Return the module of the compiled integral, which loads Numba and takes a while the first time."""
+    from segtrust.kernels import dice_integral
+
+    return dice_integral
+
+
+def integrate_tversky(statistics: DiceStatistics, alpha: float, beta: float) -> Any:
+    """Return what `expected_tversky` does, in the array library of the statistics, for a mask with pixels."""
     k, s, lam = float(statistics.k), host_number(statistics.s), host_number(statistics.lam)
     floor = alpha * (k - 1.0) + 1.0
     largest_y = _LARGEST_Y if statistics.has_doubles else _LARGEST_Y_SINGLE

@@ -1,4 +1,4 @@
-"""Instructions that Numba does not offer, for compiled loops: bit patterns, extremes, vector width, prefetch.
+"""Instructions that Numba does not offer, for compiled loops: bit patterns, extremes, vector width.
 
 With ``NUMBA_DISABLE_JIT=1`` nothing is compiled, and plain Python functions do the same.
 """
@@ -13,11 +13,6 @@ from llvmlite import ir
 from numba import config, types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
-
-from segtrust._compile import plain
-
-FETCHED = 256
-"""Number of values that `fetch_ahead` requests."""
 
 
 class _Inline(Protocol):
@@ -133,32 +128,3 @@ prefer_wide_vectors: Callable[[], None] = _choose(_ask_for_wide_vectors, lambda:
 Compilers use 256 bits by default because early processors slowed down; the loops here gain a factor of 1.3 to
 1.4 from the full width. It has no effect on other processors, and must be called in the function of the loop.
 """
-
-
-@_intrinsic
-def _fetch_line(context: Any, values: Any, at: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        hint = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        function = cgutils.get_or_insert_function(builder.module, hint, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
-        place = builder.bitcast(builder.gep(array.data, [arguments[1]]), byte)
-        read, keep, data = (ir.Constant(number, flag) for flag in (0, 3, 1))
-        builder.call(function, [place, read, keep, data])
-        return context.get_dummy_value()
-
-    return types.void(values, types.intp), generate
-
-
-fetch_line: Callable[[Any, int], None] = _choose(_fetch_line, lambda values, at: None)
-
-
-@plain
-def fetch_ahead(values: Any, first: int) -> None:
-    """Prefetch `FETCHED` values that will be needed soon, one cache line (16 floats) after the other.
-
-    A loop that works on cached values leaves the memory idle; values requested in time arrive meanwhile.
-    A fixed number of requests costs least; requests beyond the end are for the last value.
-    """
-    for at in range(first, first + FETCHED, 16):
-        fetch_line(values, min(at, values.size - 1))

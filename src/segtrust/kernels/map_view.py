@@ -28,7 +28,7 @@ the number of segments of a map if both allow it, because each call takes time o
 SEGMENT_UNIT = 4096
 """Segments, except the last of a map, are a multiple of this many pixels, and so of every loop's block."""
 
-_NO_CODES = np.empty(0)
+NO_CODES = np.empty(0)
 _SEARCHED_AT_ONCE = 1 << 20
 
 
@@ -78,7 +78,7 @@ def view_map(p: Any, mask: Any = None, *, threshold: float = 0.5, source: str = 
     """Check shape and type of a NumPy map and its mask and lay both out for the compiled loops."""
     p = np.asarray(p)
     if mask is None and p.dtype.char in "fd" and p.dtype.isnative and p.flags.c_contiguous and p.size:
-        return MapView(contiguous(p), _NO_CODES, None, p.dtype.type(threshold), source)
+        return MapView(contiguous(p), NO_CODES, None, p.dtype.type(threshold), source)
     check_shapes(p.shape, None if mask is None else np.shape(mask), source)
     if mask is not None:
         mask = np.atleast_1d(as_binary(np.asarray(mask), mask_name(source)))
@@ -118,7 +118,7 @@ def _encode(p: Any, source: str) -> tuple[Any, Any]:
     """Split a map into values that the loops read and the table that turns codes into probabilities."""
     kind = p.dtype.newbyteorder("=").name
     if kind in ("float32", "float64"):
-        return p.astype(kind, copy=False), _NO_CODES
+        return p.astype(kind, copy=False), NO_CODES
     if kind == "bool":
         return p.view(np.uint8), _probability_of_code(kind)
     if kind in ("uint8", "uint16"):
@@ -126,7 +126,7 @@ def _encode(p: Any, source: str) -> tuple[Any, Any]:
     if kind == "float16":
         return p.astype(kind, copy=False).view(np.uint16), _probability_of_code(kind)
     if p.dtype.kind == "f":
-        return p.astype(np.float64), _NO_CODES
+        return p.astype(np.float64), NO_CODES
     raise_map_type(p.dtype, p.dtype.kind, source)
 
 
@@ -161,6 +161,7 @@ def raise_first_bad_value(view: MapView, segment: slice = slice(None)) -> NoRetu
     """Raise the error for the first bad value of a segment in which a loop has met one."""
     flat = view.values.reshape(-1)
     start, stop, _ = segment.indices(flat.size)
+    first, p, bad = start, flat[:0], np.empty(0, np.intp)
     for first in range(start, stop, _SEARCHED_AT_ONCE):
         p = view.probabilities(flat[first : min(first + _SEARCHED_AT_ONCE, stop)])
         bad = np.flatnonzero(~((p >= 0) & (p <= 1)))

@@ -8,7 +8,8 @@ There are three ways, and all of them give the same number:
   summed along y and x. Rows that two ranges share are handed from one to the next instead of being computed
   again. Where this would take much memory, the ring has a single slot, nothing is handed over, and entropies
   are computed twice. Along x a window is the sum of five windows of a fifth of its side and of a remainder:
-  two passes over a cached row for the usual side of 10. Large fifths are summed in the same way.
+  two passes over a cached row for the usual side of 10. Large fifths are summed in the same way. Boxes that
+  cannot be larger than one found before are left out.
   `choose_layout` decides how a map is walked, or that it is not.
 * `largest_box_by_slices` works for maps of any shape, slice by slice along the longest axis, in a pass of its
   own.
@@ -104,8 +105,8 @@ def _walk_map(
 
 # How a map is walked
 
-_RING_BYTES = 1 << 20
-"""Size of a ring that fits the second-level cache."""
+_RING_BYTES = 5 << 18
+"""Size of a ring: about that of the second-level cache. With a smaller one, ranges would share more rows."""
 _WALK_BYTES, _WALK_SHARE = 5 << 20, 0.14
 """Memory that a walk may take: so many bytes, or this share of the map if it is more."""
 _FEW_VISITS, _MANY_VISITS = 2.0, 12.0
@@ -147,7 +148,7 @@ class Layout:
 
     @cached_property
     def rows(self) -> int:
-        """Rows of boxes per range: as many as fit the second-level cache, at least one.
+        """Rows of boxes per range: as many as fit the ring, at least one.
 
         All ranges have about the same number of rows, so that threads get equal shares.
         """
@@ -292,6 +293,8 @@ class Walk(NamedTuple):
     """Windows of the remainder of the side."""
     best: Any
     """Largest window sum so far at each position of a few rows."""
+    record: Any
+    """Largest box so far: what cannot become larger is not summed."""
     handed: Any
     """Entropies of the shared rows of each slice, from the range before."""
     buffers: Any
@@ -318,6 +321,7 @@ def new_walk(layout: Layout) -> Walk:
         parts=np.empty(line),
         rests=np.empty(line),
         best=np.zeros(line),
+        record=np.zeros(1),
         handed=np.empty((depth, layout.handed_over * width)),
         buffers=new_buffers(),
     )
@@ -350,8 +354,10 @@ def walk_rows(values: Any, codes: Any, span: Any, walk: Any, accumulators: Any) 
         if not measure_pixels(pixels, codes, walk.buffers, accumulators, walk.entropy[known:size]):
             return False
         _copy(walk.entropy[size - shared : size], walk.handed[z])
-        if _sum_along_z(rows, z, walk):
-            _sum_along_x(walk, _sum_along_y(walk, last - first))
+        if _sum_along_z(rows, z, walk) and not _are_boxes_smaller(walk, size):
+            lines = _sum_along_y(walk, last - first)
+            _sum_along_x(walk, lines)
+            _update_record(walk, lines)
     return True
 
 
@@ -440,6 +446,40 @@ def _sum_along_x(walk: Any, lines: int) -> None:
             _keep_larger_with_rest(fifths, _windows(line, rest, walk.rests)[side - rest :], best)
         else:
             _keep_larger(fifths, best)
+
+
+_MARGIN = 1.0 + 1e-9
+"""Factor that covers the rounding of sums by far, so that skipping boxes never changes a digit."""
+
+
+@plain
+def _are_boxes_smaller(walk: Any, size: int) -> bool:
+    """Return whether all boxes over the first ``size`` sums along z are smaller than one found before.
+
+    It ends at the first sums that are too large for that, so it costs little where nothing can be left out.
+    """
+    most = walk.record[0] / (walk.sides[1] * walk.sides[2] * _MARGIN)
+    for first in range(0, size, _LINE):
+        if _largest(walk.column[first : min(first + _LINE, size)]) >= most:
+            return False
+    return True
+
+
+@plain
+def _update_record(walk: Any, lines: int) -> None:
+    width = walk.width
+    for first in range(0, min(lines * width, walk.best.size), width):
+        row = walk.best[first : first + width - walk.sides[2] + 1]
+        walk.record[0] = max(walk.record[0], _largest(row))
+
+
+@reduction
+def _largest(values: Any) -> float:
+    prefer_wide_vectors()
+    highest = 0.0
+    for i in range(values.size):
+        highest = larger(values[i], highest)
+    return float(highest)
 
 
 @plain

@@ -18,10 +18,10 @@ ORDER = 6
 """Highest power summed."""
 
 MASS_LIMIT = 700.0
-"""A side with this much probability needs no value apart: the first term left out is 6!/700⁶ < 1e-14."""
+"""A map with this much probability needs no value apart: the first term left out is 6!/700⁶ < 1e-14."""
 
 APART_ABOVE = 1.0 / 256.0
-"""Values above it are kept apart while their side's mass is below `MASS_LIMIT`; 256⁻⁶ < 4e-15."""
+"""Values above it are kept apart while the map's mass is below `MASS_LIMIT`; 256⁻⁶ < 4e-15."""
 
 COLLECT = 1 << 17
 """Doubts inside a bracket that one segment has room for at least; of more, only their number is known."""
@@ -48,16 +48,23 @@ class Counts:
         Number of pixels of the map and of its mask.
     s, lam
         Sum of the probabilities inside and outside the mask.
+
+    For a batch, k, s and lam are arrays with one entry per map.
     """
 
     n: int
-    k: int
+    k: Any
     s: Any
     lam: Any
 
     def __add__(self, other: Counts) -> Counts:
         """Return the counts of two tiles together."""
         return Counts(self.n + other.n, self.k + other.k, self.s + other.s, self.lam + other.lam)
+
+    def may_be_below(self, level: float) -> bool:
+        """Return whether all probabilities may be at most ``level``: whether the means on both sides are."""
+        low = level * (1.0 + 1e-9)  # sums are rounded
+        return bool(self.s <= low * self.k and self.lam <= low * (self.n - self.k))
 
 
 @dataclass(frozen=True)
@@ -69,9 +76,13 @@ class DiceStatistics:
     counts
         Pixels and probability on both sides.
     powers
-        Σp², … Σp⁶ per side, over the pixels that are not in ``apart``.
+        Σp², … Σp⁶ per side, over the pixels that are not in ``apart``, as far as they matter: in a map with
+        much mass the higher powers do not, and neither do those of tiny values.
     apart
-        The larger probabilities of each side, one by one, if the side's mass is below `MASS_LIMIT`.
+        The larger probabilities of each side, one by one, if the mass is below `MASS_LIMIT`.
+
+    The mass is that of the whole map, which is enough for Tversky indices with 1 - alpha <= beta <= 1 (Dice,
+    IoU, F-beta), or that of the side itself; see `segtrust.kernels.dice_sums`.
     """
 
     counts: Counts
@@ -84,7 +95,7 @@ class DiceStatistics:
     @property
     def k(self) -> int:
         """Number of pixels of the mask."""
-        return self.counts.k
+        return int(self.counts.k)
 
     @property
     def s(self) -> Any:
@@ -103,8 +114,8 @@ class DiceStatistics:
 
     @property
     def keeps_all_apart(self) -> bool:
-        """Whether both sides have so little mass that all larger probabilities are in ``apart``."""
-        return host_number(self.s) < MASS_LIMIT and host_number(self.lam) < MASS_LIMIT
+        """Whether the map has so little mass that all larger probabilities are in ``apart``."""
+        return host_number(self.s) + host_number(self.lam) < MASS_LIMIT
 
     def powers_of_rest(self, side: int) -> Sequence[Any]:
         """Return Σp, Σp², … Σp⁶ over the pixels of a side that are not in ``apart``."""

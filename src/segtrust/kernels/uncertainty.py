@@ -18,6 +18,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import reduce
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,8 +85,8 @@ def measure_map(
 
 def total_of_parts(parts: Iterable[Measured]) -> Measured:
     """Add up the results of segments or tiles."""
-    (first, *others), ranks = zip(*parts, strict=True)
-    return sum(others, start=first), Ranks.together(ranks)
+    statistics, ranks = zip(*parts, strict=True)
+    return reduce(add, statistics), Ranks.together(ranks)
 
 
 def entropy_map(values: Any, codes: Any) -> Any:

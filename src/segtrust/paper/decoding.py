@@ -10,7 +10,7 @@ import numpy as np
 from segtrust.engine.outcomes import Row
 from segtrust.errors import ParameterError
 from segtrust.io.tables import Table
-from segtrust.selective import risk_coverage_curve
+from segtrust.selective import trace_curve
 
 __all__ = ["compare_decoding"]
 
@@ -108,4 +108,4 @@ def _interval(values: Sequence[float]) -> tuple[float, float]:
 
 def _aurc(columns: Any) -> float:
     """Give the area under the curve of the risk by the SDC of the mask that is judged."""
-    return risk_coverage_curve(columns[:, 2], 1.0 - columns[:, 0]).aurc
+    return trace_curve(columns[:, 2], 1.0 - columns[:, 0]).aurc

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._types import PValueName
 from segtrust.evaluation import Part, compute_parts, store_of
 from segtrust.report.figures import new_axes
 from segtrust.selective import CalibrationCases, Procedure, Target, clopper_pearson, walk_candidates
@@ -39,7 +40,7 @@ LEVEL = 0.95
 """Of the intervals of shares."""
 _BLOCK = 1000
 """Draws of a part."""
-P_VALUES = ("betting", "hoeffding-bentkus")
+P_VALUES: tuple[PValueName, ...] = ("betting", "hoeffding-bentkus")
 _COLOURS = {"betting": "#0072b2", "hoeffding-bentkus": "#d55e00", "binomial": "#009e73"}
 
 
@@ -52,7 +53,7 @@ class Scenario:
     target: Target
 
     @property
-    def p_values(self) -> tuple[str, ...]:
+    def p_values(self) -> tuple[PValueName, ...]:
         """The p-values that can be compared."""
         return P_VALUES if self.target.below_dice is None else (*P_VALUES, "binomial")
 
@@ -111,7 +112,7 @@ class Setting:
     """One row of the table before it is filled."""
 
     scenario: Scenario
-    p_value: str
+    p_value: PValueName
     n: int
 
     @property

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from segtrust.policy.policy import OWN_VERSIONS, Decision, Policy, Standing, rank_empty_last
-from segtrust.policy.scoring import Scoring
+from segtrust.policy.policy import OWN_VERSIONS, Decision, MapDecision, Policy, PolicyStatus, rank_empty_last
+from segtrust.policy.scoring import Scoring, prepare_prediction
 from segtrust.policy.structures import StructurePolicies, certify_structures
 
 __all__ = [
     "OWN_VERSIONS",
     "Decision",
+    "MapDecision",
     "Policy",
+    "PolicyStatus",
     "Scoring",
-    "Standing",
     "StructurePolicies",
     "certify_structures",
+    "prepare_prediction",
     "rank_empty_last",
 ]

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
-from segtrust._files import plain_values
-from segtrust.errors import ParameterError, PluginError, UnknownNameError
+from segtrust._arguments import check_threshold
+from segtrust._files import naming_errors, plain_values
+from segtrust._types import DecodingName
+from segtrust.errors import ParameterError, PluginError, PolicyError, UnknownNameError
 from segtrust.selective import used_ids_as_text
+
+if TYPE_CHECKING:
+    from segtrust.calibration import Scaling
+    from segtrust.confidence import ConfidenceEstimator
+    from segtrust.maps import EmptyPolicy, Prediction
 
 _DECODINGS = ("threshold", "dice-optimal")
 
@@ -32,6 +39,8 @@ class Scoring:
         Name of the model that made the maps: a fold and an ensemble of folds are different models.
     decode
         How masks were made if none was delivered: ``"threshold"`` or ``"dice-optimal"``.
+    threshold
+        Decision threshold of these masks, in [0, 1]: a mask is ``p >= threshold``.
     seen_ids
         Ids of the cases that the estimator and the recalibration have learned from, collected from the
         ``used_ids`` of both; a policy does not keep them.
@@ -47,7 +56,8 @@ class Scoring:
     empty: str = "paper"
     recalibration: Mapping[str, Any] | None = None
     predictor: str = ""
-    decode: str = "threshold"
+    decode: DecodingName = "threshold"
+    threshold: float = 0.5
     seen_ids: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     @classmethod
@@ -82,6 +92,7 @@ class Scoring:
             raise ParameterError(f"predictor: expected a name, or nothing, got {self.predictor!r}.")
         if self.decode not in _DECODINGS:
             raise ParameterError(f"decode: expected {' or '.join(_DECODINGS)}, got {self.decode!r}.")
+        object.__setattr__(self, "threshold", check_threshold(self.threshold, "threshold"))
         parameters, fitted_on = _without_ids(self.parameters, "parameters")
         recalibration, recalibrated_on = _without_ids(self.recalibration or {}, "recalibration")
         seen_ids = used_ids_as_text(self.seen_ids) | fitted_on | recalibrated_on
@@ -91,6 +102,43 @@ class Scoring:
         object.__setattr__(self, "parameters", parameters)
         if self.recalibration is not None:
             object.__setattr__(self, "recalibration", recalibration)
+
+    def make_estimator(self) -> ConfidenceEstimator:
+        """Return the estimator with its parameters and the empty-mask policy set.
+
+        Examples
+        --------
+        >>> Scoring("pla", {"size": 20}).make_estimator()
+        PatchLevel(size=20)
+        """
+        from segtrust.confidence import get_estimator, has_empty_setting
+
+        kind = type(get_estimator(self.estimator))
+        empty = {"empty": self.empty} if has_empty_setting(kind) else {}
+        with naming_errors(f"policy: {self.estimator}", error=PolicyError):
+            return kind(**self.parameters, **empty)
+
+    def make_scaling(self) -> Scaling | None:
+        """Return the recalibration of the maps; ``None`` if maps are scored as they are."""
+        from segtrust.calibration import Scaling
+
+        return None if self.recalibration is None else Scaling.from_dict(self.recalibration)
+
+    def prepare(self, prediction: Prediction, where: Any = None) -> Prediction:
+        """Return a prediction as it is scored: recalibrated, and with the mask that is decided on.
+
+        Parameters
+        ----------
+        prediction
+            A probability map, and its mask if one was delivered.
+        where
+            Which pixels count, as `segtrust.kernels.check_where` returns it; all by default.
+        """
+        from segtrust.maps import EmptyPolicy
+
+        seeks_best = self.decode == "dice-optimal" and prediction.mask is None
+        decode_empty = EmptyPolicy(self.empty) if seeks_best else None
+        return prepare_prediction(prediction, self.make_scaling(), decode_empty, where)
 
     def difference(self, other: Scoring) -> tuple[str, Any, Any] | None:
         """Return the first attribute in which the confidences would differ, with both values; else ``None``.
@@ -110,6 +158,39 @@ class Scoring:
         return next(((name, ours[name], theirs[name]) for name in differing), None)
 
 
+def prepare_prediction(
+    prediction: Prediction, scaling: Scaling | None, decode_empty: EmptyPolicy | None, where: Any = None
+) -> Prediction:
+    """Return a prediction as it is scored: recalibrated, and with its Dice-optimal mask if requested.
+
+    The Dice-optimal mask is that of the recalibrated map. A mask that was delivered, or that is the map at
+    its threshold, is that of the original map, because it is the one in use.
+
+    Parameters
+    ----------
+    prediction
+        A probability map, and its mask if one was delivered.
+    scaling
+        Recalibration of the map, or ``None``.
+    decode_empty
+        The empty-mask policy of the Dice-optimal mask; ``None`` if that mask is not requested.
+    where
+        Which pixels count, as `segtrust.kernels.check_where` returns it; all by default. The others are
+        certain background when a map is recalibrated or decoded.
+    """
+    from segtrust.confidence import decoded
+    from segtrust.kernels import fill_unselected
+
+    def filled(prediction: Prediction) -> Prediction:
+        if where is None:
+            return prediction
+        return replace(prediction, probabilities=fill_unselected(prediction.probabilities, where))
+
+    if scaling is not None:
+        prediction = scaling.calibrate(filled(prediction), keep_mask=decode_empty is None)
+    return prediction if decode_empty is None else decoded(filled(prediction), decode_empty)
+
+
 def _confidence_settings(scoring: Scoring) -> dict[str, Any]:
     """Return everything that a confidence depends on."""
     from segtrust.confidence import get_estimator
@@ -126,6 +207,7 @@ def _confidence_settings(scoring: Scoring) -> dict[str, Any]:
         "parameters": {**defaults, **scoring.parameters},
         "empty": scoring.empty,
         "decode": scoring.decode,
+        "threshold": scoring.threshold,
         "recalibration": recalibration and {k: v for k, v in recalibration.items() if k != "n_cases"},
     }
 

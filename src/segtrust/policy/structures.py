@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
-from segtrust._arguments import check_delta, check_number, describe
-from segtrust._files import checksum, naming_errors, read_json, write_json
+import numpy as np
+
+from segtrust._arguments import check_delta, check_number, describe, renamed_attribute
+from segtrust._display import Displayed, html_table
+from segtrust._files import checksum, naming_errors
+from segtrust._optional import require
+from segtrust._storage import Storable
 from segtrust.errors import ParameterError, PolicyError, UnknownNameError
-from segtrust.policy.policy import Decision, Policy, Standing, check_saved_policy
+from segtrust.kernels import on_host
+from segtrust.policy.policy import Decision, Policy, PolicyStatus, check_saved_policy
 from segtrust.selective import (
     CalibrationCases,
     Certificate,
@@ -20,14 +25,18 @@ from segtrust.selective import (
     certify,
     check_targets,
     describe_confidence,
+    without_tensors,
 )
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _FORMAT = "segtrust-structures-1"
 
 
 def certify_structures(
     cases: Mapping[str, CalibrationCases],
-    targets: Sequence[Target] | Mapping[str, Sequence[Target]],
+    targets: Target | Sequence[Target] | Mapping[str, Target | Sequence[Target]],
     *,
     delta: float = 0.05,
     procedure: Procedure | None = None,
@@ -40,7 +49,7 @@ def certify_structures(
     cases
         Calibration cases by structure.
     targets
-        One or more limits, the same for all structures; or a list of them by structure.
+        One limit or several, the same for all structures; or a mapping with those of each structure.
     delta
         Probability that any of the guarantees does not hold; each of m structures is certified at δ/m.
     procedure
@@ -53,10 +62,10 @@ def certify_structures(
     >>> import numpy as np
     >>> c = np.linspace(0, 1, 400)
     >>> liver = CalibrationCases(c, (1 - c) / 2, reference=np.linspace(0, 0.99, 50))
-    >>> certificates = certify_structures({"liver": liver, "tumour": liver}, [Target(0.2)])
+    >>> certificates = certify_structures({"liver": liver, "tumour": liver}, Target(0.2))
     >>> certificates["tumour"].delta, certificates["tumour"].certified
     (0.025, True)
-    >>> own = {"liver": [Target(0.15)], "tumour": [Target(0.2), Target(0.1, below_dice=0.5)]}
+    >>> own = {"liver": Target(0.15), "tumour": [Target(0.2), Target(0.1, below_dice=0.5)]}
     >>> certificates = certify_structures({"liver": liver, "tumour": liver}, own)
     >>> [str(certificate.targets[0]) for certificate in certificates.values()]
     ['the mean loss of accepted cases is at most 0.15', 'the mean loss of accepted cases is at most 0.2']
@@ -80,8 +89,8 @@ def certify_structures(
     }
 
 
-@dataclass(frozen=True)
-class StructurePolicies:
+@dataclass(frozen=True, repr=False)
+class StructurePolicies(Displayed, Storable):
     """Policies by structure, and the structures that must be accepted for a case to be accepted.
 
     The guarantee of each structure is about all cases in which *this* structure reaches its threshold. It
@@ -98,6 +107,10 @@ class StructurePolicies:
 
     policies: Mapping[str, Policy]
     required: tuple[str, ...] = ()
+
+    _format = _FORMAT
+    _load_error = PolicyError
+    standing = renamed_attribute("standing", "status")
 
     def __post_init__(self) -> None:
         """Check names and policies."""
@@ -124,14 +137,43 @@ class StructurePolicies:
         return min(1.0, sum(policy.delta for policy in self.policies.values()))
 
     @property
-    def standing(self) -> Standing:
+    def status(self) -> PolicyStatus:
         """Certified only if all policies are."""
-        certified = all(policy.standing is Standing.CERTIFIED for policy in self.policies.values())
-        return Standing.CERTIFIED if certified else Standing.ESTIMATED
+        certified = all(policy.status is PolicyStatus.CERTIFIED for policy in self.policies.values())
+        return PolicyStatus.CERTIFIED if certified else PolicyStatus.ESTIMATED
+
+    def _shown(self) -> dict[str, Any]:
+        thresholds = {name: policy.threshold for name, policy in self.policies.items()}
+        return {"status": self.status, "delta": self.delta, **thresholds}
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """Return one row per structure."""
+        return [
+            {
+                "structure": name,
+                "status": str(policy.status),
+                "estimator": policy.scoring.estimator,
+                "threshold": policy.threshold,
+                "coverage": policy.operation.coverage,
+                "cases": policy.n,
+                "required": name in self.required,
+            }
+            for name, policy in self.policies.items()
+        ]
+
+    def to_dataframe(self) -> DataFrame:
+        """Return a pandas table, one row per structure: status, estimator, threshold, coverage, cases."""
+        return require("pandas", extra="tables").DataFrame(self._rows())
+
+    def _repr_html_(self) -> str:
+        """Return a table for a notebook: one row per structure."""
+        rows = self._rows()
+        cells = [list(row.values()) for row in rows]
+        return html_table(str(self).partition("\n")[0], cells, header=list(rows[0]))
 
     def __str__(self) -> str:
         """Return in words what is guaranteed for each structure, and for all together."""
-        if self.standing is Standing.CERTIFIED:
+        if self.status is PolicyStatus.CERTIFIED:
             scope = (
                 "Each guarantee covers the cases in which its own structure reaches its threshold; all of "
                 f"them hold together with {describe_confidence(self.delta)}."
@@ -140,7 +182,7 @@ class StructurePolicies:
             scope = "Not every structure is certified, so there is no joint guarantee."
         several = "any of " if len(self.required) > 1 else ""
         rule = f"A case is deferred if {several}{', '.join(self.required)} is deferred."
-        head = f"{self.standing.capitalize()}. {rule} {scope}"
+        head = f"{self.status.capitalize()}. {rule} {scope}"
         return "\n".join([head, *(f"{name}: {policy}" for name, policy in self.policies.items())])
 
     def decide(
@@ -190,8 +232,10 @@ class StructurePolicies:
                 confidence = confidences[name]
                 decisions[name] = Decision.DEFER
                 if confidence is not None:
-                    check_number(confidence, f"confidence of {name!r}")
-                    decisions[name] = policy.decide(confidence, empty_mask=name in empty)
+                    number = without_tensors(on_host(confidence))
+                    number = number[()] if isinstance(number, np.ndarray) else number
+                    checked = check_number(number, f"confidence of {name!r}")
+                    decisions[name] = policy.decide(checked, empty_mask=name in empty)
         required = [decisions[name] for name in self.required]
         if Decision.DEFER in required:
             return Decision.DEFER, decisions
@@ -224,24 +268,15 @@ class StructurePolicies:
         return {"format": _FORMAT, **values, "checksum": checksum(values)}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], *, source: str = "policies") -> StructurePolicies:
+    def from_dict(cls, saved: Mapping[str, Any], *, source: str = "policies") -> Self:
         """Rebuild policies from plain values; reject what is corrupt, incomplete or of another kind."""
-        rest = check_saved_policy(values, _FORMAT, ["policies", "required"], source)
+        rest = check_saved_policy(saved, _FORMAT, ["policies", "required"], source)
         with naming_errors(source, error=PolicyError):
             policies = {
                 name: Policy.from_dict(policy, source=f"{source}: {name}")
                 for name, policy in rest["policies"].items()
             }
             return cls(policies, rest["required"])
-
-    def save(self, path: str | Path) -> None:
-        """Write a JSON file; an existing file is replaced in one step, or left unchanged."""
-        write_json(path, self.to_dict())
-
-    @classmethod
-    def load(cls, path: str | Path) -> StructurePolicies:
-        """Read what `save` wrote."""
-        return cls.from_dict(read_json(path, error=PolicyError), source=str(path))
 
 
 def _check_name(name: Any, what: str) -> None:

@@ -14,6 +14,7 @@ from segtrust.evaluation import EvaluatedSet
 from segtrust.report.evaluation import suffix_of
 from segtrust.report.figures import new_axes, plain_name, save_figure
 from segtrust.report.styles import style_of
+from segtrust.risks import Risk
 from segtrust.selective import Bootstrap, risk_band
 
 __all__ = ["draw_bands", "draw_confidences", "draw_histograms", "save_confidence_figures", "save_histograms"]
@@ -26,7 +27,11 @@ _BINS = 30
 
 
 def save_confidence_figures(
-    sets: Sequence[EvaluatedSet], estimator: str, threshold_of: Threshold, folder: Path
+    sets: Sequence[EvaluatedSet],
+    estimator: str,
+    threshold_of: Threshold,
+    folder: Path,
+    risk: Risk | None = None,
 ) -> list[Path]:
     """Write ``confidence_dice`` and ``risk_band`` for each structure; nothing where Matplotlib is missing."""
     if find_spec("matplotlib") is None:
@@ -36,7 +41,7 @@ def save_confidence_figures(
     for structure in dict.fromkeys(each.structure for each in sets):
         chosen = [each for each in sets if each.structure == structure]
         suffix, threshold = suffix_of(structure, sets), threshold_of(structure)
-        drawn = {"confidence_dice": draw_confidences(chosen, estimator, threshold)}
+        drawn = {"confidence_dice": draw_confidences(chosen, estimator, threshold, risk)}
         drawn["risk_band"] = draw_bands(chosen, estimator)
         for name, figure in drawn.items():
             written += save_figure(figure, folder / f"{name}{suffix}")
@@ -84,18 +89,30 @@ def draw_histograms(confidences: Mapping[str, Any], estimator: str, threshold: f
     return figure
 
 
-def draw_confidences(sets: Sequence[EvaluatedSet], estimator: str, threshold: float | None = None) -> Any:
-    """Draw one minus the loss, the Dice, against the confidence; a dot a case and a panel a set."""
+def draw_confidences(
+    sets: Sequence[EvaluatedSet],
+    estimator: str,
+    threshold: float | None = None,
+    risk: Risk | None = None,
+) -> Any:
+    """Draw the metric of a risk (one minus the loss if it is unknown) against the confidence.
+
+    One dot per case and one panel per set.
+    """
+    is_share = risk is None or risk.higher_is_better
     figure, axes = new_axes(1, len(sets), width=2.9 * len(sets) + 0.4, height=2.7)
     style = style_of(estimator)
     for ax, found in zip(axes[0], sets, strict=True):
         dots = {"s": 9, "color": style.colour, "alpha": 0.6, "linewidths": 0, "rasterized": True}
-        ax.scatter(found.confidences[estimator], 1.0 - found.losses, **dots)
+        values = 1.0 - found.losses if is_share else found.losses
+        ax.scatter(found.confidences[estimator], values, **dots)
         if threshold is not None:
             ax.axvline(threshold, color="black", linewidth=0.8, linestyle="--")
-        ax.set(xlabel=f"confidence ({style.label})", ylim=(min(0.0, float(1.0 - found.losses.max())), 1.02))
+        ends = (min(0.0, float(values.min())), 1.02) if is_share else (0.0, 1.02 * float(values.max()) or 1.0)
+        ax.set(xlabel=f"confidence ({style.label})", ylim=ends)
         ax.set_title(f"{found.name} (n = {len(found.rows)})", fontsize=9)
-    axes[0, 0].set_ylabel("1 − loss")
+    label = "1 − loss" if risk is None else risk.label if is_share else risk.loss_label
+    axes[0, 0].set_ylabel(label)
     return figure
 
 

@@ -14,6 +14,7 @@ from segtrust.review.models import (
     CaseDetail,
     EntryAnswer,
     FailedCase,
+    LossAnswer,
     MonitoringAnswer,
     PolicyAnswer,
     RunAnswer,
@@ -23,6 +24,7 @@ from segtrust.review.models import (
 from segtrust.review.pictures import OpenedCase
 from segtrust.review.rows import estimators_of
 from segtrust.review.tiles import TILE
+from segtrust.risks import describe_loss, find_risk
 
 __all__ = ["detail_of", "entries_of", "monitoring_of", "run_of"]
 
@@ -48,6 +50,7 @@ def run_of(desk: Desk) -> RunAnswer:
         failed=failed[:_SHOWN_FAILURES],
         has_truth=bool(np.isfinite(rows.dice).any()),
         has_loss=bool(np.isfinite(rows.loss).any()),
+        loss=_loss(rows.loss_name),
         policies={name: _policy(policy) for name, policy in desk.standing_policies(now).items()},
         reviewers=desk.standings().reviewers,
         reviewer=desk.reviewer,
@@ -57,10 +60,15 @@ def run_of(desk: Desk) -> RunAnswer:
     )
 
 
+def _loss(name: str | None) -> LossAnswer:
+    risk = find_risk(name or "")
+    return LossAnswer(name=name, label=describe_loss(name or "loss"), unit=risk.unit if risk else "")
+
+
 def _policy(policy: Policy) -> PolicyAnswer:
     return PolicyAnswer(
         threshold=policy.threshold,
-        standing=str(policy.standing),
+        standing=str(policy.status),
         text=str(policy),
         digest=policy.fingerprint,
         probability=1.0 - policy.delta,

@@ -314,7 +314,8 @@ class Desk:
         key, seen = self._shown(number) if known is None else (known.key, known.seen)
         if known is None:
             self._refuse_changed(number)
-        there = dict(zip(("set", "case", "structure", "digest"), (*key, seen.digest), strict=True))
+        names: tuple[str, ...] = ("set", "case", "structure", "digest")
+        there: dict[str, str] = dict(zip(names, (*key, seen.digest), strict=True))
         if any(there[name] != value for name, value in meant.items()):
             raise WrongContentError(
                 f"This is no longer what was looked at: now {' · '.join(filter(None, key))}, or its map "

@@ -23,6 +23,7 @@ __all__ = [
     "EntryAnswer",
     "EntryNumber",
     "FailedCase",
+    "LossAnswer",
     "MonitoringAnswer",
     "Number",
     "PolicyAnswer",
@@ -194,6 +195,14 @@ class FailedCase(BaseModel):
     reason: str
 
 
+class LossAnswer(BaseModel):
+    """What the losses of the cases are."""
+
+    name: str | None = Field(description="Short name of the risk, or a column; null if unknown.")
+    label: str
+    unit: str
+
+
 class RunAnswer(BaseModel):
     """What is looked at."""
 
@@ -210,6 +219,7 @@ class RunAnswer(BaseModel):
     failed: list[FailedCase]
     has_truth: bool
     has_loss: bool
+    loss: LossAnswer
     policies: dict[str, PolicyAnswer]
     reviewers: list[str]
     reviewer: str

@@ -15,7 +15,7 @@ from segtrust.engine.triage import check_drift
 from segtrust.policy import Policy
 from segtrust.review.deciding import policy_for
 from segtrust.review.rows import Rows
-from segtrust.selective import ExchangeabilityMartingale, drift_test, failure_detection
+from segtrust.selective import ExchangeabilityMartingale, detect_failures, drift_test
 
 __all__ = ["Agreement", "Alarm", "Bin", "Drift", "MartingaleCourse", "Monitor", "Monitoring", "agreement_of"]
 
@@ -177,7 +177,8 @@ class Monitor:
         return [
             each
             for each, found in by_set.items()
-            if found.size >= _FEWEST and drift_test(self.reference[name], found, alpha=alpha).alarm
+            if found.size >= _FEWEST
+            and drift_test(reference=self.reference[name], new=found, alpha=alpha).alarm
         ]
 
     @property
@@ -250,4 +251,4 @@ def agreement_of(confidence: Any, accepted: Any, everything: Any) -> Agreement:
 def _auroc(confidence: Any, accepted: Any) -> float | None:
     if accepted.all() or not accepted.any():
         return None
-    return failure_detection(confidence, 1.0 - accepted, cutoff=0.5).auroc
+    return detect_failures(confidence, 1.0 - accepted, 0.5).auroc

@@ -12,7 +12,7 @@ import numpy as np
 
 from segtrust.confidence import ESTIMATORS, estimator_names
 from segtrust.engine.decisions import Policies
-from segtrust.engine.judging import DICE
+from segtrust.engine.judging import DICE, loss_column, loss_name, loss_of_row
 from segtrust.engine.outcomes import Row
 from segtrust.errors import WrongContentError
 from segtrust.io.losses import as_loss
@@ -108,8 +108,20 @@ class Rows:
     @cached_property
     def loss(self) -> Any:
         """Of each row: the column of losses, else one minus the Dice; NaN where there is none."""
-        column = "loss" if "loss" in self.table.columns else DICE
-        found = [as_loss(each, column) for each in self._numbers_of(column)]
+        return self.losses_by("loss")
+
+    @cached_property
+    def loss_name(self) -> str | None:
+        """What the losses are: the short name of a risk, or a column; ``None`` if unknown."""
+        return loss_name(self.table)
+
+    def losses_by(self, column: str) -> Any:
+        """Return the loss of each row by a column or a risk; NaN where there is none."""
+        column = loss_column(self.table.columns, column)
+        if column in self.table.columns:
+            found = [as_loss(each, column) for each in self._numbers_of(column)]
+        else:
+            found = [loss_of_row(row, column) for row in self.table.rows]
         return np.array([np.nan if each is None else each for each in found], np.float64)
 
     @cached_property

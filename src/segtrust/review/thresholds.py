@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from segtrust.engine.decisions import Policies
-from segtrust.policy import Policy, Standing, rank_empty_last
+from segtrust.engine.judging import loss_of_target
+from segtrust.policy import Policy, PolicyStatus, rank_empty_last
 from segtrust.review.deciding import empty_masks_agree, policy_for
 from segtrust.review.rows import Rows
-from segtrust.selective import RiskCoverageCurve, Target, chernoff_interval, risk_coverage_curve
+from segtrust.selective import RiskCoverageCurve, Target, chernoff_interval, trace_curve
 
 __all__ = ["Budget", "Certified", "Curve", "Limit", "Numbers", "ThresholdNumbers"]
 
@@ -156,6 +157,8 @@ class Numbers:
         Whether an empty mask may be right.
     policy
         Of the structure; ``None`` where there is none.
+    target_losses
+        For each limit of the policy, losses of the kind that it is about; those in ``loss`` if not given.
     """
 
     confidence: Any
@@ -163,6 +166,7 @@ class Numbers:
     is_empty: Any
     agrees: bool
     policy: Policy | None
+    target_losses: tuple[Any, ...] | None = None
 
     @classmethod
     def of(cls, rows: Rows, policies: Policies, structure: str | None) -> Numbers:
@@ -174,30 +178,40 @@ class Numbers:
         confidence, is_empty = rows.confidence[chosen], rows.is_empty[chosen]
         agrees = empty_masks_agree(rows, policy)
         ranked = confidence if agrees else rank_empty_last(confidence, is_empty)
-        return cls(ranked, rows.loss[chosen], is_empty, agrees, policy)
+        columns = [loss_of_target(target, rows.loss_name) for target in (policy.targets if policy else ())]
+        unknown = np.full(rows.loss.shape, np.nan)
+        target_losses = tuple(
+            (unknown if column is None else rows.losses_by(column))[chosen] for column in columns
+        )
+        return cls(ranked, rows.loss[chosen], is_empty, agrees, policy, target_losses)
 
     @cached_property
     def curve(self) -> RiskCoverageCurve | None:
         """Of the cases whose loss is known; ``None`` where they are too few."""
-        return self._curve_of(self.loss)
+        return self._curve_of(self.loss, self.loss)
 
     @cached_property
     def _target_curves(self) -> list[tuple[Target, RiskCoverageCurve | None]]:
         """Each limit of the policy with the curve of the losses that it is about."""
         targets = () if self.policy is None else self.policy.targets
-        return [(target, self._curve_of(target.losses(self.loss))) for target in targets]
+        losses = self.target_losses or (self.loss,) * len(targets)
+        return [
+            (target, self._curve_of(each, target.losses(each)))
+            for target, each in zip(targets, losses, strict=True)
+        ]
 
-    def _curve_of(self, losses: Any) -> RiskCoverageCurve | None:
-        judged = np.isfinite(self.confidence) & np.isfinite(self.loss)
+    def _curve_of(self, known: Any, losses: Any) -> RiskCoverageCurve | None:
+        """Return the curve of losses, for the cases with a known one; ``None`` if they are too few."""
+        judged = np.isfinite(self.confidence) & np.isfinite(known)
         if np.count_nonzero(judged) < _FEWEST:
             return None
-        return risk_coverage_curve(self.confidence[judged], losses[judged])
+        return trace_curve(self.confidence[judged], losses[judged])
 
     @cached_property
     def coverages(self) -> RiskCoverageCurve | None:
         """Coverage at each threshold, of all cases that have a confidence; its risks mean nothing."""
         known = self.confidence[np.isfinite(self.confidence)]
-        return risk_coverage_curve(known, np.zeros(known.size)) if known.size >= _FEWEST else None
+        return trace_curve(known, np.zeros(known.size)) if known.size >= _FEWEST else None
 
     @property
     def _can_be_accepted(self) -> Any:
@@ -223,12 +237,12 @@ class Numbers:
     def _certified(self, value: float) -> Certified | None:
         if self.policy is None:
             return None
-        standing = self.policy.standing
+        standing = self.policy.status
         return Certified(
             [self._limit(target, curve, value) for target, curve in self._target_curves],
             1.0 - self.policy.delta,
             str(standing),
-            standing is Standing.CERTIFIED and value >= self.policy.threshold,
+            standing is PolicyStatus.CERTIFIED and value >= self.policy.threshold,
             value == self.policy.threshold,
         )
 

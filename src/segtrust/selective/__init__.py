@@ -8,20 +8,21 @@ from segtrust.selective.bootstrap import (
     RiskBand,
     bootstrap_interval,
     coverage_at_risk,
+    resampled_interval,
     risk_band,
 )
 from segtrust.selective.certify import (
     CalibrationCases,
+    CalibrationEvidence,
+    CandidateTest,
     Certificate,
-    Evidence,
-    Operation,
-    Step,
+    SelectedThreshold,
     certify,
     certify_each,
     certify_threshold,
     walk_candidates,
 )
-from segtrust.selective.compare import Comparison, compare_estimators
+from segtrust.selective.compare import Comparison, compare_estimators, compare_rankings
 from segtrust.selective.conformal import ConformalDice, DiceIntervals
 from segtrust.selective.coverage import CoverageThreshold, threshold_for_coverage
 from segtrust.selective.curve import (
@@ -30,14 +31,15 @@ from segtrust.selective.curve import (
     RiskCoverageCurve,
     check_target_risk,
     risk_coverage_curve,
+    trace_curve,
 )
 from segtrust.selective.drift import DriftTest, ExchangeabilityMartingale, MartingaleState, drift_test
 from segtrust.selective.estimate import MeanDice, MeanDiceEstimator, Recalibration
-from segtrust.selective.failure import FailureDetection, failure_detection
+from segtrust.selective.failure import FailureDetection, detect_failures, failure_detection
 from segtrust.selective.intervals import chernoff_interval, clopper_pearson
-from segtrust.selective.plan import Need, plan_calibration
+from segtrust.selective.plan import CalibrationPlan, plan_calibration
 from segtrust.selective.pvalues import TEST_TITLES
-from segtrust.selective.seen import HashedIds, ids_as_text, refuse_seen, used_ids_as_text
+from segtrust.selective.seen import HashedIds, ids_as_text, reject_seen, used_ids_as_text
 from segtrust.selective.targets import (
     Observed,
     Procedure,
@@ -47,6 +49,7 @@ from segtrust.selective.targets import (
     describe_coverage,
     describe_limits,
 )
+from segtrust.selective.vectors import check_same_index, check_vector, without_tensors
 
 __all__ = [
     "CONVENTIONS",
@@ -54,50 +57,57 @@ __all__ = [
     "Bootstrap",
     "BootstrapInterval",
     "CalibrationCases",
+    "CalibrationEvidence",
+    "CalibrationPlan",
+    "CandidateTest",
     "Certificate",
     "Comparison",
     "ConformalDice",
     "CoverageThreshold",
     "DiceIntervals",
     "DriftTest",
-    "Evidence",
     "ExchangeabilityMartingale",
     "FailureDetection",
     "HashedIds",
     "MartingaleState",
     "MeanDice",
     "MeanDiceEstimator",
-    "Need",
     "Observed",
     "OperatingPoint",
-    "Operation",
     "Procedure",
     "Recalibration",
     "RiskBand",
     "RiskCoverageCurve",
-    "Step",
+    "SelectedThreshold",
     "Target",
     "bootstrap_interval",
     "certify",
     "certify_each",
     "certify_threshold",
+    "check_same_index",
     "check_target_risk",
     "check_targets",
+    "check_vector",
     "chernoff_interval",
     "clopper_pearson",
     "compare_estimators",
+    "compare_rankings",
     "coverage_at_risk",
     "describe_confidence",
     "describe_coverage",
     "describe_limits",
+    "detect_failures",
     "drift_test",
     "failure_detection",
     "ids_as_text",
     "plan_calibration",
-    "refuse_seen",
+    "reject_seen",
+    "resampled_interval",
     "risk_band",
     "risk_coverage_curve",
     "threshold_for_coverage",
+    "trace_curve",
     "used_ids_as_text",
     "walk_candidates",
+    "without_tensors",
 ]

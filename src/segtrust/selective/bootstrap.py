@@ -10,11 +10,15 @@ import numpy as np
 
 from segtrust._arguments import check_count, check_fraction, check_seed
 from segtrust._compile import current_threads, map_in_threads
+from segtrust._display import Displayed
+from segtrust._types import VectorLike
 from segtrust.errors import ParameterError, TooFewCasesError, UnknownNameError
-from segtrust.selective.curve import ROUNDING, check_target_risk, risk_coverage_curve
+from segtrust.selective.curve import ROUNDING, check_target_risk, trace_curve
 from segtrust.selective.vectors import (
     check_confidences,
     check_losses,
+    check_outcomes,
+    check_same_index,
     check_vector,
     check_weights,
     number_labels,
@@ -82,8 +86,8 @@ def check_bootstrap(bootstrap: Bootstrap | None, suited: str) -> Bootstrap:
     return replace(options, method=suited) if options.method == SUITED else options
 
 
-@dataclass(frozen=True)
-class BootstrapInterval:
+@dataclass(frozen=True, repr=False)
+class BootstrapInterval(Displayed):
     """An estimate with its bootstrap interval.
 
     Attributes
@@ -106,6 +110,20 @@ class BootstrapInterval:
     high: float
     units: int
     bootstrap: Bootstrap
+
+    def _shown(self) -> dict[str, Any]:
+        shown = {"statistic": self.statistic, "estimate": self.estimate, "low": self.low, "high": self.high}
+        return shown | {"level": self.bootstrap.level, "units": self.units}
+
+    def __str__(self) -> str:
+        """Return the estimate with its interval."""
+        return (
+            f"{self.statistic} {self.estimate:.4g} ({100.0 * self.bootstrap.level:g} % interval "
+            f"{self.low:.4g} to {self.high:.4g})"
+        )
+
+    def _caption(self) -> str:
+        return str(self)
 
 
 @dataclass(frozen=True)
@@ -171,12 +189,13 @@ def get_statistic(statistic: str | Statistic) -> Statistic:
 
 
 def bootstrap_interval(
-    confidence: Any,
-    loss: Any,
+    confidence: VectorLike,
+    loss: VectorLike | None = None,
     statistic: str | Statistic = "aurc",
     *,
-    patients: Any = None,
-    weights: Any = None,
+    dice: VectorLike | None = None,
+    patients: VectorLike | None = None,
+    weights: VectorLike | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> BootstrapInterval:
     """Compute a statistic of the risk-coverage curve with its bootstrap interval.
@@ -191,6 +210,8 @@ def bootstrap_interval(
         ``"aurc"``, ``"augrc"``, ``"e_aurc"`` or ``coverage_at_risk(target)``. If no coverage reaches the
         target, it counts as 0, in the estimate and in each resample. A coverage moves in steps, for which the
         corrections of BCa are not designed.
+    dice
+        Dice of each case, in [0, 1], instead of the loss.
     patients
         Patient of each case. Whole patients are then drawn, with all their cases: slices or lesions of one
         patient resemble each other, and an interval that treats them as independent is too short. With few
@@ -222,6 +243,24 @@ def bootstrap_interval(
     >>> interval.low < interval.estimate < interval.high
     True
     """
+    check_same_index(confidence=confidence, loss=loss, dice=dice, patients=patients, weights=weights)
+    confidence = check_confidences(confidence, fewest=2)
+    loss = check_outcomes(confidence, loss, dice)
+    return resampled_interval(
+        confidence, loss, statistic, patients=patients, weights=weights, bootstrap=bootstrap
+    )
+
+
+def resampled_interval(
+    confidence: VectorLike,
+    loss: VectorLike,
+    statistic: str | Statistic = "aurc",
+    *,
+    patients: VectorLike | None = None,
+    weights: VectorLike | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> BootstrapInterval:
+    """Compute the interval of a ranking that may be a bad one: `bootstrap_interval` without its warning."""
     statistic = get_statistic(statistic)
     bootstrap = check_bootstrap(bootstrap, "bca" if statistic.smooth else "percentile")
     confidence = check_confidences(confidence, fewest=2)
@@ -272,7 +311,7 @@ class Sample:
 
     def value(self, statistic: Statistic, confidence: Any) -> float:
         """Return the statistic of the cases themselves; the oracle's value is not subtracted."""
-        curve = risk_coverage_curve(confidence, self.loss, weights=self.weights)
+        curve = trace_curve(confidence, self.loss, self.weights)
         if statistic.kind == "coverage_at_risk":
             return curve.coverage_at_risk(statistic.target) or 0.0
         return curve.augrc if statistic.kind == "augrc" else curve.aurc
@@ -415,11 +454,11 @@ class RiskBand(NamedTuple):
 
 
 def risk_band(
-    confidence: Any,
-    loss: Any,
+    confidence: VectorLike,
+    loss: VectorLike,
     coverages: Any,
     *,
-    patients: Any = None,
+    patients: VectorLike | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> RiskBand:
     """Compute percentile bootstrap intervals of the selective risk, separately for each coverage.
@@ -444,6 +483,7 @@ def risk_band(
     True
     """
     options = check_bootstrap(Bootstrap(resamples=500) if bootstrap is None else bootstrap, "percentile")
+    check_same_index(confidence=confidence, loss=loss, patients=patients)
     confidence = check_confidences(confidence, fewest=2)
     sample = Sample.of(loss, confidence.size, patients)
     coverages = check_vector(coverages, "coverages")

@@ -27,18 +27,23 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from segtrust._arguments import check_count, check_delta, check_fraction, check_number
+from segtrust._arguments import check_count, check_delta, check_fraction, check_number, renamed_attribute
+from segtrust._display import Displayed
+from segtrust._files import check_keys, naming_errors, plain_values, rebuild
+from segtrust._optional import require
+from segtrust._storage import Storable, without_format
+from segtrust._types import FloatArray, VectorLike
 from segtrust.errors import ParameterError, TooFewCasesError
 from segtrust.selective.intervals import chernoff_interval, clopper_pearson
-from segtrust.selective.plan import POWER, Accepted, Need, compute_need
-from segtrust.selective.seen import HashedIds, check_ids, ids_as_text, refuse_seen
+from segtrust.selective.plan import POWER, Accepted, CalibrationPlan, compute_need
+from segtrust.selective.seen import HashedIds, check_ids, ids_as_text, reject_seen, used_ids_as_text
 from segtrust.selective.shuffling import choose_seed, number_by_appearance, prefer_low_losses, shuffled_order
 from segtrust.selective.targets import (
     Procedure,
@@ -53,21 +58,29 @@ from segtrust.selective.vectors import (
     FEWEST_REFERENCES,
     check_confidences,
     check_labels,
-    check_losses,
+    check_outcomes,
     check_reference,
+    check_same_index,
     frozen_copy,
     number_labels,
 )
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
-@dataclass(frozen=True, eq=False)
-class CalibrationCases:
+_COLUMNS = ("confidence", "loss", "patients", "ids", "reference")
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class CalibrationCases(Displayed, Storable):
     """Confidences and losses of cases that nothing has learned from, checked and copied.
 
     Parameters
     ----------
-    confidence, loss
-        One number per case; losses in [0, 1].
+    confidence
+        Confidence of each case.
+    loss
+        Loss of each case, in [0, 1]: for example, one minus its Dice.
     patients
         Label of each case's patient, if patients have several cases: text or numbers, compared as text
         (1, 1.0 and "1" are the same patient). Every case needs one.
@@ -77,35 +90,50 @@ class CalibrationCases:
         Confidences of at least 10 unlabelled cases that are unrelated to these, from which candidate
         thresholds are taken; the confidences of the cases themselves are rejected. Without a reference, some
         of the cases here are set aside for it.
+    dice
+        Dice of each case, in [0, 1], instead of the loss.
 
     Examples
     --------
-    >>> CalibrationCases([0.9, 0.4], [0.05, 0.6], ids=["a", "b"]).n
+    >>> CalibrationCases([0.9, 0.4], dice=[0.95, 0.4], ids=["a", "b"]).n
     2
     """
 
-    confidence: Any
-    loss: Any
-    patients: Any = None
-    ids: Sequence[str] | None = None
-    reference: Any = None
+    confidence: FloatArray
+    loss: FloatArray
+    patients: Any
+    ids: tuple[str, ...] | None
+    reference: Any
 
-    def __post_init__(self) -> None:
-        """Check everything once, and keep read-only copies."""
-        ids = ids_as_text(self.ids)
-        confidence = check_confidences(self.confidence, ids=ids, fewest=2)
-        check_ids(ids, confidence.size)
+    _format = "segtrust-calibration-cases-1"
+
+    def __init__(
+        self,
+        confidence: VectorLike,
+        loss: VectorLike | None = None,
+        patients: VectorLike | None = None,
+        ids: Sequence[Any] | None = None,
+        reference: VectorLike | None = None,
+        *,
+        dice: VectorLike | None = None,
+    ) -> None:
+        check_same_index(confidence=confidence, loss=loss, dice=dice, patients=patients, ids=ids)
+        names = ids_as_text(ids)
+        confidence = check_confidences(confidence, ids=names, fewest=2)
+        check_ids(names, confidence.size)
         columns = {
-            "confidence": confidence,
-            "loss": check_losses(self.loss, confidence.size, ids=ids, unit=True),
+            "confidence": frozen_copy(confidence),
+            "loss": frozen_copy(check_outcomes(confidence, loss, dice, ids=names, unit=True)),
+            "patients": None,
+            "ids": names,
+            "reference": None,
         }
-        if self.patients is not None:
-            columns["patients"] = check_labels(self.patients, confidence.size, "patients", ids=ids)
-        if self.reference is not None:
-            columns["reference"] = check_reference(self.reference, confidence)
+        if patients is not None:
+            columns["patients"] = frozen_copy(check_labels(patients, confidence.size, "patients", ids=names))
+        if reference is not None:
+            columns["reference"] = frozen_copy(check_reference(reference, confidence))
         for name, column in columns.items():
-            object.__setattr__(self, name, frozen_copy(column))
-        object.__setattr__(self, "ids", ids)
+            object.__setattr__(self, name, column)
 
     @property
     def n(self) -> int:
@@ -144,13 +172,45 @@ class CalibrationCases:
         patients = None if self.patients is None else number_labels(self.patients, self.n, "patients")
         return self.part(shuffled_order(seed, self.confidence, units=patients, ids=self.ids))
 
-    def refuse(self, used_ids: Collection[str] | HashedIds) -> None:
+    def reject_seen(self, used_ids: Collection[str] | HashedIds) -> None:
         """Raise `SeenCasesError` if a case is among ``used_ids``, or an error if the cases have no ids."""
-        refuse_seen(self.ids, used_ids, self.n)
+        reject_seen(self.ids, used_ids, self.n)
+
+    refuse = renamed_attribute("refuse", "reject_seen")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, from which `from_dict` rebuilds the cases; ids are readable."""
+        columns = {name: getattr(self, name) for name in _COLUMNS}
+        return {
+            name: None if column is None else [*column] if name == "ids" else column.tolist()
+            for name, column in columns.items()
+        }
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any], *, source: str = "cases") -> Self:
+        """Rebuild what `to_dict` returned; errors name the source."""
+        values = check_keys(without_format(saved), _COLUMNS, source)
+        with naming_errors(source):
+            return cls(**values)
+
+    def to_dataframe(self) -> DataFrame:
+        """Return a pandas table, one row per case: its id and patient, if known, confidence and loss."""
+        columns: dict[str, Any] = {} if self.ids is None else {"id": list(self.ids)}
+        columns |= {} if self.patients is None else {"patient": self.patients}
+        columns |= {"confidence": self.confidence, "loss": self.loss}
+        return require("pandas", extra="tables").DataFrame(columns)
+
+    def _shown(self) -> dict[str, Any]:
+        shown: dict[str, Any] = {"cases": self.n, "mean_loss": float(self.loss.mean())}
+        if self.patients is not None:
+            shown["patients"] = int(self.units.max()) + 1
+        if self.reference is not None:
+            shown["references"] = int(self.reference.size)
+        return shown
 
 
 @dataclass(frozen=True)
-class Step:
+class CandidateTest:
     """Test of one candidate threshold.
 
     Attributes
@@ -177,7 +237,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class CalibrationEvidence:
     """The cases that a threshold was tested on.
 
     Attributes
@@ -220,7 +280,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Operation:
+class SelectedThreshold:
     """A threshold in use.
 
     Attributes
@@ -264,8 +324,8 @@ class Operation:
         object.__setattr__(self, "risks", risks)
 
 
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, repr=False)
+class Certificate(Displayed, Storable):
     """Result of a certification: a threshold, or the reason why there is none.
 
     Attributes
@@ -285,13 +345,15 @@ class Certificate:
         All tests, in their order.
     """
 
-    operation: Operation | None
-    need: Need | None
+    operation: SelectedThreshold | None
+    need: CalibrationPlan | None
     targets: tuple[Target, ...]
     delta: float
-    evidence: Evidence
+    evidence: CalibrationEvidence
     procedure: Procedure
-    steps: tuple[Step, ...] = field(repr=False)
+    steps: tuple[CandidateTest, ...]
+
+    _format = "segtrust-certificate-1"
 
     @property
     def n(self) -> int:
@@ -318,6 +380,45 @@ class Certificate:
         """Share of the calibration cases that are accepted; ``None`` if nothing can be guaranteed."""
         return None if self.operation is None else self.operation.coverage
 
+    def to_dataframe(self) -> DataFrame:
+        """Return the tests as a pandas table, one row per candidate threshold, in their order."""
+        rows = [{**asdict(step), "passed": step.passed} for step in self.steps]
+        columns = ["threshold", "accepted", "p_value", "level", "passed"]
+        return require("pandas", extra="tables").DataFrame(rows, columns=columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, from which `from_dict` rebuilds the certificate; ids are readable."""
+        values = asdict(self)
+        values["evidence"]["used_ids"] = sorted(self.evidence.used_ids)
+        saved: dict[str, Any] = plain_values(values, "certificate")
+        return saved
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any], *, source: str = "certificate") -> Self:
+        """Rebuild what `to_dict` returned; errors name the source."""
+        names = [attribute.name for attribute in fields(cls)]
+        values = check_keys(without_format(saved), names, source)
+        with naming_errors(source):
+            operation, need = values["operation"], values["need"]
+            used_ids = used_ids_as_text(values["evidence"]["used_ids"])
+            return cls(
+                operation=operation and rebuild(SelectedThreshold, operation, source),
+                need=need and rebuild(CalibrationPlan, need, source),
+                targets=tuple(rebuild(Target, target, source) for target in values["targets"]),
+                delta=check_fraction(values["delta"], "delta", open_ends=True),
+                evidence=rebuild(CalibrationEvidence, {**values["evidence"], "used_ids": used_ids}, source),
+                procedure=rebuild(Procedure, values["procedure"], source),
+                steps=tuple(rebuild(CandidateTest, step, source) for step in values["steps"]),
+            )
+
+    def _shown(self) -> dict[str, Any]:
+        shown = {"certified": self.certified, "threshold": self.threshold, "coverage": self.coverage}
+        targets = ", ".join(map(str, self.targets))
+        return shown | {"delta": self.delta, "cases": self.n, "tests": len(self.steps), "targets": targets}
+
+    def _caption(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         """Return the result in words."""
         patients, confidence = self.evidence.patients, describe_confidence(self.delta)
@@ -333,20 +434,25 @@ class Certificate:
 
 
 def certify_threshold(
-    confidence: Any,
-    loss: Any,
+    confidence: VectorLike,
+    loss: VectorLike | None = None,
     *,
+    dice: VectorLike | None = None,
     target_risk: float,
     delta: float = 0.05,
-    reference: Any = None,
-    patients: Any = None,
+    reference: VectorLike | None = None,
+    patients: VectorLike | None = None,
 ) -> Certificate:
     """Find the lowest threshold whose selective risk is at most the target, with probability at least 1 - δ.
 
     Parameters
     ----------
-    confidence, loss
-        One number per calibration case, which nothing may have learned from; losses in [0, 1].
+    confidence
+        Confidence of each calibration case; nothing may have learned from these cases.
+    loss
+        Loss of each case, in [0, 1]: for example, one minus its Dice.
+    dice
+        Dice of each case, in [0, 1], instead of the loss.
     target_risk
         Limit on the mean loss of the accepted cases.
     delta
@@ -376,13 +482,13 @@ def certify_threshold(
     >>> certificate.certified, round(certificate.coverage, 2)
     (True, 0.72)
     """
-    cases = CalibrationCases(confidence, loss, patients=patients, reference=reference)
-    return certify(cases, [Target(target_risk)], delta=delta)
+    cases = CalibrationCases(confidence, loss, patients=patients, reference=reference, dice=dice)
+    return certify(cases, Target(target_risk), delta=delta)
 
 
 def certify(
     cases: CalibrationCases,
-    targets: Sequence[Target],
+    targets: Target | Sequence[Target],
     *,
     delta: float = 0.05,
     procedure: Procedure | None = None,
@@ -395,7 +501,7 @@ def certify(
     cases
         Calibration cases, which nothing may have learned from.
     targets
-        One or more limits; a candidate passes if it passes the test of each, which needs no correction for
+        One limit or several; a candidate passes if it passes the test of each, which needs no correction for
         multiple testing.
     delta
         Probability, over the draw of the calibration cases, that any of the targets does not hold.
@@ -410,16 +516,16 @@ def certify(
     >>> confidence = rng.random(400)
     >>> cases = CalibrationCases(confidence, (1 - confidence) * rng.random(400), reference=rng.random(500))
     >>> both = certify(cases, [Target(0.2), Target(0.1, below_dice=0.5)])
-    >>> both.certified, both.threshold >= certify(cases, [Target(0.2)]).threshold
+    >>> both.certified, both.threshold >= certify(cases, Target(0.2)).threshold
     (True, True)
     """
     if not isinstance(cases, CalibrationCases):
         raise ParameterError(
             f"cases: expected CalibrationCases(confidence, loss), got {type(cases).__name__}."
         )
-    delta = check_delta(delta)
-    cases.refuse(used_ids)
+    cases.reject_seen(used_ids)
     tests, steps = walk_candidates(cases, targets, delta, check_procedure(procedure))
+    delta = float(delta)  # checked there
     passed = [step.threshold for step in steps if step.passed]
     set_aside = cases.n - tests.n
     return Certificate(
@@ -427,7 +533,7 @@ def certify(
         need=None if passed else _need_at_highest(tests, steps),
         targets=tests.targets,
         delta=delta,
-        evidence=Evidence(
+        evidence=CalibrationEvidence(
             n=tests.n,
             units=int(tests.units.max()) + 1,
             patients=cases.patients is not None,
@@ -443,7 +549,7 @@ def certify(
 
 def certify_each(
     cases: CalibrationCases,
-    targets: Sequence[Target],
+    targets: Target | Sequence[Target],
     *,
     delta: float = 0.05,
     procedure: Procedure | None = None,
@@ -456,7 +562,7 @@ def certify_each(
     cases
         Calibration cases, which nothing may have learned from.
     targets
-        One or more limits; each of m is certified at level δ/m.
+        One limit or several; each of m is certified at level δ/m.
     delta
         Probability, over the draw of the calibration cases, that any of the guarantees does not hold.
     procedure
@@ -481,8 +587,8 @@ def certify_each(
 
 
 def walk_candidates(
-    cases: CalibrationCases, targets: Sequence[Target], delta: float, procedure: Procedure
-) -> tuple[ThresholdTests, list[Step]]:
+    cases: CalibrationCases, targets: Target | Sequence[Target], delta: float, procedure: Procedure
+) -> tuple[ThresholdTests, list[CandidateTest]]:
     """Test the candidates of each sequence up to the first that fails; return the cases and all tests."""
     delta = check_delta(delta)
     targets = check_targets(targets)
@@ -537,7 +643,7 @@ class ThresholdTests:
         self.test_names = [procedure.p_value_for(target, grouped=not self.single_cases) for target in targets]
         self.losses = [target.losses(cases.loss) for target in targets]
 
-    def test(self, threshold: float, level: float) -> Step:
+    def test(self, threshold: float, level: float) -> CandidateTest:
         """Test one candidate: the largest p-value over the targets decides."""
         accepted = self.confidence >= threshold
         losses = self.unit_losses(accepted)
@@ -545,7 +651,7 @@ class ThresholdTests:
             target.p_value(unit_losses, name, level)
             for target, unit_losses, name in zip(self.targets, losses, self.test_names, strict=True)
         )
-        return Step(threshold, int(accepted.sum()), largest, level)
+        return CandidateTest(threshold, int(accepted.sum()), largest, level)
 
     def unit_losses(self, accepted: Any) -> list[Any]:
         """Return, for each target, the number tested for each unit with an accepted case: limit + Z.
@@ -568,7 +674,7 @@ class ThresholdTests:
         weight = self._unit_means(accepted * 1.0).sum()
         return tuple(float(self._unit_means(accepted * losses).sum() / weight) for losses in self.losses)
 
-    def operation_at(self, threshold: float, delta: float) -> Operation:
+    def operation_at(self, threshold: float, delta: float) -> SelectedThreshold:
         """Return a threshold with its coverage and observed risks; each unit counts once."""
         accepted = self.confidence >= threshold
         if self.single_cases:
@@ -579,13 +685,13 @@ class ThresholdTests:
             coverage = float(shares.mean())
             interval = chernoff_interval(coverage, shares.size, 1.0 - delta)
         risks = self.risks(accepted) if accepted.any() else (None,) * len(self.targets)
-        return Operation(threshold, coverage, interval, risks)
+        return SelectedThreshold(threshold, coverage, interval, risks)
 
     def _unit_means(self, values: Any) -> Any:
         return np.bincount(self.units, values) / np.bincount(self.units)
 
 
-def _need_at_highest(tests: ThresholdTests, steps: list[Step]) -> Need:
+def _need_at_highest(tests: ThresholdTests, steps: list[CandidateTest]) -> CalibrationPlan:
     """Return how many cases would be needed to certify the highest candidate.
 
     That is the one with the smallest start coverage: its risk is usually the lowest.
@@ -598,7 +704,7 @@ def _need_at_highest(tests: ThresholdTests, steps: list[Step]) -> Need:
             "No calibration case reaches the highest candidate threshold. Check that calibration and "
             "reference cases come from the same model and population."
         )
-        return Need(None, None, POWER, reason, unit)
+        return CalibrationPlan(None, None, POWER, reason, unit)
     share_of_units = float(np.mean(np.bincount(tests.units, accepted) > 0))
     observed = Accepted.like(tests.unit_losses(accepted), tests.risks(accepted), share_of_units, unit)
     return compute_need(tests.targets, observed, tests.procedure, highest.level)

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._display import Displayed
+from segtrust._types import VectorLike
 from segtrust.selective.bootstrap import (
     Bootstrap,
     Sample,
@@ -16,14 +18,14 @@ from segtrust.selective.bootstrap import (
     get_statistic,
 )
 from segtrust.selective.curve import ROUNDING
-from segtrust.selective.vectors import check_vector
+from segtrust.selective.vectors import check_outcomes, check_same_index, check_vector
 
 SIGN_VECTORS = 1000
 """Number of sign vectors held in memory at a time."""
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Displayed):
     """Difference between two estimators.
 
     Attributes
@@ -60,14 +62,29 @@ class Comparison:
         """Value of a minus that of b."""
         return self.a - self.b
 
+    def _shown(self) -> dict[str, Any]:
+        shown = {"statistic": self.statistic, "a": self.a, "b": self.b, "difference": self.difference}
+        return shown | {"low": self.low, "high": self.high, "p_value": self.p_value, "units": self.units}
+
+    def __str__(self) -> str:
+        """Return the difference with its interval and p-value."""
+        return (
+            f"Difference in {self.statistic} {self.difference:+.4g} ({100.0 * self.bootstrap.level:g} % "
+            f"interval {self.low:+.4g} to {self.high:+.4g}, p = {self.p_value:.2g})"
+        )
+
+    def _caption(self) -> str:
+        return str(self)
+
 
 def compare_estimators(
     confidence_a: Any,
     confidence_b: Any,
-    loss: Any,
+    loss: VectorLike | None = None,
     *,
+    dice: VectorLike | None = None,
     statistic: str | Statistic = "aurc",
-    patients: Any = None,
+    patients: VectorLike | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Comparison:
     """Compare two confidences of the same cases, with a paired interval and a paired test.
@@ -85,6 +102,8 @@ def compare_estimators(
         Confidences of each case, each on its own scale.
     loss
         Loss of each case, at least 0: for example, one minus its Dice.
+    dice
+        Dice of each case, in [0, 1], instead of the loss.
     statistic
         ``"aurc"``, ``"augrc"``, ``"e_aurc"`` or ``coverage_at_risk(target)``. If no coverage reaches the
         target, it counts as 0.
@@ -102,6 +121,25 @@ def compare_estimators(
     >>> bool(comparison.high < 0 and comparison.p_value < 0.001)
     True
     """
+    check_same_index(
+        confidence_a=confidence_a, confidence_b=confidence_b, loss=loss, dice=dice, patients=patients
+    )
+    a = check_vector(confidence_a, "confidence_a", fewest=2)
+    b = check_vector(confidence_b, "confidence_b", n=a.size)
+    losses = [check_outcomes(confidence, loss, dice) for confidence in (a, b)]  # warns about either
+    return compare_rankings(a, b, losses[0], statistic=statistic, patients=patients, bootstrap=bootstrap)
+
+
+def compare_rankings(
+    confidence_a: Any,
+    confidence_b: Any,
+    loss: VectorLike,
+    *,
+    statistic: str | Statistic = "aurc",
+    patients: VectorLike | None = None,
+    bootstrap: Bootstrap | None = None,
+) -> Comparison:
+    """Compare rankings that may be bad ones: `compare_estimators` without its warning."""
     statistic = get_statistic(statistic)
     bootstrap = check_bootstrap(bootstrap, "percentile")
     a = check_vector(confidence_a, "confidence_a", fewest=2)

@@ -11,29 +11,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from segtrust._arguments import check_count, check_fraction, check_number, check_seed
+from segtrust._display import Displayed, html_table
 from segtrust._files import check_keys, naming_errors, rebuild
+from segtrust._optional import require
 from segtrust._params import HasParams
+from segtrust._storage import Storable, without_format
+from segtrust._types import VectorLike
 from segtrust.errors import NotFittedError, ParameterError, TooFewCasesError
 from segtrust.selective.coverage import as_decimal
 from segtrust.selective.estimate import Recalibration
-from segtrust.selective.seen import HashedIds, ids_as_text, refuse_seen
+from segtrust.selective.seen import HashedIds, ids_as_text, reject_seen
 from segtrust.selective.shuffling import choose_seed, shuffled_order
-from segtrust.selective.vectors import check_confidences, check_dice, check_labels
+from segtrust.selective.vectors import check_confidences, check_labels, check_outcomes, check_same_index
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _PREDICTORS = ("isotonic", "identity")
 _OPTIONS = ("level", "threshold", "predictor", "train_share", "seed")
 _NO_GROUP = ""
 
 
-@dataclass(frozen=True, eq=False)
-class DiceIntervals:
+@dataclass(frozen=True, eq=False, repr=False)
+class DiceIntervals(Displayed):
     """Intervals for the Dice of new cases, at the requested level.
 
     Attributes
@@ -57,7 +64,19 @@ class DiceIntervals:
     n: Any
     cases_needed: int
 
-    def to_dataframe(self, index: Any = None) -> Any:
+    def _shown(self) -> dict[str, Any]:
+        width = self.upper - self.lower
+        shown = {"cases": self.lower.size, "trivial": int(self.trivial.sum())}
+        return shown | {"mean_width": float(width.mean()) if width.size else None}
+
+    def _repr_html_(self) -> str:
+        """Return a table for a notebook: one row per case."""
+        names = ("lower", "predicted", "upper", "trivial", "n")
+        columns = (getattr(self, name).tolist() for name in names)
+        rows = [(number, *row) for number, row in enumerate(zip(*columns, strict=True))]
+        return html_table("Dice intervals", rows, header=("case", *names))
+
+    def to_dataframe(self, index: Any = None) -> DataFrame:
         """Return a pandas table with one row per case: lower, predicted, upper, trivial and n.
 
         Parameters
@@ -65,8 +84,6 @@ class DiceIntervals:
         index
             Index of the rows, such as that of the table with the confidences, so that both can be joined.
         """
-        from segtrust._optional import require
-
         names = ("lower", "predicted", "upper", "trivial", "n")
         columns = {name: getattr(self, name) for name in names}
         return require("pandas", extra="tables").DataFrame(columns, index=index)
@@ -109,8 +126,8 @@ class ConformalCell:
                 check_number(getattr(self, name), name)
 
 
-@dataclass(frozen=True)
-class ConformalDice(HasParams):
+@dataclass(frozen=True, repr=False)
+class ConformalDice(HasParams, Displayed, Storable):
     """Bounds and intervals for the Dice of new cases that hold at a level for any distribution.
 
     The level is reached on average over draws of the labelled cases, for new cases exchangeable with those of
@@ -157,6 +174,7 @@ class ConformalDice(HasParams):
     used_ids: frozenset[str] | HashedIds = frozenset()
 
     _learned = ("recalibration", "cells", "used_ids")
+    _format = "segtrust-conformal-dice-1"
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -171,9 +189,10 @@ class ConformalDice(HasParams):
 
     def fit(
         self,
-        confidence: Any,
-        dice: Any,
+        confidence: VectorLike,
+        dice: VectorLike | None = None,
         *,
+        loss: VectorLike | None = None,
         groups: Sequence[Any] | None = None,
         ids: Sequence[Any] | None = None,
         used_ids: Iterable[Any] | HashedIds | None = None,
@@ -182,8 +201,12 @@ class ConformalDice(HasParams):
 
         Parameters
         ----------
-        confidence, dice
-            One number per case.
+        confidence
+            Confidence of each case.
+        dice
+            Dice of each case, in [0, 1].
+        loss
+            One minus the Dice of each case, instead of the Dice.
         groups
             Structure, centre or scanner of each case: the bounds then hold for each group. Text or numbers,
             compared as text: 1, 1.0 and "1" are the same group.
@@ -193,10 +216,11 @@ class ConformalDice(HasParams):
             Ids of cases that the threshold, the estimator or a calibration of the probabilities was chosen
             with (such as `Policy.used_ids`); `SeenCasesError` if one of these cases is among them.
         """
+        check_same_index(confidence=confidence, dice=dice, loss=loss, groups=groups, ids=ids)
         ids = ids_as_text(ids)
         confidence = check_confidences(confidence, ids=ids, fewest=2)
-        dice = check_dice(dice, confidence.size, ids=ids)
-        names = refuse_seen(ids, used_ids, confidence.size)
+        dice = check_outcomes(confidence, loss, dice, ids=ids, as_dice=True)
+        names = reject_seen(ids, used_ids, confidence.size)
         keys = self._cell_keys(confidence, groups, ids)
         seed = choose_seed(confidence, self.seed)
         order = shuffled_order(seed, confidence, ids=names or None)
@@ -206,12 +230,14 @@ class ConformalDice(HasParams):
             is_training[members[: self._training_cases(members.size)]] = True
         if self.predictor == "isotonic" and not is_training.any():
             raise TooFewCasesError("confidence: no cell has enough cases to learn a curve from.")
-        curve = Recalibration.fit(confidence[is_training], dice[is_training]) if is_training.any() else None
+        curve = None
+        if is_training.any():
+            curve = Recalibration.of_checked(confidence[is_training], dice[is_training])
         errors = _expected_dice(curve, confidence) - dice
         cells = [self._make_cell(key, errors[(keys == key) & ~is_training]) for key in np.unique(keys)]
         return replace(self, seed=seed, recalibration=curve, cells=tuple(cells), used_ids=frozenset(names))
 
-    def predict(self, confidence: Any) -> Any:
+    def predict(self, confidence: VectorLike) -> Any:
         """Return the expected Dice at each confidence; `interval` returns how far off it may be.
 
         Examples
@@ -224,7 +250,7 @@ class ConformalDice(HasParams):
         return _expected_dice(self.recalibration, check_confidences(confidence))
 
     def interval(
-        self, confidence: Any, group: Any = None, *, ids: Sequence[Any] | None = None
+        self, confidence: VectorLike, group: Any = None, *, ids: Sequence[Any] | None = None
     ) -> DiceIntervals:
         """Return the interval of each new case; the Dice is beyond each end with at most (1 - level) / 2.
 
@@ -240,7 +266,7 @@ class ConformalDice(HasParams):
         return self._intervals(confidence, group, ids, "below_of_two", "above_of_two")
 
     def lower_bound(
-        self, confidence: Any, group: Any = None, *, ids: Sequence[Any] | None = None
+        self, confidence: VectorLike, group: Any = None, *, ids: Sequence[Any] | None = None
     ) -> DiceIntervals:
         """Return the lower bound of each new case, with 1 as the upper end.
 
@@ -268,7 +294,7 @@ class ConformalDice(HasParams):
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any], *, source: str = "intervals") -> Self:
         """Rebuild what `to_dict` returned; `SavedStateError` names what is missing, unknown or wrong."""
-        values = check_keys(saved, (*_OPTIONS, "recalibration", "cells", "used_ids"), source)
+        values = check_keys(without_format(saved), (*_OPTIONS, "recalibration", "cells", "used_ids"), source)
         curve, used = values["recalibration"], values["used_ids"]
         with naming_errors(source):
             values["recalibration"] = None if curve is None else Recalibration.from_dict(curve, source=source)
@@ -278,6 +304,24 @@ class ConformalDice(HasParams):
             else:
                 values["used_ids"] = frozenset(ids_as_text(used) or ())
             return cls(**values)
+
+    def to_dataframe(self) -> DataFrame:
+        """Return what `fit` has learned as a pandas table, one row per cell."""
+        columns = [attribute.name for attribute in fields(ConformalCell)]
+        rows = [asdict(cell) for cell in self.cells]
+        return require("pandas", extra="tables").DataFrame(rows, columns=columns)
+
+    def _shown(self) -> dict[str, Any]:
+        shown: dict[str, Any] = {"level": self.level}
+        shown |= {} if self.threshold is None else {"threshold": self.threshold}
+        shown |= {"predictor": self.predictor} if self.predictor != "isotonic" else {}
+        shown["fitted"] = bool(self.cells)
+        if self.cells:
+            shown |= {"cells": len(self.cells), "ranked_cases": sum(cell.n for cell in self.cells)}
+        return shown
+
+    def _caption(self) -> str:
+        return f"Conformal Dice intervals at level {self.level:g}"
 
     def cases_needed(self, *, two_sided: bool = True) -> int:
         """Return the number of labelled cases that a cell needs for bounds better than [0, 1].
@@ -343,9 +387,10 @@ class ConformalDice(HasParams):
     ) -> DiceIntervals:
         """Return intervals with the named margins of each case's cell; without one, the upper end is 1."""
         self._check_fitted()
+        check_same_index(confidence=confidence, group=group, ids=ids)
         ids = ids_as_text(ids)
         confidence = check_confidences(confidence, ids=ids)
-        refuse_seen(ids, self.used_ids if ids is not None else None, confidence.size)
+        reject_seen(ids, self.used_ids if ids is not None else None, confidence.size)
         if group is None and any(cell.group != _NO_GROUP for cell in self.cells):
             raise ParameterError("group: expected the group of each case, because fit() was given groups.")
         known = {f"{cell.decision}:{cell.group}": cell for cell in self.cells}

@@ -16,13 +16,15 @@ from typing import Any
 import numpy as np
 
 from segtrust._arguments import check_delta, check_fraction
+from segtrust._display import Displayed
+from segtrust._types import VectorLike
 from segtrust.selective.vectors import check_confidences
 
 _MOST_CASES = 10**9
 
 
-@dataclass(frozen=True)
-class CoverageThreshold:
+@dataclass(frozen=True, repr=False)
+class CoverageThreshold(Displayed):
     """A threshold with a guarantee on the share of accepted cases, or the reason why there is none.
 
     Attributes
@@ -78,6 +80,13 @@ class CoverageThreshold:
             f"Not possible with {self.n} cases: a coverage of {self.target_coverage:g} {certainty} {needs}."
         )
 
+    def _shown(self) -> dict[str, Any]:
+        shown = {"threshold": self.threshold, "target_coverage": self.target_coverage, "delta": self.delta}
+        return shown | {"coverage": self.coverage, "n": self.n, "cases_needed": self.cases_needed}
+
+    def _caption(self) -> str:
+        return self.explain()
+
     def to_dict(self) -> dict[str, Any]:
         """Return all values, ready for JSON."""
         return asdict(self)
@@ -110,7 +119,7 @@ def reach_probability(target: float, n: int, rank: int) -> float:
 
 
 def threshold_for_coverage(
-    confidence: Any, *, target_coverage: float, delta: float | None = 0.05
+    confidence: VectorLike, *, target_coverage: float, delta: float | None = 0.05
 ) -> CoverageThreshold:
     """Find the highest threshold that accepts at least the target share of future cases.
 
@@ -146,7 +155,7 @@ def threshold_for_coverage(
         rank = _largest_rank(target, n, float(1 - as_decimal(check_delta(delta))))
         guarantee = reach_probability(target, n, rank)
     threshold = float(np.partition(confidence, rank - 1)[rank - 1]) if rank else None
-    coverage = float(np.mean(confidence >= threshold)) if rank else 0.0
+    coverage = 0.0 if threshold is None else float(np.mean(confidence >= threshold))
     needed = _cases_needed(target, delta)
     return CoverageThreshold(threshold, target, delta, n, rank, guarantee, coverage, needed)
 

@@ -7,16 +7,29 @@ compared only with areas of the same convention, and so are its references, the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from segtrust._arguments import check_fraction, check_number, is_number
+from segtrust._display import Displayed
 from segtrust._optional import require
+from segtrust._types import ConventionName, FloatArray, VectorLike
 from segtrust.errors import ParameterError, UnknownNameError
-from segtrust.selective.vectors import check_confidences, check_losses, check_sum, check_weights, frozen_copy
+from segtrust.selective.vectors import (
+    check_confidences,
+    check_losses,
+    check_outcomes,
+    check_same_index,
+    check_sum,
+    check_weights,
+    frozen_copy,
+)
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 CONVENTIONS = ("paper", "plugin", "trapezoid-from-first")
 """Names of the conventions for an area; `RiskCoverageCurve.area` explains them."""
@@ -43,8 +56,8 @@ class OperatingPoint(NamedTuple):
     risk: float
 
 
-@dataclass(frozen=True, eq=False)
-class RiskCoverageCurve:
+@dataclass(frozen=True, eq=False, repr=False)
+class RiskCoverageCurve(Displayed):
     """Selective risk at each coverage that a threshold can achieve.
 
     Cases of equal confidence are accepted together, so the curve has one point per tie block. In front of
@@ -64,11 +77,24 @@ class RiskCoverageCurve:
         Weight of each case, in the order of the input; ``None`` if all cases have the same weight.
     """
 
-    coverages: Any
-    risks: Any
-    thresholds: Any
-    loss: Any = field(repr=False)
-    weights: Any = field(repr=False, default=None)
+    coverages: FloatArray
+    risks: FloatArray
+    thresholds: FloatArray
+    loss: FloatArray
+    weights: FloatArray | None = None
+
+    def _shown(self) -> dict[str, Any]:
+        return {
+            "cases": int(self.loss.size),
+            "points": int(self.coverages.size),
+            "aurc": self.aurc,
+            "augrc": self.augrc,
+            "normalised_aurc": self.normalised_aurc,
+            "full_risk": self.full_risk,
+        }
+
+    def _caption(self) -> str:
+        return f"Risk-coverage curve of {self.loss.size} cases"
 
     @cached_property
     def aurc(self) -> float:
@@ -125,7 +151,7 @@ class RiskCoverageCurve:
         risks = _lock(np.full(2, self.full_risk))
         return RiskCoverageCurve(coverages, risks, thresholds, self.loss, self.weights)
 
-    def area(self, convention: str = "paper") -> float:
+    def area(self, convention: ConventionName = "paper") -> float:
         """Return the area under the selective risk.
 
         Parameters
@@ -139,7 +165,7 @@ class RiskCoverageCurve:
         _check_convention(convention)
         return self._areas[convention]
 
-    def random_area(self, convention: str = "paper") -> float:
+    def random_area(self, convention: ConventionName = "paper") -> float:
         """Return the exact area of a random ranking: the mean loss times the length of the integrated range.
 
         Parameters
@@ -154,7 +180,7 @@ class RiskCoverageCurve:
         n = self.loss.size if self.weights is None else int(np.count_nonzero(self.weights))
         return self.full_risk * (1.0 - 1.0 / n)
 
-    def excess(self, convention: str = "paper") -> float:
+    def excess(self, convention: ConventionName = "paper") -> float:
         """Return the area minus that of the oracle in the same convention (E-AURC).
 
         It is at least 0 if all losses and all confidences differ. Ties can make it negative: between the ends
@@ -167,7 +193,7 @@ class RiskCoverageCurve:
         """
         return self.area(convention) - self.oracle.area(convention)
 
-    def normalised(self, convention: str = "paper") -> float:
+    def normalised(self, convention: ConventionName = "paper") -> float:
         """Return the area on a scale where the oracle has 0 and a random ranking has 1.
 
         If all losses are equal, no ranking is better than another, and the result is 0.
@@ -208,7 +234,7 @@ class RiskCoverageCurve:
         risk = float(self.risks[at]) if at > 0 else float("nan")
         return OperatingPoint(threshold, float(self.coverages[at]), risk)
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> DataFrame:
         """Return the points as a pandas table with the columns coverage, risk and threshold."""
         columns = {"coverage": self.coverages, "risk": self.risks, "threshold": self.thresholds}
         return require("pandas", extra="tables").DataFrame(columns)
@@ -250,7 +276,13 @@ class RiskCoverageCurve:
         return ax
 
 
-def risk_coverage_curve(confidence: Any, loss: Any, *, weights: Any = None) -> RiskCoverageCurve:
+def risk_coverage_curve(
+    confidence: VectorLike,
+    loss: VectorLike | None = None,
+    *,
+    dice: VectorLike | None = None,
+    weights: VectorLike | None = None,
+) -> RiskCoverageCurve:
     """Return the selective risk at each coverage, with its areas and operating points.
 
     Parameters
@@ -259,6 +291,8 @@ def risk_coverage_curve(confidence: Any, loss: Any, *, weights: Any = None) -> R
         Confidence of each case, on any scale; higher means a lower expected loss. At least 2 cases.
     loss
         Loss of each case, at least 0: for example, one minus its Dice.
+    dice
+        Dice of each case, in [0, 1], instead of the loss.
     weights
         Weight of each case, at least 0; equal weights if omitted. Cases of weight 0 are ignored.
 
@@ -276,12 +310,37 @@ def risk_coverage_curve(confidence: Any, loss: Any, *, weights: Any = None) -> R
     [0.0, 0.0, 0.2, 0.4]
     >>> round(curve.aurc, 4), curve.coverage_at_risk(0.25)
     (0.125, 0.75)
+    >>> risk_coverage_curve([0.9, 0.2], dice=[0.75, 0.5]).full_risk
+    0.375
+    """
+    check_same_index(confidence=confidence, loss=loss, dice=dice, weights=weights)
+    confidence = check_confidences(confidence, fewest=2)
+    return _weighted_curve(confidence, check_outcomes(confidence, loss, dice), weights)
+
+
+def trace_curve(confidence: Any, loss: Any, weights: Any = None) -> RiskCoverageCurve:
+    """Return the curve of a ranking that may be a bad one: `risk_coverage_curve` without its warning.
+
+    Parameters
+    ----------
+    confidence, loss
+        One number per case; at least 2 cases.
+    weights
+        Weight of each case, at least 0; equal weights if omitted.
+
+    Examples
+    --------
+    >>> trace_curve([0.9, 0.2], [0.0, 1.0]).risks.tolist()
+    [0.0, 0.0, 0.5]
     """
     confidence = check_confidences(confidence, fewest=2)
-    n = confidence.size
-    loss = frozen_copy(check_losses(loss, n))
+    return _weighted_curve(confidence, check_losses(loss, confidence.size), weights)
+
+
+def _weighted_curve(confidence: Any, loss: Any, weights: Any) -> RiskCoverageCurve:
+    loss = frozen_copy(loss)
     if weights is not None:
-        weights = frozen_copy(check_weights(weights, n))
+        weights = frozen_copy(check_weights(weights, confidence.size))
         with np.errstate(over="ignore"):
             check_sum(loss * weights, "loss times weights")
     return _trace_curve(confidence, loss, weights)

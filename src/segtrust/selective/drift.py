@@ -20,17 +20,23 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, Self
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from segtrust._arguments import check_count, check_fraction, check_seed
-from segtrust._files import check_format, check_keys, naming_errors, read_json, write_json
+from segtrust._display import Displayed
+from segtrust._files import check_format, check_keys, naming_errors
+from segtrust._optional import require
+from segtrust._storage import Storable
+from segtrust._types import VectorLike
 from segtrust.errors import ParameterError
-from segtrust.selective.seen import HashedIds, ids_as_text, refuse_seen
+from segtrust.selective.seen import HashedIds, ids_as_text, reject_seen
 from segtrust.selective.vectors import check_confidences, check_vector
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 DEFAULT_PERMUTATIONS = 1999
 """Number of permutations of a drift test, unless another is requested."""
@@ -44,8 +50,8 @@ _JUMPS = np.array([1e-4, 1e-3, 1e-2, 1e-1])[:, None]
 _BETS = 7
 
 
-@dataclass(frozen=True)
-class DriftTest:
+@dataclass(frozen=True, repr=False)
+class DriftTest(Displayed):
     """Result of a two-sample test on new cases.
 
     Attributes
@@ -67,7 +73,8 @@ class DriftTest:
 
     Examples
     --------
-    >>> test = drift_test([0.9, 0.8, 0.95, 0.85, 0.9], [0.5, 0.6, 0.4, 0.55, 0.3])
+    >>> calibration, today = [0.9, 0.8, 0.95, 0.85, 0.9], [0.5, 0.6, 0.4, 0.55, 0.3]
+    >>> test = drift_test(reference=calibration, new=today)
     >>> test.alarm, test.direction, test.rank_shift
     (True, 'less confident', -1.0)
     """
@@ -101,15 +108,23 @@ class DriftTest:
             f"{self.direction} (rank shift {self.rank_shift:+.2f})."
         )
 
+    def _shown(self) -> dict[str, Any]:
+        shown = {"alarm": self.alarm, "p_value": self.p_value, self.statistic: self.value}
+        shown |= {"rank_shift": self.rank_shift, "alpha": self.alpha}
+        return shown | {"n_reference": self.n_reference, "n_new": self.n_new}
+
+    def _caption(self) -> str:
+        return self.explain()
+
     def to_dict(self) -> dict[str, Any]:
         """Return all values, ready for JSON."""
         return {**asdict(self), "alarm": self.alarm, "direction": self.direction}
 
 
 def drift_test(
-    reference: Any,
-    new: Any,
     *,
+    reference: VectorLike,
+    new: VectorLike,
     statistic: str = "ks",
     alpha: float = 0.05,
     permutations: int = DEFAULT_PERMUTATIONS,
@@ -125,7 +140,7 @@ def drift_test(
     reference
         Confidences of the calibration cases, which no fitted estimator may have learned from: its confidences
         on cases that it knows are too high, and new cases then seem to have changed. If cases have ids,
-        ``refuse_seen(ids, used_ids, n)`` checks this.
+        ``reject_seen(ids, used_ids, n)`` checks this.
     new
         Confidences of the new cases.
     statistic
@@ -142,14 +157,14 @@ def drift_test(
 
     See Also
     --------
-    refuse_seen : Check that nothing has learned from the cases.
+    reject_seen : Check that nothing has learned from the cases.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> drift_test(rng.beta(9, 1, 150), rng.beta(9, 1, 150)).alarm
+    >>> drift_test(reference=rng.beta(9, 1, 150), new=rng.beta(9, 1, 150)).alarm
     False
-    >>> drift_test(rng.beta(9, 1, 150), rng.beta(5, 1, 150)).alarm
+    >>> drift_test(reference=rng.beta(9, 1, 150), new=rng.beta(5, 1, 150)).alarm
     True
     """
     reference, new = check_confidences(reference, fewest=2), check_vector(new, "new confidence", fewest=1)
@@ -274,7 +289,7 @@ class MartingaleState:
         return asdict(self)
 
 
-class ExchangeabilityMartingale:
+class ExchangeabilityMartingale(Displayed, Storable):
     """Running drift check: alarms once arriving cases no longer look like the calibration cases.
 
     Parameters
@@ -302,9 +317,11 @@ class ExchangeabilityMartingale:
     (True, 145)
     """
 
+    _format = _FORMAT
+
     def __init__(
         self,
-        reference: Any,
+        reference: VectorLike,
         *,
         alpha: float = 0.05,
         seed: int = 0,
@@ -313,7 +330,7 @@ class ExchangeabilityMartingale:
     ) -> None:
         ids = ids_as_text(ids)
         reference = check_confidences(reference, ids=ids)
-        refuse_seen(ids, used_ids, reference.size)
+        reject_seen(ids, used_ids, reference.size)
         check_seed(seed)
         self.alpha = check_fraction(alpha, "alpha", open_ends=True)
         self.seed = int(seed)
@@ -346,6 +363,20 @@ class ExchangeabilityMartingale:
             return f"Drift detected after {state.alarmed_at} cases ({evidence})."
         return f"No drift detected in {state.n} cases ({evidence})."
 
+    def _shown(self) -> dict[str, Any]:
+        state = self.state
+        shown = {"alarm": state.alarm, "n": state.n, "log10_peak": state.log10_peak, "alpha": self.alpha}
+        return shown | {"reference": len(self._reference)}
+
+    def _caption(self) -> str:
+        return self.explain()
+
+    def to_dataframe(self) -> DataFrame:
+        """Return the state after each case that has arrived as a pandas table, one row per case."""
+        columns = [attribute.name for attribute in fields(MartingaleState)]
+        rows = [asdict(state) for state in self.history]
+        return require("pandas", extra="tables").DataFrame(rows, columns=columns)
+
     def update(self, confidence: float) -> MartingaleState:
         """Add the next case and return the new state; NaN and infinity raise and change nothing."""
         (value,) = check_vector([confidence], "confidence").tolist()
@@ -358,7 +389,7 @@ class ExchangeabilityMartingale:
         self._arrived.append(value)
         return self._bet(p_value)
 
-    def extend(self, confidences: Any) -> MartingaleState:
+    def extend(self, confidences: VectorLike) -> MartingaleState:
         """Add several cases in the order of their arrival; if one is rejected, none is added."""
         for value in check_vector(confidences, "confidence", fewest=0).tolist():
             self.update(value)
@@ -397,15 +428,6 @@ class ExchangeabilityMartingale:
             for p_value in p_values:
                 watch._bet(check_fraction(p_value, "p_values"))
         return watch
-
-    def save(self, path: str | Path) -> None:
-        """Write a JSON file; an existing file is replaced in one step, or left unchanged."""
-        write_json(path, self.to_dict(), indent=None)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read what `save` wrote; `SavedStateError` for anything else."""
-        return cls.from_dict(read_json(path), source=str(path))
 
     def _bet(self, p_value: float) -> MartingaleState:
         last, n = self.state, self.state.n + 1

@@ -9,25 +9,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol, Self
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
 from segtrust._arguments import check_count, check_fraction, check_seed
-from segtrust._files import rebuild
+from segtrust._display import Displayed
+from segtrust._files import check_keys, naming_errors, rebuild
+from segtrust._optional import require
 from segtrust._params import HasParams
+from segtrust._storage import Storable, without_format
+from segtrust._types import VectorLike
 from segtrust.errors import NotFittedError, ParameterError, TooFewCasesError
 from segtrust.selective.drift import DEFAULT_PERMUTATIONS, DriftTest, drift_test
-from segtrust.selective.seen import HashedIds, ids_as_text, refuse_seen
-from segtrust.selective.vectors import check_confidences, check_dice, check_vector, frozen_copy
+from segtrust.selective.seen import HashedIds, ids_as_text, reject_seen, used_ids_as_text
+from segtrust.selective.vectors import (
+    check_confidences,
+    check_dice,
+    check_outcomes,
+    check_same_index,
+    check_vector,
+    frozen_copy,
+)
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _FEWEST_CASES = 10
 """Labelled cases below which neither a curve nor an interval can be learned from them."""
 
 
-@dataclass(frozen=True)
-class Recalibration:
+@dataclass(frozen=True, repr=False)
+class Recalibration(Displayed, Storable):
     """Curve of the expected Dice at each confidence: increasing, linear between its knots, flat beyond them.
 
     Not to be confused with the recalibration of probability maps (`Scoring.recalibration`,
@@ -48,6 +62,8 @@ class Recalibration:
     confidence: tuple[float, ...]
     dice: tuple[float, ...]
 
+    _format = "segtrust-recalibration-1"
+
     def __post_init__(self) -> None:
         """Check that the knots are those of an increasing curve."""
         for name, knots in (("confidence", self.confidence), ("dice", self.dice)):
@@ -61,16 +77,27 @@ class Recalibration:
             )
 
     @classmethod
-    def fit(cls, confidence: Any, dice: Any) -> Self:
+    def fit(
+        cls, confidence: VectorLike, dice: VectorLike | None = None, *, loss: VectorLike | None = None
+    ) -> Self:
         """Fit the curve by isotonic regression (pool adjacent violators); ties count as one point.
 
         Parameters
         ----------
-        confidence, dice
-            One number per labelled case.
+        confidence
+            Confidence of each labelled case.
+        dice
+            Dice of each case, in [0, 1].
+        loss
+            One minus the Dice of each case, instead of the Dice.
         """
+        check_same_index(confidence=confidence, dice=dice, loss=loss)
         confidence = check_confidences(confidence)
-        dice = check_dice(dice, confidence.size)
+        return cls.of_checked(confidence, check_outcomes(confidence, loss, dice, as_dice=True))
+
+    @classmethod
+    def of_checked(cls, confidence: Any, dice: Any) -> Self:
+        """Fit the curve to arrays that were checked; no warning about their order."""
         knots, knot = np.unique(confidence, return_inverse=True)
         values = _increasing_values(np.bincount(knot), np.bincount(knot, dice))
         values = np.clip(values, 0.0, 1.0)  # a mean of ones may be rounded to above 1
@@ -89,7 +116,15 @@ class Recalibration:
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any], *, source: str = "recalibration") -> Self:
         """Rebuild what `to_dict` returned; errors name the source."""
-        return rebuild(cls, saved, source)
+        return rebuild(cls, without_format(saved), source)
+
+    def to_dataframe(self) -> DataFrame:
+        """Return the knots as a pandas table with the columns confidence and dice."""
+        return require("pandas", extra="tables").DataFrame(self.to_dict())
+
+    def _shown(self) -> dict[str, Any]:
+        (first, last), (worst, best) = ((knots[0], knots[-1]) for knots in (self.confidence, self.dice))
+        return {"knots": len(self.dice), "confidence": (first, last), "dice": (worst, best)}
 
 
 def _increasing_values(counts: Any, sums: Any) -> Any:
@@ -105,13 +140,15 @@ class Alarm(Protocol):
     @property
     def alarm(self) -> bool:
         """Whether drift was detected."""
+        ...
 
     def explain(self) -> str:
         """Return the result in one sentence."""
+        ...
 
 
-@dataclass(frozen=True)
-class MeanDice:
+@dataclass(frozen=True, repr=False)
+class MeanDice(Displayed):
     """Estimate of the current mean Dice, or the reason why there is none.
 
     Attributes
@@ -142,13 +179,27 @@ class MeanDice:
         """Whether there is a reason not to give an estimate."""
         return self.reason is not None
 
+    def __str__(self) -> str:
+        """Return the estimate with its interval, or the reason why it is withheld."""
+        if self.withheld:
+            return f"Mean Dice not estimated. {self.reason}"
+        level = f"{100.0 * self.level:g} %"
+        return f"Mean Dice {self.value:.3f} ({level} interval {self.lower:.3f} to {self.upper:.3f})"
+
+    def _shown(self) -> dict[str, Any]:
+        shown = {"value": self.value, "lower": self.lower, "upper": self.upper, "level": self.level}
+        return shown | {"withheld": self.withheld, "n_reference": self.n_reference, "n_new": self.n_new}
+
+    def _caption(self) -> str:
+        return str(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Return all values, ready for JSON."""
         return {**asdict(self), "test": self.test.to_dict()}
 
 
-@dataclass(frozen=True, eq=False)
-class MeanDiceEstimator(HasParams):
+@dataclass(frozen=True, eq=False, repr=False)
+class MeanDiceEstimator(HasParams, Displayed, Storable):
     """Estimator of the mean Dice of unlabelled cases from their confidences.
 
     Attributes
@@ -188,6 +239,7 @@ class MeanDiceEstimator(HasParams):
     used_ids: frozenset[str] = frozenset()
 
     _learned = ("confidence", "dice", "used_ids")
+    _format = "segtrust-mean-dice-1"
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -198,9 +250,10 @@ class MeanDiceEstimator(HasParams):
 
     def fit(
         self,
-        confidence: Any,
-        dice: Any,
+        confidence: VectorLike,
+        dice: VectorLike | None = None,
         *,
+        loss: VectorLike | None = None,
         ids: Sequence[Any] | None = None,
         used_ids: Iterable[Any] | HashedIds | None = None,
     ) -> Self:
@@ -208,23 +261,54 @@ class MeanDiceEstimator(HasParams):
 
         Parameters
         ----------
-        confidence, dice
-            One number per case.
+        confidence
+            Confidence of each case.
+        dice
+            Dice of each case, in [0, 1].
+        loss
+            One minus the Dice of each case, instead of the Dice.
         ids
             Id of each case.
         used_ids
             Ids of cases that an estimator, a recalibration or a threshold has learned from; `SeenCasesError`
             if one of these cases is among them.
         """
+        check_same_index(confidence=confidence, dice=dice, loss=loss, ids=ids)
         ids = ids_as_text(ids)
         confidence = check_confidences(confidence, ids=ids, fewest=_FEWEST_CASES)
-        dice = check_dice(dice, confidence.size, ids=ids)
-        names = refuse_seen(ids, used_ids, confidence.size)
-        columns = {"confidence": frozen_copy(confidence), "dice": frozen_copy(dice)}
-        return replace(self, **columns, used_ids=frozenset(names))
+        dice = check_outcomes(confidence, loss, dice, ids=ids, as_dice=True)
+        names = reject_seen(ids, used_ids, confidence.size)
+        confidence, dice = frozen_copy(confidence), frozen_copy(dice)
+        return replace(self, confidence=confidence, dice=dice, used_ids=frozenset(names))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, from which `from_dict` rebuilds it; ids are readable."""
+        columns = {name: getattr(self, name) for name in ("confidence", "dice")}
+        cases = {name: None if column is None else column.tolist() for name, column in columns.items()}
+        return {**self.get_params(), **cases, "used_ids": sorted(self.used_ids)}
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any], *, source: str = "mean Dice") -> Self:
+        """Rebuild what `to_dict` returned; errors name the source."""
+        values = check_keys(without_format(saved), [attribute.name for attribute in fields(cls)], source)
+        cases = {name: values.pop(name) for name in cls._learned}
+        with naming_errors(source):
+            made = cls(**values)
+            if cases["confidence"] is None:
+                return made
+            confidence = check_confidences(cases["confidence"], fewest=_FEWEST_CASES)
+            dice = check_dice(cases["dice"], confidence.size)
+            used_ids = used_ids_as_text(cases["used_ids"])
+            return replace(
+                made, confidence=frozen_copy(confidence), dice=frozen_copy(dice), used_ids=used_ids
+            )
+
+    def _shown(self) -> dict[str, Any]:
+        n = None if self.confidence is None else int(self.confidence.size)
+        return {"level": self.level, "alpha": self.alpha, "labelled_cases": n}
 
     def estimate(
-        self, confidence: Any, *, ids: Sequence[Any] | None = None, watches: Iterable[Alarm] = ()
+        self, confidence: VectorLike, *, ids: Sequence[Any] | None = None, watches: Iterable[Alarm] = ()
     ) -> MeanDice:
         """Estimate the mean Dice of new cases, or explain why not.
 
@@ -239,9 +323,10 @@ class MeanDiceEstimator(HasParams):
         """
         if self.confidence is None:
             raise NotFittedError("MeanDiceEstimator: call fit(confidence, dice) with labelled cases first.")
+        check_same_index(confidence=confidence, ids=ids)
         ids = ids_as_text(ids)
         new = check_confidences(confidence, ids=ids, fewest=2)
-        refuse_seen(ids, self.used_ids if ids is not None else None, new.size)
+        reject_seen(ids, self.used_ids if ids is not None else None, new.size)
         n_reference = self.confidence.size
         smallest_p_value = 2 / math.comb(n_reference + new.size, new.size)
         if smallest_p_value > self.alpha:
@@ -250,7 +335,9 @@ class MeanDiceEstimator(HasParams):
                 f"alpha = {self.alpha:g} (their smallest p-value is {smallest_p_value:.2g}). Pass more cases."
             )
         permutations = max(DEFAULT_PERMUTATIONS, math.ceil(1.0 / self.alpha))
-        test = drift_test(self.confidence, new, alpha=self.alpha, permutations=permutations, seed=self.seed)
+        test = drift_test(
+            reference=self.confidence, new=new, alpha=self.alpha, permutations=permutations, seed=self.seed
+        )
         reasons = [check.explain() for check in (test, *_check_watches(watches)) if check.alarm]
         value, lower, upper = (None, None, None) if reasons else self._value_and_interval(new)
         return MeanDice(
@@ -265,7 +352,7 @@ class MeanDiceEstimator(HasParams):
         )
 
     def _value_and_interval(self, new: Any) -> tuple[float, float, float]:
-        value = float(Recalibration.fit(self.confidence, self.dice).predict(new).mean())
+        value = float(Recalibration.of_checked(self.confidence, self.dice).predict(new).mean())
         rng = check_seed(self.seed)
         knots, knot = np.unique(self.confidence, return_inverse=True)
         estimates = [self._resample(new, knots, knot, rng) for _ in range(self.resamples)]
@@ -288,7 +375,7 @@ class MeanDiceEstimator(HasParams):
 def _check_watches(watches: Any) -> list[Alarm]:
     if isinstance(watches, str) or not isinstance(watches, Iterable | None):
         raise ParameterError(f"watches: expected a list of drift tests or martingales, got {watches!r}.")
-    checks = list(watches or ())
+    checks: list[Any] = list(watches or ())
     for check in checks:
         if not hasattr(check, "alarm") or not hasattr(check, "explain"):
             raise ParameterError(f"watches: expected drift tests or martingales, got {check!r}.")

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from segtrust._arguments import check_fraction
-from segtrust.selective.vectors import check_confidences, check_losses, is_failure
+from segtrust._display import Displayed
+from segtrust._types import VectorLike
+from segtrust.selective.vectors import check_confidences, check_outcomes, check_same_index, is_failure
 
 TRUE_POSITIVE_RATE = 0.95
 """Share of the failures that must be flagged where the false positive rate is measured."""
 
 
-@dataclass(frozen=True)
-class FailureDetection:
+@dataclass(frozen=True, repr=False)
+class FailureDetection(Displayed):
     """How well low confidence detects failures; failures are the positive class.
 
     Attributes
@@ -48,8 +50,16 @@ class FailureDetection:
     spearman: float
     pearson: float
 
+    def _shown(self) -> dict[str, Any]:
+        return asdict(self)
 
-def failure_detection(confidence: Any, loss: Any, *, cutoff: float) -> FailureDetection:
+    def _caption(self) -> str:
+        return f"{self.failures} of {self.n} cases have a Dice below {self.cutoff:g}"
+
+
+def failure_detection(
+    confidence: VectorLike, loss: VectorLike | None = None, *, dice: VectorLike | None = None, cutoff: float
+) -> FailureDetection:
     """Compute AUROC, AUPR, FPR at 95 % TPR and the correlations at a Dice cutoff.
 
     Parameters
@@ -59,6 +69,8 @@ def failure_detection(confidence: Any, loss: Any, *, cutoff: float) -> FailureDe
     loss
         One minus the Dice of each case, in [0, 1]. A loss that equals ``1 - cutoff`` up to rounding is not a
         failure.
+    dice
+        Dice of each case, in [0, 1], instead of the loss.
     cutoff
         Cases with a Dice below this number, in [0, 1], are failures.
 
@@ -68,10 +80,23 @@ def failure_detection(confidence: Any, loss: Any, *, cutoff: float) -> FailureDe
     >>> detection.auroc, detection.failures
     (1.0, 2)
     """
+    check_same_index(confidence=confidence, loss=loss, dice=dice)
+    confidence = check_confidences(confidence, fewest=2)
+    return detect_failures(confidence, check_outcomes(confidence, loss, dice, unit=True), cutoff)
+
+
+def detect_failures(confidence: Any, loss: Any, cutoff: float) -> FailureDetection:
+    """Compute the scores of a ranking that may be a bad one: `failure_detection` without its warning.
+
+    Parameters
+    ----------
+    confidence, loss
+        One number per case, as arrays that were checked; losses in [0, 1].
+    cutoff
+        Cases with a Dice below this number, in [0, 1], are failures.
+    """
     from scipy.stats import rankdata
 
-    confidence = check_confidences(confidence, fewest=2)
-    loss = check_losses(loss, confidence.size, unit=True)
     cutoff = check_fraction(cutoff, "cutoff")
     failed = is_failure(loss, cutoff)
     dice = 1.0 - loss

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 
 def clopper_pearson(hits: int, n: int, level: float) -> tuple[float, float]:
@@ -42,7 +43,8 @@ def _lower_end(mean: float, divergence: float) -> float:
     tiny = 1e-300
     if mean <= tiny or bernoulli_divergence(mean, tiny) <= divergence:
         return 0.0
-    return float(brentq(lambda end: bernoulli_divergence(mean, end) - divergence, tiny, mean))
+    root: Any = brentq(lambda end: bernoulli_divergence(mean, end) - divergence, tiny, mean)
+    return float(root)
 
 
 def bernoulli_divergence(mean: float, other: float) -> float:

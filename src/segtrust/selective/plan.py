@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from segtrust._arguments import check_delta, check_fraction
+from segtrust._display import Displayed
 from segtrust.errors import ParameterError
-from segtrust.selective.targets import Procedure, Target, check_procedure
+from segtrust.selective.targets import Procedure, Target, check_procedure, check_targets
 from segtrust.selective.vectors import FEWEST_REFERENCES
 
 _TRIALS = 200
@@ -38,8 +39,8 @@ Draw = Callable[[np.random.Generator, int], Sequence[Any]]
 """Draws the losses of a number of accepted units, one array per target."""
 
 
-@dataclass(frozen=True)
-class Need:
+@dataclass(frozen=True, repr=False)
+class CalibrationPlan(Displayed):
     """Number of labelled cases required.
 
     Attributes
@@ -62,29 +63,37 @@ class Need:
     reason: str
     unit: str = "cases"
 
+    def _shown(self) -> dict[str, Any]:
+        shown = {"cases": self.cases, "without_reference": self.without_reference, "power": self.power}
+        return shown | ({"unit": self.unit} if self.unit != "cases" else {})
+
+    def _caption(self) -> str:
+        return self.reason
+
     def __str__(self) -> str:
         """Return the result in words."""
         return self.reason
 
 
 def plan_calibration(
-    target: Target | float,
-    expected_risk: float,
+    target: Target | float | Sequence[Target],
+    expected_risk: float | Sequence[float],
     *,
     spread: float | None = None,
     delta: float = 0.05,
     power: float = POWER,
     procedure: Procedure | None = None,
-) -> Need:
+) -> CalibrationPlan:
     """Return how many labelled cases a certified threshold will need, before any data exist.
 
     Parameters
     ----------
     target
-        Limit on the mean loss, or a `Target` for a failure rate.
+        Limit on the mean loss, a `Target` for a failure rate, or several targets that shall hold together.
     expected_risk
         Expected risk of the accepted cases at the largest start coverage (by default the most confident
-        half). The closer to the target, the more cases are needed.
+        half). The closer to the target, the more cases are needed. With several targets one per target;
+        their losses are then simulated as if they were independent.
     spread
         Standard deviation of their losses; by default equal to their mean, or as large as possible if that
         is less. Not used for failures, which are 0 or 1.
@@ -97,7 +106,7 @@ def plan_calibration(
 
     Returns
     -------
-    Need
+    CalibrationPlan
         Found by simulation with a fixed seed; accurate to a few per cent.
 
     Examples
@@ -107,13 +116,30 @@ def plan_calibration(
     >>> plan_calibration(0.10, 0.12).cases is None
     True
     """
-    target = target if isinstance(target, Target) else Target(target)
+    listed: Any = target if isinstance(target, Target) or _is_list(target) else Target(target)  # type: ignore[arg-type]
+    targets = check_targets(listed, "target")
     procedure = check_procedure(procedure)
-    mean = check_fraction(expected_risk, "expected_risk")
+    expected: Any = expected_risk if _is_list(expected_risk) else [expected_risk]
+    means = tuple(check_fraction(mean, "expected_risk") for mean in expected)
+    if len(means) != len(targets):
+        raise ParameterError(
+            f"expected_risk: expected {len(targets)} numbers, one per target, got {len(means)}."
+        )
     level = check_delta(delta) / len(procedure.start_coverages)
-    draw = _draw_failures(mean) if target.below_dice is not None else _draw_losses(mean, spread)
-    accepted = Accepted(draw, (mean,), max(procedure.start_coverages))
-    return compute_need((target,), accepted, procedure, level, check_fraction(power, "power", open_ends=True))
+    draws = [
+        _draw_failures(mean) if target.below_dice is not None else _draw_losses(mean, spread)
+        for target, mean in zip(targets, means, strict=True)
+    ]
+
+    def draw_all(rng: np.random.Generator, n: int) -> list[Any]:
+        return [losses for draw in draws for losses in draw(rng, n)]
+
+    accepted = Accepted(draw_all, means, max(procedure.start_coverages))
+    return compute_need(targets, accepted, procedure, level, check_fraction(power, "power", open_ends=True))
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
 
 
 def _draw_failures(rate: float) -> Draw:
@@ -173,7 +199,7 @@ class Accepted:
 
 def compute_need(
     targets: Sequence[Target], accepted: Accepted, procedure: Procedure, level: float, power: float = POWER
-) -> Need:
+) -> CalibrationPlan:
     """Return how many labelled units would be needed if all were like the accepted ones."""
     unit = accepted.unit
     need = _need_without_simulation(targets, accepted, power)
@@ -211,7 +237,7 @@ def compute_need(
     )
     if cases is None:
         reason = f"More than {_MOST_CASES} {unit} would be needed: {margins}."
-        return Need(None, None, power, reason, unit)
+        return CalibrationPlan(None, None, power, reason, unit)
     caveat = ""
     if accepted.observed is not None and accepted.observed < _FEW:
         caveat = f"; this is a rough estimate from only {accepted.observed} accepted {unit}"
@@ -220,17 +246,19 @@ def compute_need(
         f"{_REFERENCES} unlabelled reference cases ({in_total or f'more than {_MOST_CASES}'} without them), "
         f"if {margins}{caveat}."
     )
-    return Need(cases, in_total, power, reason, unit)
+    return CalibrationPlan(cases, in_total, power, reason, unit)
 
 
-def _need_without_simulation(targets: Sequence[Target], accepted: Accepted, power: float) -> Need | None:
+def _need_without_simulation(
+    targets: Sequence[Target], accepted: Accepted, power: float
+) -> CalibrationPlan | None:
     """Return the result if no case is needed or no number is enough; else ``None``."""
     unit = accepted.unit
     if all(target.risk == 1.0 for target in targets):
-        return Need(0, 0, power, f"A limit of 1 always holds; no labelled {unit} are needed.")
+        return CalibrationPlan(0, 0, power, f"A limit of 1 always holds; no labelled {unit} are needed.")
     if any(target.risk == 0.0 for target in targets):
         reason = f"No number of {unit} can prove a risk of 0. Choose a target above 0."
-        return Need(None, None, power, reason, unit)
+        return CalibrationPlan(None, None, power, reason, unit)
     for target, risk in zip(targets, accepted.risks, strict=True):
         if risk >= target.risk < 1.0:
             reason = (
@@ -238,7 +266,7 @@ def _need_without_simulation(targets: Sequence[Target], accepted: Accepted, powe
                 f"{100.0 * accepted.coverage:.0f} % of the {unit}, is {risk:.4g}, not below {target.risk:g}. "
                 "Start at a lower coverage, allow a higher risk, or use a better model."
             )
-            return Need(None, None, power, reason, unit)
+            return CalibrationPlan(None, None, power, reason, unit)
     return None
 
 

@@ -2,7 +2,7 @@
 
 A guarantee, an interval or an estimate is only valid on cases that nothing else was chosen with: not a
 fitted estimator, not a recalibration of the probabilities, not a threshold. Whatever learns from cases
-keeps their ids (``used_ids``), and whatever relies on fresh cases compares ids first (`refuse_seen`). Ids
+keeps their ids (``used_ids``), and whatever relies on fresh cases compares ids first (`reject_seen`). Ids
 are compared as text: 7, 7.0 and "7" are the same id.
 """
 
@@ -148,7 +148,7 @@ def used_ids_as_text(used_ids: Iterable[Any] | None) -> frozenset[str]:
     return frozenset(name for name in names if name is not None)
 
 
-def refuse_seen(
+def reject_seen(
     ids: Sequence[Any] | None, used_ids: Iterable[Any] | HashedIds | None, n: int
 ) -> tuple[str, ...]:
     """Return the ids of ``n`` cases as text; reject cases that something has already learned from.
@@ -174,7 +174,7 @@ def refuse_seen(
 
     Examples
     --------
-    >>> refuse_seen(["a", "b"], ["c"], 2)
+    >>> reject_seen(["a", "b"], ["c"], 2)
     ('a', 'b')
     """
     used = used_ids if isinstance(used_ids, HashedIds) else used_ids_as_text(used_ids)

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from segtrust._arguments import check_fraction, check_seed
+from segtrust._types import PValueName
 from segtrust.errors import ParameterError
 from segtrust.selective.intervals import chernoff_interval, clopper_pearson
 from segtrust.selective.pvalues import P_VALUES
-from segtrust.selective.vectors import is_failure
+from segtrust.selective.vectors import is_failure, without_tensors
 
 
 @dataclass(frozen=True)
@@ -52,27 +53,39 @@ class Target:
     below_dice
         If given, the target is about failures: a case whose Dice (one minus its loss) is below this value
         counts as a failure with loss 1, any other case as a success with loss 0.
+    loss
+        Name of the loss that is limited, such as ``"iou"`` or ``"hamming"``; empty if it is one minus the
+        Dice or has no name.
 
     Examples
     --------
     >>> str(Target(0.10)), str(Target(0.05, below_dice=0.8))
     ('the mean loss of accepted cases is at most 0.1', 'at most 5 % of accepted cases have a Dice below 0.8')
+    >>> str(Target(0.05, loss="hamming"))
+    'the mean loss (Hamming loss) of accepted cases is at most 0.05'
     """
 
     risk: float
     below_dice: float | None = None
+    loss: str = ""
 
     def __post_init__(self) -> None:
         """Check the ranges."""
         object.__setattr__(self, "risk", check_fraction(self.risk, "target_risk"))
         if self.below_dice is not None:
             object.__setattr__(self, "below_dice", check_fraction(self.below_dice, "below_dice"))
+        if not isinstance(self.loss, str):
+            raise ParameterError(f"loss: expected the name of a loss, such as 'iou', got {self.loss!r}.")
+        if self.below_dice is not None and self.loss not in ("", "dice"):
+            raise ParameterError(
+                f"below_dice: counts cases by their Dice, got the loss {self.loss!r}. Limit its mean instead."
+            )
 
     def losses(self, loss: Any) -> Any:
         """Return the losses that the target limits: those given, or 1 for a failure and 0 for a success."""
         return loss if self.below_dice is None else is_failure(loss, self.below_dice) * 1.0
 
-    def observed(self, loss: Any, level: float = 0.95) -> Observed:
+    def observed(self, loss: Any = None, level: float = 0.95, *, dice: Any = None) -> Observed:
         """Return the observed risk of one or more cases with its confidence interval.
 
         Parameters
@@ -81,6 +94,8 @@ class Target:
             Loss of each case, in [0, 1].
         level
             Confidence level of the interval.
+        dice
+            Dice of each case, in [0, 1], instead of the loss.
 
         Examples
         --------
@@ -88,7 +103,11 @@ class Target:
         >>> seen.risk, round(seen.low, 3), round(seen.high, 3), seen.is_kept
         (0.25, 0.006, 0.806, False)
         """
-        losses = self.losses(np.asarray(loss, np.float64))
+        if (loss is None) == (dice is None):
+            raise ParameterError("loss, dice: expected exactly one of them. The loss is 1 - Dice.")
+        if loss is None:
+            loss = 1.0 - np.asarray(without_tensors(dice), np.float64)
+        losses = self.losses(np.asarray(without_tensors(loss), np.float64))
         risk = float(losses.mean())
         if self.below_dice is None:
             return Observed(self, risk, *chernoff_interval(risk, losses.size, level))
@@ -112,10 +131,25 @@ class Target:
             return 0.0  # no loss is above 1
         return P_VALUES[name](losses, self.risk, level)
 
+    @property
+    def quantity(self) -> str:
+        """What is limited, in a few words: the mean loss, with its name, or the share of failures.
+
+        Examples
+        --------
+        >>> Target(0.05, loss="hamming").quantity, Target(0.05, below_dice=0.8).quantity
+        ('mean loss (Hamming loss)', 'share below Dice 0.8')
+        """
+        if self.below_dice is not None:
+            return f"share below Dice {self.below_dice:g}"
+        from segtrust.risks import describe_loss
+
+        return f"mean loss ({describe_loss(self.loss)})" if self.loss else "mean loss"
+
     def __str__(self) -> str:
         """Return the limit in words."""
         if self.below_dice is None:
-            return f"the mean loss of accepted cases is at most {self.risk:g}"
+            return f"the {self.quantity} of accepted cases is at most {self.risk:g}"
         return f"at most {100.0 * self.risk:g} % of accepted cases have a Dice below {self.below_dice:g}"
 
 
@@ -163,17 +197,19 @@ def describe_coverage(coverage: float, interval: tuple[float, float], of: str, *
 
 
 def check_targets(targets: Any, name: str = "targets") -> tuple[Target, ...]:
-    """Check that there is a list of one or more targets, and return it as a tuple.
+    """Check for one target or a list of targets, and return a tuple.
 
     Examples
     --------
-    >>> check_targets([Target(0.1)])
-    (Target(risk=0.1, below_dice=None),)
+    >>> check_targets(Target(0.1)) == check_targets([Target(0.1)])
+    True
     """
+    if isinstance(targets, Target):
+        return (targets,)
     if not isinstance(targets, Sequence) or isinstance(targets, str):
         raise ParameterError(
-            f"{name}: expected a list of Target, such as [Target(0.1)], got {type(targets).__name__} "
-            f"({targets})."
+            f"{name}: expected a Target or a list of them, such as [Target(0.1)], got "
+            f"{type(targets).__name__} ({targets})."
         )
     if not targets:
         raise ParameterError(f"{name}: expected at least one, got an empty list.")
@@ -214,7 +250,7 @@ class Procedure:
     [10.0, 5.0, 0.0]
     """
 
-    p_value: str = "suited"
+    p_value: PValueName = "suited"
     start_coverages: tuple[float, ...] = (0.5,)
     step: float = 0.01
     set_aside: float = 0.2

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from segtrust._arguments import describe
+from segtrust._arguments import describe, warn_caller
+from segtrust._types import FloatArray
 from segtrust.errors import CaseLengthError, CaseValueError, ParameterError, TooFewCasesError
 
 FEWEST_REFERENCES = 10
@@ -20,6 +21,20 @@ _DICE_ROUNDING = 1e-12
 _DISTINCT_COPIES = 10
 """Number of distinct values that two sets of confidences share only if one was copied from the other."""
 
+_FEWEST_RANKED = 10
+"""Number of cases from which on a reversed ranking is noticed."""
+
+_FEWEST_DISTINCT = 3
+"""Number of different confidences from which on a reversed ranking is noticed."""
+
+_MOST_RANKED = 1000
+"""Number of cases that are enough to notice it; of more, every second, third, … is ranked."""
+
+_REVERSED = -3.0
+"""Fisher z of the rank correlation from which on a ranking is hardly reversed by chance."""
+
+_ALMOST_1 = 1.0 - 1e-12
+
 _CHANCE = 1e-6
 """Probability below which an agreement of two sets of confidences is not a coincidence."""
 
@@ -29,7 +44,7 @@ _ROUNDED_COPY = 1e-6
 
 def check_vector(
     values: Any, name: str, *, ids: Sequence[Any] | None = None, fewest: int = 1, n: int | None = None
-) -> Any:
+) -> FloatArray:
     """Return one finite float64 number per case; the array is copied only if its type has to change.
 
     Parameters
@@ -53,7 +68,7 @@ def check_vector(
     if np.ma.is_masked(values):
         raise CaseValueError(f"{name}: expected a number for every case, got masked values. Drop them first.")
     try:
-        numbers = np.asarray(values)
+        numbers = np.asarray(without_tensors(values))
         if numbers.dtype.kind not in "biufO":
             raise TypeError("text, dates and complex numbers have no rank")
         numbers = numbers.astype(np.float64, copy=False)
@@ -72,6 +87,54 @@ def check_vector(
         check_length(ids, numbers.size, "ids")
     _check_values(np.isfinite(numbers), numbers, name, "a finite number", ids)
     return numbers
+
+
+def without_tensors(values: Any) -> Any:
+    """Return a tensor, or a list with some, as NumPy can read it; anything else as it is.
+
+    NumPy reads no tensor that has a gradient, that is on another device, or that is in bfloat16.
+
+    Examples
+    --------
+    >>> without_tensors([0.9, 0.2])
+    [0.9, 0.2]
+    """
+    if isinstance(values, list | tuple):
+        has_tensors = any(hasattr(value, "detach") for value in values)
+        return [without_tensors(value) for value in values] if has_tensors else values
+    if not hasattr(values, "detach"):
+        return values
+    tensor = values.detach().cpu()
+    try:
+        return tensor.numpy()
+    except TypeError:  # a type that NumPy does not have
+        return tensor.double().numpy()
+
+
+def check_same_index(**columns: Any) -> None:
+    """Raise if some of the arguments are pandas columns with different indices.
+
+    Columns are read by position, so that the values of one case would be taken for those of another. Lists,
+    arrays and columns with the same index pass.
+
+    Parameters
+    ----------
+    **columns
+        The arguments by name, before they are checked.
+    """
+    indices = {
+        name: values.index
+        for name, values in columns.items()
+        if hasattr(values, "to_numpy") and hasattr(getattr(values, "index", None), "equals")
+    }
+    for name, index in list(indices.items())[1:]:
+        first = next(iter(indices))
+        if not indices[first].equals(index):
+            raise ParameterError(
+                f"{first}, {name}: expected pandas columns with the same index, got different ones, so their "
+                f"cases may not match. Align them, {name}.reindex({first}.index); or, if the rows are in the "
+                f"same order, pass {name}.to_numpy()."
+            )
 
 
 def _check_values(
@@ -106,12 +169,12 @@ def check_sum(values: Any, name: str) -> None:
         )
 
 
-def check_confidences(values: Any, *, ids: Sequence[Any] | None = None, fewest: int = 1) -> Any:
+def check_confidences(values: Any, *, ids: Sequence[Any] | None = None, fewest: int = 1) -> FloatArray:
     """Return confidences as float64 numbers: finite, on any scale."""
     return check_vector(values, "confidence", ids=ids, fewest=fewest)
 
 
-def check_losses(values: Any, n: int, *, ids: Sequence[Any] | None = None, unit: bool = False) -> Any:
+def check_losses(values: Any, n: int, *, ids: Sequence[Any] | None = None, unit: bool = False) -> FloatArray:
     """Return the losses of ``n`` cases as float64 numbers: at least 0, and with ``unit`` at most 1."""
     loss = check_vector(values, "loss", ids=ids, n=n)
     valid = (loss >= 0.0) & (loss <= (1.0 if unit else np.inf))
@@ -120,14 +183,117 @@ def check_losses(values: Any, n: int, *, ids: Sequence[Any] | None = None, unit:
     return loss
 
 
-def check_dice(values: Any, n: int, *, ids: Sequence[Any] | None = None) -> Any:
+def check_dice(values: Any, n: int, *, ids: Sequence[Any] | None = None) -> FloatArray:
     """Return the Dice coefficients, or other scores in [0, 1] with 1 as the best, of ``n`` cases."""
     dice = check_vector(values, "dice", ids=ids, n=n)
     _check_values((dice >= 0.0) & (dice <= 1.0), dice, "dice", "a number in [0, 1]", ids)
     return dice
 
 
-def check_weights(values: Any, n: int) -> Any:
+def check_outcomes(
+    confidence: Any,
+    loss: Any,
+    dice: Any,
+    *,
+    ids: Sequence[Any] | None = None,
+    unit: bool = False,
+    as_dice: bool = False,
+) -> FloatArray:
+    """Return the losses of cases (or their Dice) from whichever of the two was passed.
+
+    The public functions that take a loss or a Dice call it with both arguments. It warns if the confidence
+    ranks the cases the wrong way round, as it does when one was passed for the other.
+
+    Parameters
+    ----------
+    confidence
+        Confidence of each case, already checked.
+    loss, dice
+        One number per case in exactly one of them.
+    ids
+        Names of the cases in errors.
+    unit
+        Whether losses must be at most 1.
+    as_dice
+        Whether to return the Dice instead of the loss.
+
+    Examples
+    --------
+    >>> check_outcomes(np.array([0.9, 0.2]), None, [0.75, 0.5]).tolist()
+    [0.25, 0.5]
+    """
+    if (loss is None) == (dice is None):
+        received = "neither" if loss is None else "both"
+        raise ParameterError(
+            f"loss, dice: expected exactly one of them, got {received}. The loss is one minus the Dice."
+        )
+    if loss is None:
+        dice = check_dice(dice, confidence.size, ids=ids)
+        quality: FloatArray = dice
+        result: FloatArray = dice if as_dice else 1.0 - dice
+    else:
+        loss = check_losses(loss, confidence.size, ids=ids, unit=unit or as_dice)
+        quality, result = -loss, 1.0 - loss if as_dice else loss
+    warn_if_reversed(confidence, quality, "dice" if loss is None else "loss")
+    return result
+
+
+def warn_if_reversed(confidence: Any, quality: Any, name: str) -> None:
+    """Warn if the more confident cases are clearly the worse ones, by the rank correlation of both.
+
+    The limit is a Fisher z of -3, which random confidences reach in 0.1 to 0.25 % of samples. Cases that are
+    tied with most others count less, and fewer than 10 cases or 3 different confidences never lead to a
+    warning. Of more than 1,000 cases only a part is ranked.
+
+    Parameters
+    ----------
+    confidence
+        Confidence of each case.
+    quality
+        Dice of each case, or minus its loss.
+    name
+        Name of the argument in the warning, ``"loss"`` or ``"dice"``.
+    """
+    if confidence.size < _FEWEST_RANKED:
+        return
+    step = -(-confidence.size // _MOST_RANKED)
+    confidence, quality = confidence[::step], quality[::step]
+    ranks, distinct, untied = _mid_ranks(confidence)
+    quality_ranks, _, untied_quality = _mid_ranks(quality)
+    n = min(confidence.size, 2 * untied, 2 * untied_quality)
+    if n < _FEWEST_RANKED or distinct < _FEWEST_DISTINCT:
+        return
+    correlation = float(ranks @ quality_ranks) / math.sqrt(
+        float(ranks @ ranks) * float(quality_ranks @ quality_ranks)
+    )
+    fisher_z = math.atanh(min(max(correlation, -_ALMOST_1), _ALMOST_1)) * math.sqrt((n - 3) / 1.06)
+    if fisher_z > _REVERSED:
+        return
+    received, remedy = (
+        ("higher loss", "a Dice as dice=") if name == "loss" else ("lower Dice", "a loss as loss=")
+    )
+    warn_caller(
+        f"{name}: more confident cases have a {received} (rank correlation of confidence and quality "
+        f"{correlation:.2f}). Pass {remedy}, and a confidence that is high for good cases."
+    )
+
+
+def _mid_ranks(values: Any) -> tuple[Any, int, int]:
+    """Return centred ranks, the number of different values, and the cases outside the largest tie."""
+    order = values.argsort()
+    ordered = values[order]
+    firsts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    ranks = np.empty(values.size)
+    if firsts.size == values.size - 1:  # no ties, the usual case
+        ranks[order] = np.arange(values.size) - (values.size - 1) / 2.0
+        return ranks, values.size, values.size - 1
+    edges = np.concatenate([[0], firsts, [values.size]])
+    counts = np.diff(edges)
+    ranks[order] = np.repeat((edges[:-1] + edges[1:] - values.size) / 2.0, counts)
+    return ranks, counts.size, values.size - int(counts.max())
+
+
+def check_weights(values: Any, n: int) -> FloatArray:
     """Return the weights of ``n`` cases: at least 0, not all 0; ones if ``values`` is None."""
     if values is None:
         return np.ones(n)
@@ -185,7 +351,7 @@ def check_labels(values: Any, n: int, name: str, *, ids: Sequence[Any] | None = 
         raise CaseLengthError(f"{name}: expected one label per case, in their order, got {values!r}.")
     # An array of objects, because NumPy turns the numbers of a mixed list into text.
     is_array = hasattr(values, "dtype")
-    column = np.asarray(values) if is_array else np.array([*values], dtype=object)
+    column = np.asarray(without_tensors(values)) if is_array else np.array([*values], dtype=object)
     if column.ndim != 1:
         raise CaseLengthError(f"{name}: expected one label per case (1-D), got shape {column.shape}.")
     check_length(column, n, name)
@@ -267,7 +433,7 @@ def format_label(value: Any) -> str | None:
     return str(value) or None if isinstance(value, str | int | float) else None
 
 
-def check_reference(reference: Any, confidence: Any) -> Any:
+def check_reference(reference: Any, confidence: Any) -> FloatArray:
     """Return reference confidences: finite, at least 10, and not copied from the calibration cases.
 
     Candidate thresholds are taken from the reference. A threshold taken from the calibration confidences

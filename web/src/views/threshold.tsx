@@ -69,7 +69,14 @@ function Explorer({ curve, policy, structure, run }: ExplorerProps) {
       <div class="explorer">
         <div class="explorer-chart">
           <Legend hasRisk={curve.risks !== null} hasPolicy={policy?.threshold != null} />
-          <CurveChart curve={curve} domain={domain} value={value} policy={policy} onPick={setValue} />
+          <CurveChart
+            curve={curve}
+            domain={domain}
+            value={value}
+            policy={policy}
+            loss={run.loss.label}
+            onPick={setValue}
+          />
           <div class="slider-line">
             <label for="threshold-value">Threshold</label>
             <NumberField
@@ -264,12 +271,14 @@ function CurveChart({
   domain,
   value,
   policy,
+  loss,
   onPick,
 }: {
   curve: Curve;
   domain: [number, number];
   value: number;
   policy: Policy | null;
+  loss: string;
   onPick: (value: number) => void;
 }) {
   const limit = policy?.threshold;
@@ -280,7 +289,7 @@ function CurveChart({
       xDomain={domain}
       yDomain={[0, 1]}
       xTitle="threshold on the confidence"
-      yTitle="share, mean loss"
+      yTitle={`share, mean loss (${loss})`}
       onPick={onPick}
     >
       {({ x, y, top, bottom }) => (

@@ -262,7 +262,7 @@ _DECODING_EPILOG = (
     "  segtrust score maps/ --truth labels/ -o decoded.csv --decode dice-optimal\n\n"
     "  segtrust reproduce decoding --usual usual.csv --decoded decoded.csv --out decoding"
 )
-_DECODING_FORMATS = dict.fromkeys(
+_DECODING_FORMATS: dict[str, str] = dict.fromkeys(
     (
         *("dice_usual", "dice_decoded", "gain", "gain_low", "gain_high", "expected_gain"),
         *("aurc_usual", "aurc_decoded", "aurc_change_low", "aurc_change_high"),

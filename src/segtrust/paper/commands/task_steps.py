@@ -262,7 +262,7 @@ def converted(run: NnUNet, data: Path, splits: SplitFlags) -> None:
 
 def trained(task: Task, prepared: Prepared, out: Path, how: TrainFlags, *, quiet: bool = False) -> Trainer:
     """Train, and draw the curves; say how each epoch went."""
-    require("torch", extra="models")
+    require("torch", extra="torch")
     from segtrust.paper.tasks.training import Trainer, TrainingOptions
 
     options = TrainingOptions(
@@ -322,7 +322,7 @@ def predicted(task: Task, prepared: Prepared, out: Path, how: PredictFlags) -> P
     own = out / _TRAINING / "best.pt"
     if not how.weights and not own.exists():
         raise ParameterError(f"{own}: expected weights, got none. Train first, or give them: --weights.")
-    require("torch", extra="models")
+    require("torch", extra="torch")
     with progress_bar("cases predicted", len(prepared.of(*splits))) as advance:
         return predict(task, prepared, how.weights or [own], out, options, advance=advance)
 

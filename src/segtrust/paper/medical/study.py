@@ -185,7 +185,7 @@ def study_task(task: TaskMaps, settings: MedicalSettings, work: WorkPlan) -> Tas
     evaluated = perf_counter()
     tuning = _tuned(task, sets, settings, work, read) if settings.repeats else []
     seconds = (scored - begin, evaluated - scored, perf_counter() - evaluated)
-    timings = dict(zip(("scoring", "intervals and tests", "tuning"), seconds, strict=True))
+    timings: dict[str, float] = dict(zip(("scoring", "intervals and tests", "tuning"), seconds, strict=True))
     return TaskResult(task, tuple(sets), tables, tuple(tuning), failures, timings)
 
 

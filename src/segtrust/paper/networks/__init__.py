@@ -39,5 +39,5 @@ def __getattr__(name: str) -> Any:
     """Load what is made of torch when it is first used."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    require("torch", extra="models")
+    require("torch", extra="torch")
     return getattr(import_module(f"segtrust.paper.networks.{_HOMES[name]}"), name)

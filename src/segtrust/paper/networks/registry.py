@@ -113,7 +113,7 @@ def training_loss(name: str) -> Callable[[Any, Tensor], Tensor]:
     'bce_dice_loss'
     """
     _entry(name)
-    require("torch", extra="models")
+    require("torch", extra="torch")
     from segtrust.paper.networks.losses import LOSSES
 
     return LOSSES[name]
@@ -134,7 +134,7 @@ def _entry(name: str) -> _Entry:
 
 def _class(entry: _Entry) -> Any:
     for package in entry.needs:
-        require(package, extra="models")
+        require(package, extra="torch" if package == "torch" else "monai")
     return getattr(import_module(f"segtrust.paper.networks.{entry.module}"), entry.kind)
 
 

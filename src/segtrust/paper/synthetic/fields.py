@@ -61,8 +61,9 @@ class SmoothField:
         waves = (noise[0] + 1j * noise[1]) * np.outer(amplitudes, amplitudes).astype(np.float32)
         columns = np.zeros((pairs, self.side, kept.size), np.complex64)
         columns[:, kept] = waves
-        fields = np.zeros((pairs, self.side, self.side), np.complex64)
-        fields[..., kept] = scipy.fft.ifft(columns, axis=1, norm="forward", overwrite_x=True)
+        fields: Any = np.zeros((pairs, self.side, self.side), np.complex64)
+        transformed: Any = scipy.fft.ifft(columns, axis=1, norm="forward", overwrite_x=True)
+        fields[..., kept] = transformed
         fields = scipy.fft.ifft(fields, axis=2, norm="forward", overwrite_x=True)
         return np.concatenate((fields.real, fields.imag))[:count]  # two that are independent
 

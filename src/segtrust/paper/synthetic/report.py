@@ -196,7 +196,7 @@ def _write_tables(results: SyntheticResults, folder: Path) -> None:
         write_csv(folder / f"{name}.csv", rows)
         write_markdown(folder / f"{name}.md", summarise(rows), SUMMARY_FORMATS)
     write_csv(folder / "relative_error.csv", results.relative_error_rows())
-    formats = dict.fromkeys(("mean", "median", "95 %", "largest"), ".4f")
+    formats: dict[str, str] = dict.fromkeys(("mean", "median", "95 %", "largest"), ".4f")
     write_markdown(folder / "relative_error.md", summarise_errors(results), formats)
 
 

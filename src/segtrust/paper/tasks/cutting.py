@@ -18,7 +18,8 @@ def largest_piece(mask: Any) -> Any:
     """Give the largest connected piece of a mask: a stray pixel elsewhere must not move a box."""
     from scipy.ndimage import label
 
-    pieces, number = label(mask)
+    labelled: Any = label(mask)
+    pieces, number = labelled
     if number < 2:
         return mask
     return pieces == 1 + int(np.argmax(np.bincount(pieces.ravel())[1:]))

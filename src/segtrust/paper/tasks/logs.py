@@ -12,7 +12,7 @@ from segtrust.errors import ParameterError
 
 __all__ = ["COLUMNS", "read_log", "write_log"]
 
-COLUMNS = ("epoch", "rate", "loss", "val_dice", "seconds")
+COLUMNS: tuple[str, ...] = ("epoch", "rate", "loss", "val_dice", "seconds")
 """Number from 1 on, learning rate, mean training loss, mean Dice of the validation cases, duration."""
 
 

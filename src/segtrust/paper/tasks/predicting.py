@@ -35,7 +35,7 @@ Row = dict[str, str]
 
 DTYPES = ("float32", "float16", "uint8")
 _FOLDER = "predictions"
-_COLUMNS = ("case", "probabilities", "mask", "truth", "image", "group", "split", "set")
+_COLUMNS: tuple[str, ...] = ("case", "probabilities", "mask", "truth", "image", "group", "split", "set")
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from segtrust.engine.judging import loss_of_row
 from segtrust.report.html.choosing import kept_and_deferred
 from segtrust.report.html.run import ReportedRun
-from segtrust.report.html.standing import loss_of_row, observed_risks
+from segtrust.report.html.standing import observed_risks
 from segtrust.report.html.words import counted, is_or_are, listed, percent
 from segtrust.report.styles import style_of
 
@@ -81,7 +82,7 @@ def _of_promises(run: ReportedRun) -> Iterator[str]:
     for (name, structure), rows in run.groups.items():
         policy = run.policies.get(structure, run.policies.get(""))
         accepted, _ = kept_and_deferred(rows, run)
-        for found in observed_risks(accepted, policy) if policy is not None else ():
+        for found in observed_risks(accepted, policy, run.loss_name) if policy is not None else ():
             if not found.is_kept:
                 yield (
                     f"{run.title_of(name, structure)}: the accepted cases are not as the policy limits them. "

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from segtrust.engine.judging import loss_of_row
 from segtrust.policy import Decision
 from segtrust.report.html.run import ReportedRun
-from segtrust.report.html.standing import loss_of_row
 
 __all__ = ["MOST_CASES", "Choice", "choices_of", "kept_and_deferred"]
 

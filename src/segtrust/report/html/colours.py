@@ -55,20 +55,20 @@ def lightened(colour: str) -> str:
         return _DARK_INK
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     white = 0.0
-    mixed = (red, green, blue)
+    mixed: tuple[int, ...] = (red, green, blue)
     while _contrast(mixed, _DARK_GROUND) < _CONTRAST and white < 1.0:
         white += _STEP
-        mixed = tuple(round((1 - white) * each + white * 255) for each in (red, green, blue))  # type: ignore[assignment]
+        mixed = tuple(round((1 - white) * each + white * 255) for each in (red, green, blue))
     return "#" + "".join(f"{each:02x}" for each in mixed)
 
 
-def _contrast(first: tuple[int, int, int], second: tuple[int, int, int]) -> float:
+def _contrast(first: tuple[int, ...], second: tuple[int, ...]) -> float:
     """Contrast of two colours as the guidelines for accessible pages define it, from 1 to 21."""
     bright, dim = sorted((_luminance(first), _luminance(second)), reverse=True)
     return (bright + 0.05) / (dim + 0.05)
 
 
-def _luminance(colour: tuple[int, int, int]) -> float:
+def _luminance(colour: tuple[int, ...]) -> float:
     linear = [
         share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4
         for share in (each / 255 for each in colour)

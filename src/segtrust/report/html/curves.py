@@ -188,8 +188,8 @@ def _caption(found: EvaluatedSet, run: ReportedRun, lines: Sequence[Line]) -> st
     level = f"{run.how.bootstrap.level:.0%}"
     label = style_of(run.main).label
     text = (
-        f"Mean loss of the accepted cases against their share. Shaded: {level} bootstrap interval of {label} "
-        "at each coverage. Thin line: risk of all cases of the first set."
+        f"Mean loss ({run.loss_label}) of the accepted cases against their share. Shaded: {level} "
+        f"bootstrap interval of {label} at each coverage. Thin line: risk of all cases of the first set."
     )
     longest = max(curve.coverages.size for curve in found.curves.values())
     shown = max(line.coverages.size for line in lines)

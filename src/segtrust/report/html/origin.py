@@ -77,7 +77,7 @@ def data_and_settings(run: ReportedRun) -> Html:
         "Images": counted(sum(bool(row.get("image_file")) for row in run.rows), "row") + " with one",
     }
     settings = {
-        "Judged by": "" if not run.sets else f"loss ({run.loss_name})",
+        "Judged by": "" if not run.sets else _judged_by(run),
         "Empty truths": "" if not run.sets else "left out" if how.drop_empty else "kept",
         "Units": "" if not run.sets else "patients" if how.by_patient else "cases",
         "Intervals": ""
@@ -86,6 +86,11 @@ def data_and_settings(run: ReportedRun) -> Html:
         **{title: in_words(about[name]) for name, title in _SETTINGS.items() if about.get(name)},
     }
     return joined(tag("h3", "Data"), _listing(data), tag("h3", "Settings"), _listing(settings))
+
+
+def _judged_by(run: ReportedRun) -> str:
+    """Return the loss in words, with what two empty masks are worth."""
+    return f"{run.loss_label}; {run.risk.empty_rule}" if run.risk else run.loss_label
 
 
 _SETTINGS = {

@@ -104,7 +104,7 @@ def _write_figures_into(folder: Path, run: ReportedRun) -> None:
     from segtrust.report.confidence_figures import save_confidence_figures, save_histograms
 
     if run.sets:
-        save_confidence_figures(run.sets, run.main, run.threshold_of, folder)
+        save_confidence_figures(run.sets, run.main, run.threshold_of, folder, run.risk)
         return
     confidences = {
         (run.title_of(name, structure), structure): [row[run.main] for row in rows]

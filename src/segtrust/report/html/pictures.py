@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from segtrust.errors import SegtrustError
-from segtrust.io.losses import is_dice
 from segtrust.report.html.charts import short_name
 from segtrust.report.html.choosing import MOST_CASES, Choice, choices_of
 from segtrust.report.html.contours import outline
@@ -72,8 +71,8 @@ def _facts(row: Row, run: ReportedRun) -> Html:
     found = [tag("span", f"{style_of(run.main).label} {row[run.main]:.3f}")]
     if row.get("dice") is not None:
         found.append(tag("span", f"Dice {row['dice']:.3f}"))
-    if row.get("loss") is not None and not is_dice(run.loss_name):
-        found.append(tag("span", f"loss {row['loss']:.3f}"))
+    if row.get("loss") is not None and run.loss_name != "dice":
+        found.append(tag("span", f"{run.loss_label} {row['loss']:.3f}"))
     decision = row.get("decision")
     if decision:
         kind = decision.replace(" ", "-")

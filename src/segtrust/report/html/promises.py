@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from segtrust.policy import Policy, Standing
+from segtrust.policy import Policy, PolicyStatus
 from segtrust.report.html.choosing import kept_and_deferred
 from segtrust.report.html.markup import Html, joined, tag
 from segtrust.report.html.run import ReportedRun
 from segtrust.report.html.standing import Comparison, observed_risks
 from segtrust.report.html.words import UNNAMED, counted, is_or_are, listed, percent, set_name
+from segtrust.risks import describe_loss
 
 __all__ = ["promises_of"]
 
@@ -29,11 +30,11 @@ def _promise(structure: str, policy: Policy, run: ReportedRun) -> Html:
         for name, of_set in run.compared.items()
         if structure in of_set and of_set[structure].alarm
     ]
-    is_certified = policy.standing is Standing.CERTIFIED
+    is_certified = policy.status is PolicyStatus.CERTIFIED
     but = f", {'but ' if is_certified else ''}in doubt for {listed(doubted)}" if doubted else ""
     return tag(
         "div",
-        tag("h3", f"What the threshold promises: {policy.standing}{but}"),
+        tag("h3", f"What the threshold promises: {policy.status}{but}"),
         tag("p", str(policy)),
         tag("ul", *_kept(structure, policy, run)),
         class_=f"promise {'certified' if is_certified and not doubted else 'estimated'}",
@@ -51,18 +52,29 @@ def _kept(structure: str, policy: Policy, run: ReportedRun) -> Iterator[Html]:
         share = percent(number / len(rows))
         head = "All cases" if name == UNNAMED else name
         text = f"{head}: {number:,} of {len(rows):,} {is_or_are(number)} accepted ({share})"
-        yield tag("li", text, *_observed(accepted, policy), ". ", *_known(of_set[structure], policy, run))
+        yield tag(
+            "li", text, *_observed(accepted, policy, run), ". ", *_known(of_set[structure], policy, run)
+        )
 
 
-def _observed(accepted: Sequence[dict[str, Any]], policy: Policy) -> Iterator[Html]:
+def _observed(accepted: Sequence[dict[str, Any]], policy: Policy, run: ReportedRun) -> Iterator[Html]:
     """Say of each limit whether the accepted cases keep it; nothing where no truth is known."""
     whose = "its" if len(accepted) == 1 else "their"
-    for found in observed_risks(accepted, policy):
+    observed = observed_risks(accepted, policy, run.loss_name)
+    checked = [found.target for found in observed]
+    for target in policy.targets if run.sets and accepted else ():
+        if target not in checked:
+            loss = describe_loss(target.loss) if target.loss else "a loss that the policy does not name"
+            yield joined(
+                f"; the limit of {target.risk:g} is on {loss} and cannot be checked with these cases"
+            )
+    for found in observed:
         limit = found.target
-        what = "mean loss" if limit.below_dice is None else f"share below Dice {limit.below_dice:g}"
         ends = "" if policy.evidence.patients else f" (95% interval {found.low:.3f} to {found.high:.3f})"
         told = "within" if found.is_kept else tag("span", "above", class_="above")
-        yield joined(f"; {whose} {what} is {found.risk:.3f}{ends}, ", told, f" the limit of {limit.risk:g}")
+        yield joined(
+            f"; {whose} {limit.quantity} is {found.risk:.3f}{ends}, ", told, f" the limit of {limit.risk:g}"
+        )
 
 
 def _known(found: Comparison, policy: Policy, run: ReportedRun) -> Iterator[Html | str]:
@@ -76,7 +88,7 @@ def _known(found: Comparison, policy: Policy, run: ReportedRun) -> Iterator[Html
         number = len(accepted)
         yield f"The policy was calibrated with {found.seen:,} of them, which are no test of it. Of the other "
         yield f"{found.new:,}, {number:,} {is_or_are(number)} accepted"
-        yield from _observed(accepted, policy)
+        yield from _observed(accepted, policy, run)
         yield "."
 
 

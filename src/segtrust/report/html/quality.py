@@ -1,11 +1,10 @@
-"""What cases are judged by, and how that is called: the Dice where it is known, else the loss itself."""
+"""What is shown of how good cases are: the metric of the risk, or the loss itself if that is not known."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from segtrust.io.losses import is_dice
 from segtrust.report.html.run import ReportedRun
 
 __all__ = ["Quality", "quality_of"]
@@ -39,9 +38,9 @@ class Quality:
 
 
 def quality_of(run: ReportedRun) -> Quality:
-    """Give what the losses of a run are one minus of; the loss where that is not said."""
-    if is_dice(run.loss_name):
-        return Quality("Dice", "Dice", True)
-    if run.loss_name == "iou":
-        return Quality("IoU", "IoU", True)
-    return Quality("loss", "loss", False)
+    """Return the metric of the risk that the cases are judged by; the loss if that is none of ours."""
+    risk = run.risk
+    if risk is None:
+        return Quality("loss", "loss", False)
+    name = risk.label if risk.higher_is_better else risk.loss_label
+    return Quality(name, name, risk.higher_is_better)

@@ -9,6 +9,7 @@ from typing import Any
 
 from segtrust._files import read_json
 from segtrust.engine.decisions import Policies
+from segtrust.engine.judging import LOSS, loss_column, loss_name, loss_of_row
 from segtrust.engine.score_table import failures_beside
 from segtrust.engine.unfinished import find_table
 from segtrust.errors import ParameterError, SegtrustError
@@ -24,12 +25,12 @@ from segtrust.report.html.standing import (
     Comparisons,
     compared_with_calibration,
     decided_by,
-    loss_of_row,
     policies_for,
 )
 from segtrust.report.html.words import UNNAMED, set_name
 from segtrust.report.runs import check_run_format
 from segtrust.report.styles import is_styled
+from segtrust.risks import Risk, describe_loss, find_risk
 from segtrust.selective import Bootstrap
 
 __all__ = ["TABLES", "ReportedRun", "open_run_folder"]
@@ -49,7 +50,8 @@ class ReportedRun:
     source, folder, given
         The score table, where it lies, and what the report was asked for with.
     rows, about
-        Of the score table; rows have a set, and a decision where a policy decides.
+        Of the score table; rows have a set, a loss (``None`` if unknown), and a decision where a policy
+        decides.
     estimators, main
         Columns that hold confidences, and the one that decides, or would.
     sets
@@ -68,6 +70,8 @@ class ReportedRun:
         Rows without a loss, where others have one.
     unranked
         What has losses but too few cases to be among `sets`, in words.
+    loss_name
+        What the losses are: the short name of a risk, or a column; ``None`` if unknown.
     is_finished
         Whether the score table is written; otherwise the rows are those of its diary.
     has_files
@@ -94,6 +98,7 @@ class ReportedRun:
     is_finished: bool = True
     has_files: bool = False
     given: Path | None = None
+    loss_name: str | None = None
 
     @property
     def groups(self) -> dict[tuple[str, str], list[Row]]:
@@ -117,9 +122,14 @@ class ReportedRun:
         return self.name_of("All cases" if name == UNNAMED else name, structure)
 
     @property
-    def loss_name(self) -> str:
-        """What the losses are one minus of, or the column that they are from."""
-        return str(self.about.get("loss") or "dice")
+    def risk(self) -> Risk | None:
+        """The risk that the losses are of; ``None`` if it is not one of ours."""
+        return find_risk(self.loss_name or "")
+
+    @property
+    def loss_label(self) -> str:
+        """How the losses are named on the page."""
+        return describe_loss(self.loss_name or "loss")
 
     def threshold_of(self, structure: str) -> float | None:
         """Give the main confidence from which on cases are accepted; ``None`` where it does not decide."""
@@ -155,7 +165,9 @@ def open_run_folder(path: Path, policy: Path | None = None, predictor: str = "")
     main = _main(estimators, policies)
     rows = tuple(decided_by(policies, [_named(row) for row in table.rows]))
     rows = tuple(sorted(rows, key=lambda row: row["set"] != _FIRST))
-    judged = [{**row, "loss": loss} for row in rows if (loss := loss_of_row(row)) is not None]
+    column = loss_column(table.columns)
+    rows = tuple({**row, LOSS: loss_of_row(row, column)} for row in rows)
+    judged = [row for row in rows if row[LOSS] is not None]
     how = _how(estimators, settings, saved)
     sets, unranked = rankable_sets(_by_set(judged), how)
     return ReportedRun(
@@ -179,6 +191,7 @@ def open_run_folder(path: Path, policy: Path | None = None, predictor: str = "")
         is_finished,
         bool(saved),
         path,
+        loss_name(table),
     )
 
 

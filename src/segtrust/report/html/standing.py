@@ -11,6 +11,7 @@ import numpy as np
 
 from segtrust.engine.calibration import check_policies, read_reference, reference_beside, standing_for
 from segtrust.engine.decisions import Policies, decide_rows, load_policies
+from segtrust.engine.judging import loss_of_row, loss_of_target
 from segtrust.engine.seen_cases import are_calibration_cases
 from segtrust.engine.triage import check_drift
 from segtrust.errors import ParameterError
@@ -23,7 +24,6 @@ __all__ = [
     "Comparisons",
     "compared_with_calibration",
     "decided_by",
-    "loss_of_row",
     "observed_risks",
     "policies_for",
 ]
@@ -101,23 +101,26 @@ def decided_by(policies: Policies, rows: Sequence[Row]) -> Sequence[Row]:
     return decide_rows(policies)(rows) if policies else rows
 
 
-def loss_of_row(row: Mapping[str, Any]) -> float | None:
-    """Give the loss of a row, or one minus its Dice; ``None`` where it has neither.
+def observed_risks(accepted: Sequence[Row], policy: Policy, loss: str | None) -> list[Observed]:
+    """Return the observed risk of accepted cases for each limit of a policy; nothing without ground truth.
 
-    Examples
-    --------
-    >>> loss_of_row({"dice": 0.75}), loss_of_row({"case": "without a truth"})
-    (0.25, None)
+    Parameters
+    ----------
+    accepted
+        Rows of the accepted cases.
+    policy
+        The policy; each of its limits is compared with losses of its own kind.
+    loss
+        What the losses of the rows are; ``None`` if unknown.
     """
-    if row.get("loss") is not None:
-        return float(row["loss"])
-    return None if row.get("dice") is None else 1.0 - float(row["dice"])
-
-
-def observed_risks(accepted: Sequence[Row], policy: Policy) -> list[Observed]:
-    """Give what accepted cases have of each quantity that a policy limits; nothing without truths."""
-    losses = np.array([loss for row in accepted if (loss := loss_of_row(row)) is not None])
-    return [each.observed(losses) for each in policy.targets] if losses.size else []
+    found = []
+    for target in policy.targets:
+        column = loss_of_target(target, loss)
+        values = [] if column is None else [loss_of_row(row, column) for row in accepted]
+        losses = [value for value in values if value is not None]
+        if losses:
+            found.append(target.observed(np.array(losses)))
+    return found
 
 
 def compared_with_calibration(path: Path | None, policies: Policies, rows: Sequence[Row]) -> Comparisons:

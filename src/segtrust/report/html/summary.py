@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from segtrust.engine.judging import loss_of_row
 from segtrust.evaluation import ALL_STRUCTURES, EvaluatedSet
 from segtrust.policy import Decision
 from segtrust.report.html.choosing import kept_and_deferred
@@ -22,7 +23,6 @@ from segtrust.report.html.ranking import (
     verdict,
 )
 from segtrust.report.html.run import ReportedRun
-from segtrust.report.html.standing import loss_of_row
 from segtrust.report.html.words import UNNAMED, counted, is_or_are, listed, percent, set_name
 from segtrust.report.styles import style_of
 

@@ -1,0 +1,58 @@
+"""Types of the public functions: what may be passed as a map, and the names that options accept.
+
+A map on the host gives a Python float. An array on a device (torch, CuPy, JAX) gives an array of its own
+library, so that device and gradient are kept; type checkers see both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+
+class ChunkedArray(Protocol):
+    """An array that is read chunk by chunk: Dask, Zarr or HDF5."""
+
+    @property
+    def chunks(self) -> Any:
+        """Shape of the chunks."""
+        ...
+
+
+class DeviceArray(Protocol):
+    """An array of torch, CuPy or JAX."""
+
+    @property
+    def device(self) -> Any:
+        """Where it is stored."""
+        ...
+
+    @property
+    def shape(self) -> Any:
+        """Length of each axis."""
+        ...
+
+
+MapOnHost: TypeAlias = "npt.NDArray[Any] | Sequence[Any] | float | ChunkedArray"
+"""A map of NumPy, of plain numbers, or in chunks."""
+AnyArray: TypeAlias = "MapOnHost | DeviceArray"
+"""A map, mask or selection of pixels of any library."""
+FloatArray: TypeAlias = "npt.NDArray[np.float64]"
+VectorLike: TypeAlias = "npt.ArrayLike"
+"""One number per case: a list, an array, a column of pandas or a tensor."""
+DeviceArrayT = TypeVar("DeviceArrayT", bound=DeviceArray)
+
+EmptyName = Literal["paper", "agree"]
+"""How empty masks are scored, see `segtrust.EmptyPolicy`."""
+DecodingName = Literal["threshold", "dice-optimal"]
+"""How masks are made if none was delivered, see `segtrust.Scoring`."""
+PValueName = Literal["suited", "betting", "hoeffding-bentkus", "binomial"]
+"""Tests of a candidate threshold, see `segtrust.Procedure`."""
+ConventionName = Literal["paper", "plugin", "trapezoid-from-first"]
+"""Conventions for the area under a risk-coverage curve, see `segtrust.RiskCoverageCurve.area`."""
+FusionName = Literal["mean-probability", "mean-logit"]
+"""How maps are fused, see `segtrust.Fusion`."""
