@@ -1,6 +1,8 @@
 """Argument checks return the checked value, or name the argument, what was expected and what was received."""
 
+import warnings
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +21,7 @@ from segtrust._arguments import (
     check_whole,
     describe,
 )
-from segtrust.errors import ParameterError
+from segtrust.errors import ParameterError, SegtrustWarning
 
 NOT_NUMBERS = ("1", None, [1], np.array([1.0, 2.0]), 1j)
 
@@ -109,13 +111,23 @@ def test_open_ends(value):
 
 
 def test_delta_keeps_away_from_its_ends():
-    for delta in (1e-12, 1 - 1e-12):
-        assert check_delta(delta) == delta
+    assert check_delta(1e-12) == 1e-12
+    with pytest.warns(SegtrustWarning, match="the guarantee does not hold"):
+        assert check_delta(1 - 1e-12) == 1 - 1e-12
     for delta in (9e-13, np.nextafter(1 - 1e-12, 1)):
         with pytest.raises(ParameterError, match=r"delta: expected a number in \[1e-12, 1 - 1e-12\], got"):
             check_delta(delta)
     with pytest.raises(ParameterError, match=r"delta: expected a number in \(0, 1\), got 0"):
         check_delta(0)
+
+
+@pytest.mark.parametrize(("delta", "is_usual"), [(0.05, True), (0.5, True), (0.51, False), (0.95, False)])
+def test_a_delta_above_one_half_is_probably_one_minus_delta(delta, is_usual):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert check_delta(delta) == delta
+    assert [str(each.category.__name__) for each in caught] == [] if is_usual else ["SegtrustWarning"]
+    assert is_usual or Path(caught[0].filename) == Path(__file__)  # points at the caller, not into segtrust
 
 
 @pytest.mark.parametrize("value", [3, np.int8(4), np.uint64(5)])

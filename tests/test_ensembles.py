@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as arrays
 import segtrust as st
 from segtrust.calibration import largest_logit
 from segtrust.ensembles import FusedChunks, Fuser, Fusion
-from segtrust.errors import GeometryError, ParameterError, ProbabilityRangeError
+from segtrust.errors import GeometryError, NotNormalisedError, ParameterError, ProbabilityRangeError
 from segtrust.kernels import Agreement, agreement_of_chunks
 
 RNG = np.random.default_rng(0)
@@ -132,7 +132,7 @@ def test_empty_masks():
         (
             lambda: st.fuse([np.ones(2)], "median"),
             ParameterError,
-            "fuse: expected one of 'mean-prob.*'median'",
+            "how, or --fuse: expected one of 'mean-prob.*'median'",
         ),
         (
             lambda: st.fuse([np.ones(2), np.ones(3)]),
@@ -141,7 +141,8 @@ def test_empty_masks():
         ),
         (lambda: st.fuse([np.ones(2), np.array([0.5, math.nan])]), ProbabilityRangeError, r"maps\[1\]"),
         (lambda: st.fuse([np.ones(2), np.array([0.5, 1.5])]), ProbabilityRangeError, r"maps\[1\].*1\.5"),
-        (lambda: st.fuse([np.ones(2), [0.5]]), ParameterError, r"maps\[1\]"),
+        (lambda: st.fuse([np.ones(2), [0.5]]), GeometryError, r"maps\[1\]"),
+        (lambda: st.fuse([np.eye(2)], class_axis=True), ParameterError, "class_axis: .* got True"),
         (
             lambda: st.pairwise_dice([np.ones(2)]),
             ParameterError,
@@ -179,7 +180,7 @@ def test_maps_of_torch():
     import torch
 
     maps = [torch.rand(4, 5) for _ in range(3)]
-    assert np.allclose(st.fuse(maps), torch.stack(maps).mean(0), rtol=1e-6)
+    assert torch.allclose(st.fuse(maps), torch.stack(maps).mean(0), rtol=1e-6)
     assert st.pairwise_dice(maps) == st.pairwise_dice([p.numpy() for p in maps])
 
 
@@ -212,3 +213,152 @@ def test_the_estimator_reads_what_members_share():
         st.PairwiseDice().score(st.Prediction(p, agreement=Agreement(((4,),))))
     with pytest.raises(ParameterError, match="fused from the members"):
         st.score(p, estimators=["pairwise-dice"])
+
+
+# Weights, classes, and maps of other libraries
+
+
+def slow_classes(maps, weights):
+    """The softmax of the weighted mean of the clipped log-probabilities, (C, pixels)."""
+    weights = np.asarray(weights, float) / np.sum(weights)
+    total, is_zero = 0.0, True
+    for p, weight in zip(maps, weights, strict=True):
+        epsilon = 1.0 / (1.0 + math.exp(largest_logit(p.dtype, "clip")))
+        q = np.clip(as_floats(p), epsilon, 1.0 - epsilon)
+        total = total + weight * np.log(q)
+        is_zero = is_zero & (as_floats(p) <= epsilon)
+    odds = np.where(is_zero, 0.0, np.exp(total))
+    return odds / odds.sum(0)
+
+
+def softmaxes(count=3, kind="float64", shape=(4, 50)):
+    members = [RNG.dirichlet(np.ones(shape[0]) / 2, shape[1]).T for _ in range(count)]
+    for member in members:
+        member[:, 0] = [1.0, 0.0, 0.0, 0.0]
+    members[0][:, 1] = [0.0, 1.0, 0.0, 0.0]
+    return [as_type(member, kind) for member in members]
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "uint8", "uint16"])
+@pytest.mark.parametrize("weights", [None, [1, 2, 3], [0.0, 0.5, 0.5]])
+def test_fused_classes_are_normalised(kind, weights):
+    maps = softmaxes(kind=kind)
+    fused = st.fuse(maps, "mean-logit", weights=weights, class_axis=0)
+    tolerance = 1e-12 if kind == "float64" else 1e-6
+    np.testing.assert_allclose(fused.sum(0), 1.0, rtol=tolerance)
+    if weights is None or all(weights):
+        expected = slow_classes(maps, weights or [1, 1, 1])
+        np.testing.assert_allclose(fused, expected, rtol=10 * tolerance, atol=1e-14)
+        assert fused[:, 0].tolist() == [1.0, 0.0, 0.0, 0.0]
+    else:
+        rest = st.fuse(maps[1:], "mean-logit", class_axis=0)
+        np.testing.assert_allclose(fused, rest, rtol=10 * tolerance, atol=1e-14)
+    last = st.fuse([p.T for p in maps], "mean-logit", weights=weights, class_axis=-1)
+    np.testing.assert_allclose(last.T, fused, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_two_classes_are_one_structure(kind):
+    maps = [as_type(RNG.random(200), kind) for _ in range(3)]
+    maps[0][:2], maps[1][:2], maps[2][:2] = [0.0, 1.0], [0.0, 0.0], [0.0, 0.5]
+    both = [np.stack([1 - p, p]) for p in maps]
+    fused = st.fuse(both, "mean-logit", class_axis=0)
+    np.testing.assert_allclose(fused[1], st.fuse(maps, "mean-logit"), rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("how", list(Fusion))
+def test_weights_are_repetitions(how):
+    maps = [as_type(RNG.random((5, 6)), kind) for kind in ("float32", "float64", "uint8")]
+    repeated = [maps[0], *[maps[1]] * 3, *[maps[2]] * 2]
+    np.testing.assert_allclose(st.fuse(maps, how, weights=[1, 3, 2]), st.fuse(repeated, how), rtol=1e-12)
+    np.testing.assert_allclose(st.fuse(maps, how, weights=[7, 7, 7]), st.fuse(maps, how), rtol=1e-12)
+    np.testing.assert_allclose(
+        st.fuse(iter(maps), how, weights=np.array([0, 1, 0])), as_floats(maps[1]), rtol=1e-6
+    )
+    assert st.fuse([np.ones(3)] * 3, how, weights=[0.1, 0.2, 0.7]).tolist() == [1.0] * 3
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"weights": [1, -1]}, ParameterError, "weights: expected one number of at least 0 per map"),
+        ({"weights": [1, math.nan]}, ParameterError, "weights: expected one number of at least 0 per map"),
+        ({"weights": [[1, 2]]}, ParameterError, "weights: expected one number of at least 0 per map"),
+        ({"weights": "ab"}, ParameterError, "weights: expected one number of at least 0 per map"),
+        ({"weights": [0, 0]}, ParameterError, "weights: expected at least one above 0"),
+        ({"weights": [1]}, ParameterError, "weights: expected one per map, got 1 for 2 maps"),
+        ({"weights": [1, 1, 1]}, ParameterError, "weights: expected one per map, got 3 for 2 maps"),
+        ({"class_axis": 2}, ParameterError, r"class_axis: expected an axis of maps\[0\]"),
+        ({"class_axis": 0}, NotNormalisedError, r"maps\[0\]: expected a softmax over axis 0"),
+    ],
+)
+def test_weights_and_classes_that_do_not_fit(options, error, message):
+    with pytest.raises(error, match=message):
+        st.fuse([np.full((2, 3), 0.9)] * 2, "mean-logit", **options)
+
+
+@pytest.mark.needs("torch")
+class TestTorch:
+    @pytest.mark.parametrize("weights", [None, [1, 2, 3]])
+    @pytest.mark.parametrize("how", list(Fusion))
+    @pytest.mark.parametrize("kind", ["float16", "float32", "float64", "uint8", "bool"])
+    def test_tensors_stay_tensors(self, kind, how, weights):
+        import torch
+
+        maps = [as_type(np.concatenate([[0.0, 1.0, 0.0], RNG.random(300)]), kind) for _ in range(3)]
+        if kind != "bool":
+            maps[0][2] = as_type(np.array([1.0]), kind)[0]
+        fused = st.fuse((torch.from_numpy(p) for p in maps), how, weights=weights)
+        expected = st.fuse(maps, how, weights=weights)
+        assert isinstance(fused, torch.Tensor)
+        assert fused.dtype == getattr(torch, expected.dtype.name)
+        np.testing.assert_allclose(fused.numpy(), expected, rtol=1e-12 if kind == "float64" else 1e-6)
+        assert fused[:2].tolist() == [0.0, 1.0]
+
+    @pytest.mark.parametrize("kind", ["float32", "float64", "uint8"])
+    def test_classes(self, kind):
+        import torch
+
+        maps = softmaxes(kind=kind)
+        fused = st.fuse(map(torch.from_numpy, maps), "mean-logit", class_axis=0)
+        expected = st.fuse(maps, "mean-logit", class_axis=0)
+        np.testing.assert_allclose(fused.numpy(), expected, rtol=1e-12 if kind == "float64" else 1e-6)
+
+    @pytest.mark.parametrize("how", list(Fusion))
+    def test_derivatives(self, how):
+        import torch
+
+        maps = [torch.rand(2, 3, dtype=torch.float64).softmax(0).requires_grad_() for _ in range(3)]
+        assert torch.autograd.gradcheck(lambda *members: st.fuse(members, how, weights=[1, 2, 3]), maps)
+        assert torch.autograd.gradcheck(
+            lambda *members: st.fuse([p / p.sum(0) for p in members], how, class_axis=0), maps
+        )
+        certain = [torch.eye(3, requires_grad=True), torch.eye(3).flip(0).requires_grad_()]
+        for axis in (None, 0):
+            st.fuse(certain, how, class_axis=axis).square().sum().backward()
+            assert all(torch.isfinite(p.grad).all() for p in certain)
+
+    def test_the_first_decides_where(self):
+        import torch
+
+        p, q = RNG.random((4, 5)), RNG.random((4, 5))
+        assert isinstance(st.fuse([torch.from_numpy(p), q]), torch.Tensor)
+        assert isinstance(st.fuse([p, torch.from_numpy(q)]), np.ndarray)
+        np.testing.assert_allclose(st.fuse([torch.from_numpy(p), q]), (p + q) / 2)
+        with pytest.raises(ProbabilityRangeError, match=r"maps\[1\].*1\.5"):
+            st.fuse([torch.zeros(2), torch.tensor([0.5, 1.5])])
+        with pytest.raises(GeometryError, match=r"maps\[1\]: expected the shape of the first"):
+            st.fuse([torch.zeros(2), torch.zeros(3)])
+
+
+@pytest.mark.needs("jax")
+@pytest.mark.parametrize("how", list(Fusion))
+def test_jax_arrays_stay_jax_arrays(how):
+    import jax.numpy as jnp
+
+    maps = [p.astype(np.float32) for p in softmaxes()]
+    arrays_of_jax = [jnp.asarray(p) for p in maps]
+    for axis in (None, 0):
+        fused = st.fuse(arrays_of_jax, how, class_axis=axis)
+        assert type(fused) is type(arrays_of_jax[0])
+        np.testing.assert_allclose(np.asarray(fused), st.fuse(maps, how, class_axis=axis), rtol=1e-4)

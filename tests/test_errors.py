@@ -29,7 +29,7 @@ def test_an_error_without_words_has_none():
     assert str(SegtrustError()) == str(UnknownNameError()) == ""
 
 
-@pytest.mark.parametrize("name", errors.__all__)
+@pytest.mark.parametrize("name", [name for name in errors.__all__ if name != "SegtrustWarning"])
 def test_the_tree_in_the_docstring_is_complete(name):
     """A class stands below its parent, and its standard exception stands next to it."""
     kind = getattr(errors, name)

@@ -19,9 +19,12 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # "segtrust" is the package's own __init__, the public names.
 LAYERS = (
     "errors",
+    "_types",
     "_arguments",
     "_files",
     "_optional",
+    "_display",
+    "_storage",
     "_params",
     "_compile",
     "plugins",

@@ -11,7 +11,6 @@ import pytest
 import segtrust as st
 from segtrust.confidence import ESTIMATORS, estimator_names, usable_names
 from segtrust.confidence.registry import RESERVED_NAMES
-from segtrust.engine.decisions import policy_estimator
 from segtrust.engine.scoring import ScoreJob
 from segtrust.errors import DamagedFileError, PluginError, PolicyError, UnknownFormatError, UnknownNameError
 from segtrust.io.places import Place
@@ -122,7 +121,7 @@ def test_what_cannot_be_used_names_the_package_and_stops_nothing_else(place, tmp
     )
 
 
-@pytest.mark.parametrize("name", ["dice", "Share", "two words", "all"])
+@pytest.mark.parametrize("name", ["dice", "hamming", "Share", "two words", "all"])
 def test_names_that_mean_something_else_are_refused(place, name):
     share(place, name)
     with pytest.raises(PluginError, match="no column's name"):
@@ -178,7 +177,7 @@ def test_from_evaluation_to_a_policy_that_names_the_package(place, tmp_path, mon
     assert done.returncode == 0, done.stdout + done.stderr
     saved = st.Policy.load(tmp_path / "policy.json")
     assert saved.versions["seg-share"] == "1.0"
-    assert policy_estimator(saved) == st.get_estimator("share")
+    assert saved.estimator() == st.get_estimator("share")
     new = ("triage", tmp_path / "maps", "--policy", tmp_path / "policy.json", "-o", tmp_path / "out")
     assert segtrust(*new, "--predictor", "m").returncode == 0
 
@@ -187,7 +186,7 @@ def test_from_evaluation_to_a_policy_that_names_the_package(place, tmp_path, mon
 
     forget()
     with pytest.raises(PolicyError, match=r"'share' is from seg-share 1\.0, which is not installed.*pip"):
-        policy_estimator(st.Policy.load(tmp_path / "policy.json"))
+        st.Policy.load(tmp_path / "policy.json").estimator()
     done = segtrust(*new)
     assert done.returncode == 2
     assert "pip install seg-share==1.0" in done.stderr
@@ -201,7 +200,7 @@ def test_another_version_than_the_policy_s_is_told(place, caplog):
     share(place, version="2.0")
     made = replace(policy(), scoring=st.Scoring("share"), versions={"segtrust": "0", "seg-share": "1.0"})
     with caplog.at_level(logging.WARNING, "segtrust"):
-        policy_estimator(made)
+        made.estimator()
     assert "was that of seg-share 1.0; here it is that of seg-share 2.0" in caplog.text
 
 

@@ -7,8 +7,30 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 
-from segtrust.errors import EmptyArrayError, MaskError, MaskShapeError, NotBinaryError, ParameterError
-from segtrust.risks import RISKS, Overlap, dice, f_beta, f_beta_risk, iou, overlap
+from segtrust.confidence import soft_dice_confidence
+from segtrust.errors import (
+    EmptyArrayError,
+    MaskError,
+    MaskShapeError,
+    NotBinaryError,
+    ParameterError,
+    ProbabilityRangeError,
+)
+from segtrust.maps import EmptyPolicy
+from segtrust.risks import (
+    RISKS,
+    Overlap,
+    Risk,
+    describe_loss,
+    dice,
+    f_beta,
+    f_beta_risk,
+    find_risk,
+    hamming_loss,
+    iou,
+    overlap,
+    soft_dice_loss,
+)
 from tests.references import tversky
 
 pairs = st.integers(1, 40).flatmap(
@@ -44,7 +66,16 @@ def test_relations(pair):
 def test_overlap_counts(pair):
     truth, mask = pair
     assert overlap(truth, mask) == Overlap(
-        int((truth & mask).sum()), int((mask & ~truth & 1).sum()), int((truth & ~mask & 1).sum())
+        int((truth & mask).sum()), int((mask & ~truth & 1).sum()), int((truth & ~mask & 1).sum()), truth.size
+    )
+
+
+@given(pairs)
+def test_hamming_is_the_paper_s_mean(pair):
+    truth, mask = pair
+    assert hamming_loss(truth, mask) == pytest.approx((truth != mask).mean())
+    assert hamming_loss(truth, mask) == pytest.approx(
+        1 - np.mean(truth * mask + (1 - truth) * (1 - mask))  # as the paper's Example 1 writes it
     )
 
 
@@ -112,7 +143,7 @@ def test_masks_in_chunks():
 
 def test_large_masks_are_counted_in_whole_numbers():
     mask = np.ones(3_000_000, np.uint8)
-    assert overlap(mask, mask) == Overlap(3_000_000, 0, 0)
+    assert overlap(mask, mask) == Overlap(3_000_000, 0, 0, 3_000_000)
 
 
 def test_masks_of_different_shape():
@@ -138,7 +169,6 @@ def test_what_is_not_binary_is_named(bad):
 @pytest.mark.parametrize(
     ("bad", "named"),
     [
-        ([1, 0], r"list \[1, 0\]\. Convert it: numpy"),
         (None, r"None\. Pass an array"),
         ("01", r"the text '01'\. Pass an array"),
     ],
@@ -151,11 +181,25 @@ def test_what_is_no_array_is_named(score, bad, named):
 
 
 @pytest.mark.needs("pandas")
-def test_tables_are_no_masks():
+def test_tables_are_masks():
     from pandas import DataFrame
 
-    with pytest.raises(ParameterError, match="truth: expected an array, got DataFrame"):
-        dice(DataFrame({"a": [0, 1]}), np.zeros((2, 1)))
+    assert dice(DataFrame({"a": [0, 1]}), np.ones((2, 1))) == dice([[0], [1]], [[1], [1]])
+
+
+@pytest.mark.parametrize("score", [*SCORES.values(), soft_dice_loss])
+def test_lists_are_arrays(score):
+    truth, mask = [[1, 1, 0], [0, 1, 0]], [[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]]
+    where = [[True, True, True], [True, True, False]]
+    assert score(truth=truth, **{other(score): mask}) == score(
+        truth=np.array(truth), **{other(score): np.array(mask)}
+    )
+    assert score(truth=truth, **{other(score): mask}, where=where) < 1.0
+
+
+def other(score):
+    """Name of the argument beside the truth."""
+    return "p" if score is soft_dice_loss else "mask"
 
 
 def test_masked_pixels_are_not_counted_in_silence():
@@ -176,20 +220,152 @@ def test_types_that_hold_no_mask():
 
 class TestRisks:
     @pytest.mark.parametrize("name", RISKS)
-    def test_are_one_minus_their_score(self, name):
+    @pytest.mark.parametrize("empty", EmptyPolicy)
+    def test_say_everything_about_themselves(self, name, empty):
         risk = RISKS[name]
         truth, mask = np.array([1, 1, 0]), np.array([1, 0, 0])
-        assert risk.name == name
-        assert risk.of(truth, mask) == 1 - risk.score(truth, mask)
-        assert (risk.of(FULL, FULL), risk.of(EMPTY, EMPTY), risk.of(EMPTY, EMPTY, empty="agree")) == (0, 1, 0)
+        score = risk.score(truth, mask, empty=empty)
+        assert risk.name == name == f"{risk.column}_risk"
+        assert risk.of(truth, mask, empty=empty) == (1 - score if risk.higher_is_better else score)
+        assert risk.of(FULL, FULL) == 0
+        assert risk.bound == 1.0
+        assert not risk.needs
+        assert risk.from_counts is not None
+        assert risk.from_counts(overlap(truth, mask), empty) == score
+        assert risk.label in risk.loss_label
+        assert "empty masks" in risk.empty_rule
+
+    @pytest.mark.parametrize("name", ["dice_risk", "iou_risk", "f2_risk"])
+    def test_two_empty_masks(self, name):
+        risk = RISKS[name]
+        assert (risk.of(EMPTY, EMPTY), risk.of(EMPTY, EMPTY, empty="agree")) == (1, 0)
+
+    @pytest.mark.parametrize("empty", EmptyPolicy)
+    def test_two_empty_masks_have_no_wrong_pixel(self, empty):
+        assert RISKS["hamming_risk"].of(EMPTY, EMPTY, empty=empty) == 0
+        assert RISKS["hamming_risk"].of(EMPTY, FULL, empty=empty) == 1
 
     def test_by_name(self):
-        assert list(RISKS) == ["dice_risk", "iou_risk", "f2_risk"]
+        assert list(RISKS) == ["dice_risk", "iou_risk", "f2_risk", "hamming_risk"]
 
     def test_any_beta(self):
         truth, mask = np.array([1, 1, 0]), np.array([1, 0, 0])
-        assert f_beta_risk(0.5).name == "f0.5_risk"
-        assert f_beta_risk(0.5).of(truth, mask) == 1 - f_beta(truth, mask, beta=0.5)
+        risk = f_beta_risk(0.5)
+        assert (risk.name, risk.column, risk.loss_label) == ("f0.5_risk", "f0.5", "1 − F0.5")
+        assert risk.of(truth, mask) == 1 - f_beta(truth, mask, beta=0.5)
+
+    def test_names_are_those_of_one_risk_only(self):
+        names = [name for risk in RISKS.values() for name in (risk.name, risk.column, *risk.aliases)]
+        assert len(names) == len(set(names))
+        assert [find_risk(name.upper()) for name in names] == [find_risk(name) for name in names]
+        assert None not in map(find_risk, names)
+        assert find_risk("volume") is find_risk("") is None
+
+    def test_one_with_a_unit_that_needs_spacing(self):
+        def height(truth, mask, *, empty, spacing_mm):
+            return abs(int(truth.any(1).sum()) - int(mask.any(1).sum())) * spacing_mm[0]
+
+        risk = Risk(
+            "height_risk",
+            height,
+            label="Height error",
+            unit="mm",
+            higher_is_better=False,
+            bound=None,
+            needs=frozenset(["spacing_mm"]),
+        )
+        assert risk.of(FULL, EMPTY, spacing_mm=(2.5, 1.0)) == 5.0
+        assert (risk.column, risk.loss_label, risk.bound) == ("height", "Height error (mm)", None)
+
+    def test_as_in_release_0_1(self):
+        risk = Risk("own_risk", lambda truth, mask, *, empty: 0.75)
+        assert (risk.of(FULL, FULL), risk.label, risk.loss_label) == (0.25, "own", "1 − own")
+        assert describe_loss("own") == "own"
+
+
+maps = st.integers(1, 40).flatmap(
+    lambda n: st.tuples(
+        arrays.arrays(np.float64, n, elements=st.floats(0, 1)),
+        arrays.arrays(bool, n),
+        arrays.arrays(bool, n),
+    )
+)
+
+
+class TestSoftDiceLoss:
+    @given(maps)
+    def test_is_the_paper_s_fraction(self, case):
+        p, truth, _ = case
+        expected = 1 - 2 * (p * truth).sum() / (p + truth).sum() if truth.any() else 1.0
+        assert soft_dice_loss(p, truth) == pytest.approx(expected, abs=1e-12)
+
+    @given(maps)
+    def test_remark_1(self, case):
+        """SDC = 1 - SDL with the mask in place of the truth."""
+        p, mask, _ = case
+        assert soft_dice_confidence(p, mask) == pytest.approx(1 - soft_dice_loss(p, mask), abs=1e-12)
+
+    @given(maps)
+    def test_on_binary_maps_it_is_the_dice_risk(self, case):
+        _, mask, truth = case
+        if truth.any():
+            assert soft_dice_loss(mask * 1.0, truth) == pytest.approx(1 - dice(truth, mask), abs=1e-12)
+
+    @given(maps)
+    def test_selected_pixels(self, case):
+        p, truth, where = case
+        if where.any():
+            assert soft_dice_loss(p, truth, where=where) == soft_dice_loss(p[where], truth[where])
+
+    def test_maps_of_integers(self):
+        p, truth = np.array([[255, 51], [0, 102]], np.uint8), np.array([[1, 1], [0, 0]])
+        assert soft_dice_loss(p, truth) == pytest.approx(1 - 2 * 1.2 / (1.6 + 2))
+        assert soft_dice_loss(p, truth, where=truth) == pytest.approx(1 - 2 * 1.2 / (1.2 + 2))
+
+    @pytest.mark.parametrize("p", [np.zeros(3), np.array([0.2, 0.0, 1.0])])
+    def test_an_empty_truth_is_lost(self, p):
+        assert soft_dice_loss(p, np.zeros(3)) == 1.0
+
+    def test_wrong_input_is_named(self):
+        p = np.array([0.5, 0.5])
+        with pytest.raises(MaskShapeError, match=r"truth: expected the map's shape \(2,\), got \(3,\)"):
+            soft_dice_loss(p, np.zeros(3))
+        with pytest.raises(MaskShapeError, match=r"where: expected the shape of the map"):
+            soft_dice_loss(p, np.ones(2), where=np.ones(3, bool))
+        with pytest.raises(NotBinaryError, match="truth: expected only 0 and 1"):
+            soft_dice_loss(p, p)
+        with pytest.raises(ProbabilityRangeError):
+            soft_dice_loss(np.array([0.5, 1.5]), np.ones(2))
+
+    @pytest.mark.needs("torch")
+    @pytest.mark.parametrize("some", [False, True])
+    def test_gradient(self, some):
+        import torch
+
+        generator = torch.Generator().manual_seed(0)
+        p = torch.rand(6, 5, generator=generator, dtype=torch.float64, requires_grad=True)
+        truth = torch.rand(6, 5, generator=generator) > 0.5
+        where = torch.rand(6, 5, generator=generator) > 0.3 if some else None
+        loss = soft_dice_loss(p, truth, where=where)
+        counts = torch.ones_like(p) if where is None else where.double()
+        plain = 1 - 2 * (p * truth * counts).sum() / ((p + truth) * counts).sum()
+        assert torch.isclose(loss, plain)
+        (ours,), (theirs,) = torch.autograd.grad(loss, p), torch.autograd.grad(plain, p)
+        assert torch.allclose(ours, theirs, atol=1e-14)
+        with torch.no_grad():
+            assert float(loss) == pytest.approx(
+                soft_dice_loss(p.numpy(), truth.numpy(), where=None if where is None else where.numpy())
+            )
+
+    @pytest.mark.needs("torch")
+    def test_an_empty_truth_has_no_gradient(self):
+        import torch
+
+        p = torch.tensor([0.5, 0.25], requires_grad=True)
+        loss = soft_dice_loss(p, torch.zeros(2))
+        loss.backward()
+        assert float(loss.detach()) == 1.0
+        assert p.grad.tolist() == [0.0, 0.0]
 
 
 def test_any_byte_of_a_bool_that_is_not_0_is_true():

@@ -16,7 +16,7 @@ def benchmark(*arguments):
 
 
 @pytest.mark.parametrize(
-    "name", ["kernels", "selective", "decoding", "synthetic", "tunable", "io", "medical"]
+    "name", ["kernels", "speed", "selective", "decoding", "synthetic", "tunable", "io", "medical"]
 )
 def test_help_shows_examples(name):
     done = benchmark(name, "--help")

@@ -33,7 +33,7 @@ def desk_with(folder, static, shift, *, known=KNOWN, is_sorted=False):
 @pytest.mark.parametrize(("shift", "alarm"), [(0.0, False), (0.12, True)])
 def test_drift_is_told_as_the_library_tells_it(tmp_path, static, visit, shift, alarm):
     desk, known, new = desk_with(tmp_path, static, shift)
-    test = drift_test(known, new, alpha=0.05)
+    test = drift_test(reference=known, new=new, alpha=0.05)
     watch = ExchangeabilityMartingale(known, alpha=0.05)
     watch.extend(new)
     assert (test.alarm, watch.alarm) == (alarm, alarm)
@@ -62,7 +62,7 @@ def test_a_promise_is_in_doubt_where_only_the_order_of_cases_is_odd(tmp_path, st
     desk, known, new = desk_with(tmp_path, static, 0.0, is_sorted=True)
     watch = ExchangeabilityMartingale(known, alpha=0.05)
     watch.extend(new)
-    assert (drift_test(known, new, alpha=0.05).alarm, watch.alarm) == (False, True)
+    assert (drift_test(reference=known, new=new, alpha=0.05).alarm, watch.alarm) == (False, True)
     with desk as (_, client):
         page = visit(client, "#/threshold")
         expect(page.get_by_test_id("certified").locator("b")).to_have_text("Certified, but in doubt:")

@@ -8,8 +8,14 @@ from hypothesis import given, strategies
 from hypothesis.extra.numpy import array_shapes, arrays
 
 import segtrust as st
-from segtrust.calibration import near_boundary, reliability
-from segtrust.calibration.reliability import case_on_host, delivered_mask, labelled_pixels, map_on_host
+from segtrust.calibration import reliability
+from segtrust.calibration.reliability import (
+    case_on_host,
+    delivered_mask,
+    labelled_pixels,
+    map_on_host,
+    near_boundary,
+)
 from segtrust.errors import (
     NotBinaryError,
     ParameterError,

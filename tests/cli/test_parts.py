@@ -71,7 +71,7 @@ def test_a_table_is_judged_by_the_loss_that_is_asked_for(scores, tmp_path):
         (("--truth", "labels"), "--truth: expected with maps only"),
         (("--ood", "far=maps"), "--ood: expected with maps only"),
         (("--estimators", "sdc,pla"), "estimators: expected some that were scored, got pla"),
-        (("--loss", "mse"), "loss: expected 'dice' or 'iou'"),
+        (("--loss", "mse"), "loss: expected one of dice, iou, f2, hamming"),
     ],
 )
 def test_what_means_nothing_for_a_table_is_refused(scores, tmp_path, options, message):

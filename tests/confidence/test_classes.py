@@ -139,8 +139,8 @@ class TestIndependentClasses:
 @pytest.mark.parametrize("label", [-1, 3, 255, 0.5, np.nan])
 def test_labels_without_a_channel_are_refused(label):
     p = np.full((3, 4), 1 / 3)
-    message = rf"^mask: .* from 0 to 2, one per channel, got {label:g}\. Renumber .*ignore index .*cropped"
-    with pytest.raises(MaskError, match=message):
+    remedy = r"Renumber .*ignore index .*where=\(labels != 255\).*ignore_index=255"
+    with pytest.raises(MaskError, match=rf"^mask: .* from 0 to 2, one per channel, got {label:g}\. {remedy}"):
         score_classes(p, ["background", "liver", "tumour"], np.array([0, 1, 2, label]))
 
 
@@ -176,15 +176,43 @@ def test_names_may_be_an_array():
 
 
 @pytest.mark.parametrize("independent", [False, True])
-def test_lists_and_masked_arrays_are_refused(independent):
-    p = np.full((2, 3), 0.5)
+def test_lists_are_scored_and_masked_arrays_rejected(independent):
+    p, mask = np.full((2, 3), 0.5), np.array([0, 1, 0])
+    mask = np.stack([mask, mask]) if independent else mask
     call = partial(score_classes, names=["a", "b"], independent=independent)
-    for bad in (p.tolist(), np.ma.masked_less(p, 0.6)):
-        with pytest.raises(ParameterError, match=r"^p: expected an array"):
-            call(bad)
-    for bad in ([0, 1, 0], np.ma.masked_less(p[0], 0.6)):
-        with pytest.raises(ParameterError, match=r"^mask: expected an array"):
-            call(p, mask=bad)
+    assert call(p.tolist()) == call(p)
+    assert call(p.tolist(), mask=mask.tolist()) == call(p, mask=mask)
+    assert call([p.tolist()], mask=[mask.tolist()], batch=True)[0] == call(p, mask=mask)
+    with pytest.raises(ParameterError, match=r"^p: expected an array"):
+        call(np.ma.masked_less(p, 0.6))
+    with pytest.raises(ParameterError, match=r"^mask: expected an array"):
+        call(p, mask=np.ma.masked_less(p[0], 0.6))
+
+
+class TestNamesByNumber:
+    P = np.array([[0.9, 0.2], [0.1, 0.8]])
+
+    def test_a_mapping_from_numbers(self):
+        found = score_classes(self.P, {1: "lesion", 0: "Background"})
+        assert list(found.classes) == ["lesion"]
+        assert found == score_classes(self.P, ["Background", "lesion"])
+        assert score_classes(self.P[None], {0: "background", 1: "lesion"}, batch=True)[0] == found
+
+    def test_the_labels_of_nnunet_are_the_inverse(self):
+        with pytest.raises(
+            ParameterError, match=r"numbers from 0 to 1 as keys, got .* Turn names to numbers"
+        ):
+            score_classes(self.P, {"background": 0, "lesion": 1})
+
+    @pytest.mark.parametrize("names", [{0: "a", 2: "b"}, {1: "a", 2: "b"}])
+    def test_other_numbers(self, names):
+        with pytest.raises(ParameterError, match="expected the channel numbers from 0 to 1 as keys"):
+            score_classes(self.P, names)
+
+    @pytest.mark.parametrize("names", [[0, 1], {0: 0, 1: 1}, ["a", None]])
+    def test_names_are_texts(self, names):
+        with pytest.raises(ParameterError, match="names: expected one text per channel"):
+            score_classes(self.P, names)
 
 
 def as_zarr(array, chunks, path):
@@ -318,3 +346,124 @@ def test_a_bad_mask_is_named_by_its_class():
 def test_a_wrong_type_is_that_of_the_whole_map(dtype):
     with pytest.raises(ProbabilityTypeError, match=r"^p: expected float16"):
         score_classes(np.zeros((2, 3), dtype), ["a", "b"])
+
+
+class TestBatches:
+    P = np.stack([softmax_of((12, 13), seed) for seed in (0, 1, 2)])
+
+    def test_each_image_is_scored_alone(self):
+        found = score_classes(self.P, ORGANS, estimators=EVERYTHING, batch=True)
+        assert len(found) == 3
+        for image, p in zip(found, self.P, strict=True):
+            assert image == score_classes(p, ORGANS, estimators=EVERYTHING)
+        assert found[-1] == found.images[2]
+        assert list(found[1:]) == [found[1], found[2]]
+
+    def test_labels_masks_and_selections_are_stacked_too(self):
+        labels = self.P.argmax(1)
+        where = np.random.default_rng(3).random(labels.shape) < 0.5
+        found = score_classes(self.P, ORGANS, np.where(where, labels, 255), where=where, batch=True)
+        for image, p, one, chosen in zip(found, self.P, labels, where, strict=True):
+            assert image == score_classes(p, ORGANS, one, where=chosen)
+        masks = self.P > 0.4
+        found = score_classes(self.P, ORGANS, masks, independent=True, batch=True)
+        assert found[1] == score_classes(self.P[1], ORGANS, masks[1], independent=True)
+
+    def test_a_batch_of_other_things_is_refused(self):
+        with pytest.raises(EmptyArrayError, match="expected a batch axis, an axis of classes and pixels"):
+            score_classes(self.P[0, 0], ORGANS, batch=True)
+        with pytest.raises(MaskShapeError, match="mask: expected 3 images along the first axis"):
+            score_classes(self.P, ORGANS, self.P[0].argmax(0), batch=True)
+
+    @pytest.mark.needs("pandas")
+    def test_rows(self):
+        one = score_classes(self.P[0], ORGANS, estimators="sdc").to_dataframe()
+        assert one.columns.tolist() == ["class", "predicted", "sdc"]
+        assert one["class"].tolist() == ORGANS[1:]
+        assert math.isnan(one["sdc"][2])
+        many = score_classes(self.P, ORGANS, estimators="sdc", batch=True).to_dataframe()
+        assert many.columns.tolist() == ["image", "class", "predicted", "sdc"]
+        assert len(many) == 9
+
+    def test_they_display_themselves(self):
+        one = score_classes(self.P[0], ORGANS, estimators="sdc")
+        assert repr(one).startswith("ClassScores(predicted=(liver, tumour), classes=3, sdc=0.")
+        assert "<th>liver</th><td>True</td>" in one._repr_html_()
+        many = score_classes(self.P, ORGANS, estimators="sdc", batch=True)
+        assert repr(many) == "BatchClassScores(images=3, classes=[liver, tumour, spleen])"
+        assert many._repr_html_().count("<tr>") == 10
+
+    @pytest.mark.needs("dask")
+    def test_in_chunks(self):
+        import dask.array
+
+        stored = dask.array.from_array(self.P, chunks=(1, 2, 5, 6))
+        found = score_classes(stored, ORGANS, batch=True)
+        expected = score_classes(self.P, ORGANS, batch=True)
+        assert [image.predicted for image in found] == [image.predicted for image in expected]
+        assert found[2].case["sdc"] == pytest.approx(expected[2].case["sdc"])
+
+
+class TestSelectedPixels:
+    P = softmax_of((12, 13))
+    WHERE = np.random.default_rng(4).random((12, 13)) < 0.6
+
+    def spoiled(self):
+        return np.where(self.WHERE, self.P, np.nan)
+
+    def assert_same(self, found, expected):
+        assert found.predicted == expected.predicted
+        for name in expected.predicted:
+            assert found.classes[name] == pytest.approx(expected.classes[name])
+
+    def test_others_may_hold_anything(self):
+        alone = ["sdc", "idc", "amsp", "mmmc"]
+        expected = score_classes(self.P[:, self.WHERE], ORGANS, estimators=alone)
+        self.assert_same(score_classes(self.spoiled(), ORGANS, estimators=alone, where=self.WHERE), expected)
+        labels = np.where(self.WHERE, self.P.argmax(0), 255)
+        found = score_classes(self.spoiled(), ORGANS, labels, alone, where=self.WHERE)
+        self.assert_same(found, expected)
+
+    @pytest.mark.needs("dask")
+    def test_in_chunks(self):
+        import dask.array
+
+        stored = dask.array.from_array(self.spoiled(), chunks=(2, 5, 6))
+        labels = dask.array.from_array(np.where(self.WHERE, self.P.argmax(0), 255), chunks=(5, 6))
+        expected = score_classes(self.P[:, self.WHERE], ORGANS)
+        self.assert_same(score_classes(stored, ORGANS, where=self.WHERE), expected)
+        chosen = dask.array.from_array(self.WHERE, chunks=(4, 4))
+        self.assert_same(score_classes(stored, ORGANS, labels, where=chosen), expected)
+
+    @pytest.mark.needs("torch")
+    def test_as_tensors(self):
+        import torch
+
+        expected = score_classes(self.P[:, self.WHERE], ORGANS)
+        found = score_classes(torch.from_numpy(self.spoiled()), ORGANS, where=torch.from_numpy(self.WHERE))
+        assert found.predicted == expected.predicted
+        assert float(found.case["sdc"]) == pytest.approx(expected.case["sdc"])
+
+    def test_sums_other_than_1_among_the_selected(self):
+        with pytest.raises(NotNormalisedError):
+            score_classes(self.P * 0.5, ORGANS, where=self.WHERE)
+
+
+class TestBackground:
+    P = softmax_of((12, 13))
+
+    @pytest.mark.parametrize("name", ["background", "Background", "BACKGROUND"])
+    def test_in_any_capitalisation(self, name):
+        assert list(score_classes(self.P, [name, "a", "b", "c"]).classes) == ["a", "b", "c"]
+
+    @pytest.mark.parametrize(
+        ("background", "left"),
+        [(1, ["Rest", "b", "c"]), ("rest", ["a", "b", "c"]), (None, ["Rest", "a", "b", "c"])],
+    )
+    def test_by_number_and_by_name(self, background, left):
+        assert list(score_classes(self.P, ["Rest", "a", "b", "c"], background=background).classes) == left
+
+    @pytest.mark.parametrize("background", ["other", 4, -1, 1.5, True])
+    def test_what_is_no_channel(self, background):
+        with pytest.raises(ParameterError, match="background: expected"):
+            score_classes(self.P, ["Rest", "a", "b", "c"], background=background)

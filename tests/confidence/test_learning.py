@@ -76,8 +76,8 @@ class TestFitted:
         fitted = fitted_by(make)
         assert fitted.used_ids == {f"blob {i}" for i in range(5)}
         with pytest.raises(SeenCasesError, match="blob 4"):
-            st.refuse_seen([case.id for case in cases[4:]], fitted.used_ids, 5)
-        assert st.refuse_seen([case.id for case in cases[5:]], fitted.used_ids, 4)
+            st.reject_seen([case.id for case in cases[4:]], fitted.used_ids, 5)
+        assert st.reject_seen([case.id for case in cases[5:]], fitted.used_ids, 4)
 
     def test_its_parameters_make_it_again(self, make, cases):
         fitted = fitted_by(make)

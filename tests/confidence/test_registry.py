@@ -12,9 +12,12 @@ from segtrust.confidence import (
     SoftDice,
     assess,
     colour_of,
+    estimator_names,
+    estimators,
     get_estimator,
     get_estimators,
     label_of,
+    named_estimators,
     score,
     score_batch,
     score_classes,
@@ -62,7 +65,18 @@ def test_labels_and_colours_are_those_of_the_classes():
 def test_unknown_names_list_the_known(error):
     with pytest.raises(error) as caught:
         get_estimator("SDC")
-    assert str(caught.value) == f"Unknown estimator 'SDC'; available: {', '.join(sorted(ESTIMATORS))}."
+    known = ", ".join(sorted(ESTIMATORS))
+    assert str(caught.value) == f"Unknown estimator 'SDC'; available: {known}. Did you mean 'sdc'?"
+
+
+def test_no_estimator_at_all():
+    for nothing in ([], (), {}):
+        with pytest.raises(ParameterError, match="estimators: expected at least one"):
+            named_estimators(nothing)
+
+
+def test_the_list_of_estimators_is_a_list_of_names():
+    assert list(named_estimators(estimators())) == estimator_names()
 
 
 def test_estimators_that_learn_nothing_stay_as_they_are():
@@ -80,11 +94,12 @@ def test_a_list_may_mix_names_and_estimators():
         ([3], r"expected names or estimators, got int 3\. The names are aef, aef-sdc, amsp"),
         ([SoftDice], r"got the class SoftDice\. Create an estimator first: SoftDice\(\)\."),
         ([None], "expected names or estimators, got None"),
-        ("sdc", "expected a list of names or estimators, got the text 'sdc'. Put a single one into a list"),
-        (SoftDice(), r"expected a list of names or estimators, got SoftDice"),
-        (SoftDice, "expected a list of names or estimators, got the class SoftDice"),
-        (None, "expected a list of names or estimators, got None"),
-        (3, "expected a list of names or estimators, got int 3"),
+        (SoftDice, "expected names or estimators, a list of them, or a mapping .* got the class SoftDice"),
+        (None, "expected names or estimators, a list of them, or a mapping .* got None"),
+        (3, "expected names or estimators, a list of them, or a mapping .* got int 3"),
+        ({3: "sdc"}, "expected texts as labels, got int 3"),
+        ({"mine": 3}, r"expected names or estimators, got int 3"),
+        ([PatchLevel(3), PatchLevel(4)], "expected each name once, because results go by name"),
     ],
 )
 def test_what_are_no_estimators_is_refused(estimators, message):

@@ -5,6 +5,7 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
+import segtrust as st
 from segtrust.confidence import (
     PatchLevel,
     SoftDice,
@@ -16,6 +17,7 @@ from segtrust.confidence import (
     soft_dice_confidence,
 )
 from segtrust.errors import (
+    CaseValueError,
     EmptyArrayError,
     MaskShapeError,
     NotBinaryError,
@@ -25,7 +27,7 @@ from segtrust.errors import (
     UnknownNameError,
 )
 from segtrust.kernels import host_maps
-from segtrust.maps import EmptyPolicy
+from segtrust.maps import EmptyPolicy, Prediction
 from tests.references import close, logit_normal, pla, scores, tla
 
 EVERYTHING = ["sdc", "idc", "amsp", "apc", "ane", "mmmc", ThresholdLevel(0.3), PatchLevel(4)]
@@ -54,7 +56,9 @@ class TestScore:
         passes = []
         for name in ("count_map", "dice_statistics", "measure_map", "measure_with_patches"):
             original = getattr(host_maps, name)
-            monkeypatch.setattr(host_maps, name, lambda *a, o=original, n=name: passes.append(n) or o(*a))
+            monkeypatch.setattr(
+                host_maps, name, lambda *a, o=original, n=name, **k: passes.append(n) or o(*a, **k)
+            )
         score(logit_normal((30, 40)), estimators=EVERYTHING)
         assert sorted(passes) == ["dice_statistics", "measure_with_patches"]
 
@@ -152,14 +156,37 @@ class TestBatch:
         with pytest.raises(EmptyArrayError, match="expected a batch axis and at least one map, got shape"):
             score_batch(np.zeros(shape))
 
-    @pytest.mark.parametrize("p", [[[0.5, 0.2]], np.ma.masked_less(P, 0.1), None])
+    @pytest.mark.parametrize("p", [np.ma.masked_less(P, 0.1), None, ["a", "b"]])
     def test_what_is_no_batch_of_pixels(self, p):
         with pytest.raises(ParameterError, match="p: expected an array"):
             score_batch(p)
 
-    def test_masks_are_arrays(self):
-        with pytest.raises(ParameterError, match="mask: expected an array, got list"):
-            score_batch(self.P[:, :1, :1], [[[0]]] * 5)
+    def test_lists_are_arrays(self):
+        found = score_batch(self.P.tolist(), (self.P > 0.3).tolist(), where=(self.P < 0.9).tolist())
+        for name, values in score_batch(self.P, self.P > 0.3, where=self.P < 0.9).items():
+            assert np.array_equal(found[name], values)
+
+    @pytest.mark.parametrize("value", [np.nan, np.inf])
+    def test_a_confidence_without_rank_is_rejected(self, value):
+        class Odd(SoftDice):
+            name = "odd"
+
+            def read(self, summary):
+                return value
+
+            def read_counts(self, counts):
+                return counts.s * value
+
+        calls = (
+            lambda: score(self.P[0], estimators=Odd()),
+            lambda: assess(self.P[0], estimators=Odd()),
+            lambda: Odd()(self.P[0]),
+            lambda: Odd().score(Prediction(self.P[0])),
+            lambda: score_batch(self.P, estimators=Odd()),
+        )
+        for call in calls:
+            with pytest.raises(CaseValueError, match="odd: expected a finite confidence from this estimator"):
+                call()
 
     def test_mask_of_another_shape(self):
         with pytest.raises(MaskShapeError, match=r"expected the batch's shape \(5, 9, 8\), got \(9, 8\)"):
@@ -180,3 +207,46 @@ class TestBatch:
     def test_a_wrong_type_is_that_of_the_whole_batch(self):
         with pytest.raises(ProbabilityTypeError, match=r"^p: expected float16, .* got int64"):
             score_batch(np.zeros((4, 3), int))
+
+
+class TestBatchCountedTogether:
+    """Batches that are counted in one call, compared with one map at a time."""
+
+    @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "uint8", "bool", ">f8"])
+    @pytest.mark.parametrize("shape", [(1, 1), (9, 5), (5, 70, 65), (3, 4, 5, 6)])
+    def test_equals_one_map_at_a_time(self, shape, dtype):
+        rng = np.random.default_rng(len(shape))
+        p = (rng.random(shape) ** 3 * (255 if dtype == "uint8" else 1)).astype(dtype)
+        p[0] = 0
+        drawn = rng.random(shape) < 0.3
+        for mask in (None, drawn, drawn.astype(np.uint8), drawn.astype(np.float32)):
+            found = st.score_batch(p, mask, ["sdc", "apc", "amsp"], threshold=0.3)
+            for i in range(shape[0]):
+                one = st.score(p[i], None if mask is None else mask[i], ["sdc", "apc", "amsp"], threshold=0.3)
+                assert {name: values[i] for name, values in found.items()} == one
+
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_large_maps_and_other_layouts(self, threads):
+        p = np.random.default_rng(0).random((3, 760, 700))
+        with st.use_threads(threads):
+            for batch in (p, p[:, ::2], np.asfortranarray(p[:, :50])):
+                found = st.score_batch(batch, estimators=["sdc"])["sdc"]
+                assert found.tolist() == [st.soft_dice_confidence(one) for one in batch]
+
+    def test_empty_masks_that_agree(self):
+        p = np.array([[0.1, 0.2], [0.9, 0.3]])
+        found = st.score_batch(p, estimators=[st.SoftDice(empty="agree")])["sdc"]
+        assert found.tolist() == [st.soft_dice_confidence(one, empty="agree") for one in p]
+
+    @pytest.mark.parametrize("bad", [np.nan, 1.5, -1.0])
+    def test_bad_values_name_the_map(self, bad):
+        p = np.full((4, 3, 3), 0.5, np.float32)
+        p[2, 1, 0] = bad
+        with pytest.raises(st.errors.ProbabilityRangeError, match=r"^p\[2\]: .* at index \(1, 0\)"):
+            st.score_batch(p, estimators=["sdc"])
+
+    def test_bad_masks_name_the_map(self):
+        mask = np.zeros((4, 3), np.uint8)
+        mask[3, 1] = 2
+        with pytest.raises(st.errors.NotBinaryError, match=r"^mask\[3\]: "):
+            st.score_batch(np.full((4, 3), 0.5), mask, ["sdc"])

@@ -18,7 +18,7 @@ from segtrust.confidence import (
 )
 from segtrust.errors import CaseLengthError, ParameterError
 from segtrust.maps import Case, EmptyPolicy, Prediction
-from segtrust.selective import risk_coverage_curve
+from segtrust.selective import trace_curve
 from tests.references import close
 from tests.tuning_cases import blobs, losses_of
 
@@ -129,9 +129,7 @@ def test_the_grid_is_that_of_the_paper():
 def test_takes_the_first_side_with_the_smallest_area(shape, n):
     cases = blobs(n, shape)
     losses = losses_of(cases)
-    areas = [
-        risk_coverage_curve([PatchLevel(side).score(case) for case in cases], losses).aurc for side in SIDES
-    ]
+    areas = [trace_curve([PatchLevel(side).score(case) for case in cases], losses).aurc for side in SIDES]
     best = np.flatnonzero(np.array(areas) <= min(areas) + 1e-12)[0]
     fitted = TunedPatchLevel().fit(cases)
     assert fitted.size == SIDES[best]
@@ -178,7 +176,7 @@ tables = st.integers(2, 12).flatmap(
 @given(tables)
 def test_areas_equal_those_of_the_curve(table):
     confidences, losses = table
-    expected = [risk_coverage_curve(each, losses).aurc for each in confidences]
+    expected = [trace_curve(each, losses).aurc for each in confidences]
     np.testing.assert_allclose(ranking_areas(confidences, losses), expected, rtol=1e-12, atol=1e-15)
 
 
@@ -200,7 +198,7 @@ def test_correlations_equal_their_definition(table):
 def test_correlations_order_rankings_without_ties_as_the_generalised_area_does():
     rng = np.random.default_rng(0)
     confidences, losses = rng.random((50, 20)), rng.random(20)
-    areas = [risk_coverage_curve(each, losses).augrc for each in confidences]
+    areas = [trace_curve(each, losses).augrc for each in confidences]
     found = rank_correlations(confidences, 1 - losses)
     assert np.corrcoef(areas, found)[0, 1] == pytest.approx(-1, abs=1e-12)
 

@@ -47,10 +47,10 @@ def test_the_new_cases_are_held_against_those_of_the_calibration(prepared):
     assert same.drift.n_reference == bright.drift.n_reference == 51
     assert not same.drift.alarm
     assert bright.drift.alarm
-    assert st.drift_test(reference, [row["sdc"] for row in rows_in(folder, "bright")]).alarm
+    assert st.drift_test(reference=reference, new=[row["sdc"] for row in rows_in(folder, "bright")]).alarm
 
 
 def test_the_promise_is_certified_for_the_network_of_the_maps_alone(prepared):
     policy = nuclei.promised(prepared[1])
-    assert str(policy.standing) == "certified"
-    assert str(policy.for_predictor("another").standing) == "estimated"
+    assert str(policy.status) == "certified"
+    assert str(policy.for_predictor("another").status) == "estimated"

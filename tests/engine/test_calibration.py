@@ -162,6 +162,6 @@ def test_a_table_that_certifies_nothing_gives_an_estimated_policy_with_the_reaso
     found = calibrate_table(table, Calibration("sdc", (Target(0.2),)))
     assert "Expected, but not guaranteed" in save_policies(tmp_path / "p.json", found, table)
     (policy,) = load_policies(tmp_path / "p.json").values()
-    assert (str(policy.standing), policy.remark) == ("estimated", "of many folds")
+    assert (str(policy.status), policy.reason) == ("estimated", "of many folds")
     assert policy.scoring.predictor == "fold 0", "the table tells, where nobody else does"
-    assert policy.for_predictor("fold 0").remark == "of many folds"
+    assert policy.for_predictor("fold 0").reason == "of many folds"

@@ -6,7 +6,7 @@ import pytest
 from segtrust._files import plain_values
 from segtrust.calibration import PlattScaling
 from segtrust.confidence import PatchLevel, SoftDice, ThresholdLevel, TunedSoftDice
-from segtrust.engine.decisions import decide_rows, estimator_of, load_policies, parameters_of, scaling_of
+from segtrust.engine.decisions import decide_rows, load_policies, parameters_of
 from segtrust.errors import PolicyError, UnknownNameError
 from segtrust.io.rows import Stream
 from segtrust.maps import EmptyPolicy
@@ -101,7 +101,7 @@ def test_the_estimator_of_a_policy_is_that_of_the_calibration(estimator):
     scoring = Scoring(
         **plain_values({"estimator": estimator.name, "parameters": parameters_of(estimator)}, "scoring")
     )
-    made = estimator_of(scoring)
+    made = scoring.make_estimator()
     case = blob(7)
     assert made.score(case) == estimator.score(case)
     assert parameters_of(made) == parameters_of(estimator)
@@ -113,22 +113,22 @@ def test_a_forest_of_a_policy_is_that_of_the_calibration():
 
     fitted = SoftDiceFeatureAggregation(trees=5).fit(blobs(8))
     parameters = plain_values(parameters_of(fitted), "parameters")
-    assert estimator_of(Scoring("aef-sdc", parameters)).score(blob(9)) == fitted.score(blob(9))
+    assert Scoring("aef-sdc", parameters).make_estimator().score(blob(9)) == fitted.score(blob(9))
 
 
 def test_an_estimator_that_is_not_known():
     with pytest.raises(UnknownNameError, match="Unknown estimator 'sdk'; available: aef"):
-        estimator_of(Scoring("sdk"))
+        Scoring("sdk").make_estimator()
 
 
 def test_parameters_of_another_estimator_are_refused():
     with pytest.raises(PolicyError, match=r"policy: sdc: .*unexpected keyword argument 'size'"):
-        estimator_of(Scoring("sdc", {"size": 10}))
+        Scoring("sdc", {"size": 10}).make_estimator()
 
 
 def test_the_recalibration_of_a_policy_is_that_of_the_calibration():
     scaling = PlattScaling(slope=0.5, intercept=-1.0, used_ids=frozenset(["a"]), n_cases=1)
-    kept = scaling_of(Scoring("sdc", recalibration=scaling.to_dict()))
+    kept = Scoring("sdc", recalibration=scaling.to_dict()).make_scaling()
     assert kept.curve == scaling.curve
     assert kept.used_ids == frozenset()
-    assert scaling_of(Scoring("sdc")) is None
+    assert Scoring("sdc").make_scaling() is None

@@ -97,6 +97,32 @@ def test_nifti_with_its_spacing(tmp_path):
 
 
 @pytest.mark.needs("SimpleITK", "nibabel")
+def area_difference_mm2(truth, mask, *, empty, spacing_mm):
+    return abs(float(truth.sum()) - float(mask.sum())) * float(np.prod(spacing_mm))
+
+
+@pytest.mark.needs("nibabel")
+def test_a_risk_gets_what_it_needs(tmp_path, monkeypatch):
+    """A risk that takes more than counts is computed when a case is scored; without spacing it is unknown."""
+    risk = st.Risk(
+        "area_risk", area_difference_mm2, higher_is_better=False, bound=None, needs=frozenset({"spacing_mm"})
+    )
+    monkeypatch.setitem(st.RISKS, risk.name, risk)
+    import nibabel
+
+    p, truth = np.full((4, 5, 1), 0.9), np.zeros((4, 5, 1), np.uint8)
+    truth[:2] = 1
+    affine = np.diag([0.5, 2.0, 3.0, 1.0])
+    nibabel.save(nibabel.Nifti1Image(p, affine), tmp_path / "a.nii.gz")
+    nibabel.save(nibabel.Nifti1Image(truth, affine), tmp_path / "truth.nii.gz")
+    (row,) = score(files_of(tmp_path / "a.nii.gz", truth=tmp_path / "truth.nii.gz"))
+    assert row["area"] == 10 * 0.5 * 2.0  # a volume of one slice is an image
+    np.save(tmp_path / "b.npy", p)
+    np.save(tmp_path / "truth.npy", truth)
+    (row,) = score(files_of(tmp_path / "b.npy", truth=tmp_path / "truth.npy"))
+    assert row["area"] is None
+
+
 @pytest.mark.parametrize("case", ["test_0", "test_1"])
 def test_nnunet_with_labels(case):
     from tests.nnunet.contract import read_case

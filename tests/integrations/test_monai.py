@@ -132,6 +132,27 @@ class TestEvaluator:
         assert engine.state.confidences == first
         assert len(first.rows) == 4
 
+    def test_a_reversed_ranking_has_an_area_and_no_warning(self):
+        """The handler computes the loss itself, so a model that is confident and wrong is a result."""
+        from monai.data import DataLoader, Dataset
+        from monai.engines import SupervisedEvaluator
+
+        truth = torch.arange(40).reshape(1, 5, 8) >= torch.arange(30)[:, None, None, None]
+        items = [
+            {"id": str(i), "image": torch.full((1, 5, 8), 0.6 + i / 100), "label": truth[i]}
+            for i in range(30)
+        ]
+        score = SegmentationConfidenced("pred", label_keys="label", from_logits=False, task="binary")
+        engine = SupervisedEvaluator(
+            device="cpu",
+            val_data_loader=DataLoader(Dataset(items), batch_size=10),
+            network=torch.nn.Identity(),
+            postprocessing=score,
+            val_handlers=[ConfidenceSaver(None, name_of=lambda output: output["id"])],
+        )
+        engine.run()
+        assert engine.state.metrics["sdc_aurc"] > 1 - engine.state.metrics["dice_mean"]
+
     def test_the_commands_take_the_table(self, run, tmp_path):
         saved = read_table(run[1])
         rows = [row | {"case": f"{row['case']}_{i}"} for row in saved.rows for i in range(40)]
@@ -267,12 +288,12 @@ class TestTransforms:
             (ParameterError, "names: expected the name of every channel of a multiclass", {"names": None}),
             (ParameterError, "names: expected the name of every channel", {"names": "organ"}),
             (ParameterError, "names: expected different names", {"names": ["a", "a"]}),
-            (ParameterError, "names: expected different names beside", {"names": ["background"]}),
+            (ParameterError, "names: expected different names, and not only", {"names": ["background"]}),
             (ParameterError, "names: expected one name for a binary task", {"task": "binary"}),
             (ParameterError, "task: expected one of binary", {"task": "softmax"}),
             (NotFittedError, r"aef learns from cases.*FeatureAggregation\(\).fit", {"estimators": ["aef"]}),
             (UnknownNameError, "Unknown estimator 'sdk'", {"estimators": ["sdk"]}),
-            (ParameterError, "estimators: expected a list", {"estimators": "sdc"}),
+            (ParameterError, "estimators: expected names", {"estimators": 3}),
         ],
     )
     def test_settings_are_checked(self, error, message, settings):
@@ -286,7 +307,9 @@ class TestTransforms:
         transform = SegmentationConfidence(from_logits=False, task="multiclass", names=NAMES)
         with pytest.raises(ProbabilityRangeError, match="look like logits"):
             transform(5 * torch.randn(3, 8, 8))
-        with pytest.raises(ParameterError, match=r"expected 3 channels first \(background, organ, lesion\)"):
+        with pytest.raises(
+            ParameterError, match=r"expected one case with 3 channels first \(background, organ, lesion\)"
+        ):
             transform(torch.rand(2, 3, 8, 8))
 
     @pytest.mark.parametrize(

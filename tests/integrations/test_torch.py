@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+from functools import partial
 from importlib.util import find_spec
 
 import numpy as np
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.needs("torch")
 if find_spec("torch"):  # elsewhere the mark skips every test
     import torch
 
-    from segtrust.integrations.torch import SoftDiceConfidence, SoftDiceConfidenceMetric
+    from segtrust.integrations.torch import MeanConfidence, SoftDiceConfidence, SoftDiceConfidenceMetric
 
     torch.set_num_threads(1)  # several threads a test, and several tests, would wait for each other
 
@@ -200,7 +201,8 @@ def test_a_network_that_gives_nan_is_refused():
     ("error", "task", "shape"),
     [
         (MaskShapeError, "binary", (2, 5, 4)),
-        (MaskShapeError, "multiclass", (2, 3, 4, 5)),
+        (MaskShapeError, "multiclass", (2, 2, 4, 5)),
+        (NotBinaryError, "multiclass", (2, 3, 4, 5)),
         (MaskShapeError, "multilabel", (2, 4, 5)),
         (NotBinaryError, "multilabel", (2, 3, 4, 5)),
     ],
@@ -276,7 +278,7 @@ def test_names_of_the_module_are_its_own():
 def test_a_missing_torch_names_the_extra():
     code = "import sys; sys.modules['torch'] = None; import segtrust.integrations.torch"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "pip install 'segtrust[models]'" in done.stderr
+    assert "pip install 'segtrust[torch]'" in done.stderr
 
 
 NO_TENSORS = {
@@ -296,7 +298,7 @@ class TestTheDoor:
 
     @pytest.mark.parametrize("shown", ["None", *NO_TENSORS])
     def test_what_is_no_tensor(self, task, from_logits, shown):
-        message = rf"expected a torch tensor, got {shown}\. Make one .*: torch\.as_tensor\(values\)"
+        message = rf"expected a torch tensor, got {shown}\. Convert .*: torch\.as_tensor\(values\)"
         module = self.module(task, from_logits)
         with pytest.raises(ParameterError, match=f"^values: {message}"):
             module(NO_TENSORS.get(shown))
@@ -336,3 +338,190 @@ def test_labels_in_eight_bit_floats():
 def test_a_threshold_too_large_for_a_float():
     with pytest.raises(ParameterError, match=r"threshold: .* too large for a float"):
         SoftDiceConfidence(from_logits=False, task="binary", threshold=10**400)
+
+
+# Two channels, labels with a channel axis, one-hot masks, and pixels that do not count
+
+
+@pytest.mark.parametrize("from_logits", [True, False])
+def test_a_binary_task_rejects_two_channels(from_logits):
+    logits = torch.randn(3, 2, 8, 9)
+    values = logits if from_logits else logits.softmax(1)
+    module = SoftDiceConfidence(from_logits=from_logits, task="binary")
+    with pytest.raises(ParameterError, match=r"got 2 in shape \(3, 2, 8, 9\).*task='multiclass'") as raised:
+        module(values)
+    foreground = {True: "values[:, 1] - values[:, 0]", False: "values[:, 1]"}[from_logits]
+    assert f"pass the foreground channel {foreground}, or" in str(raised.value)
+    of_classes = SoftDiceConfidence(from_logits=from_logits, task="multiclass")(values)
+    torch.testing.assert_close(module(eval(foreground)), of_classes[:, 1], rtol=1e-5, atol=1e-7)
+    assert module(values[:, None]).shape == (3,)  # volumes of two slices
+
+
+def test_a_binary_task_rejects_a_softmax_of_many_channels_but_no_volume():
+    module = SoftDiceConfidence(from_logits=False, task="binary")
+    volumes = torch.rand(3, 5, 8, 9)
+    assert module(volumes).shape == (3,)
+    with pytest.raises(ParameterError, match="expected one channel for task='binary', got 5"):
+        module(volumes.softmax(1))
+    assert module(volumes.softmax(1)[:, None]).shape == (3,)
+    assert module(volumes[:, 0]).shape == (3,)  # images of two rows would be fine too
+    assert module(torch.rand(3, 2, 9)).shape == (3,)
+
+
+def one_hot(labels, classes):
+    return torch.stack([labels == number for number in range(classes)], 1)
+
+
+@pytest.mark.parametrize("kind", ["bool", "uint8", "int64", "float32"], indirect=True)
+def test_labels_with_a_channel_and_one_hot_masks_are_labels(kind):
+    logits, labels = class_logits(), torch.randint(0, 3, (3, 12, 13))
+    module = SoftDiceConfidence(from_logits=True, task="multiclass")
+    expected = module(logits, labels)
+    for mask in (labels[:, None].to(torch.int64), one_hot(labels, 4).to(kind)):
+        torch.testing.assert_close(module(logits, mask), expected, rtol=0, atol=0, equal_nan=True)
+    binary = SoftDiceConfidence(from_logits=True, task="binary")
+    mask = labels > 0
+    assert torch.equal(binary(logits[:, 0], mask[:, None]), binary(logits[:, 0], mask))
+
+
+@pytest.mark.parametrize("change", ["none", "two"])
+def test_masks_that_are_not_one_hot(change):
+    mask = one_hot(torch.randint(0, 3, (3, 12, 13)), 4)
+    mask[0, :, 0, 0] = False
+    if change == "two":
+        mask[0, :2, 0, 0] = True
+    with pytest.raises(NotBinaryError, match=r"mask: expected one-hot masks.*got .* classes per pixel"):
+        SoftDiceConfidence(from_logits=True, task="multiclass")(class_logits(), mask)
+
+
+def by_hand(p, mask, where):
+    """The soft Dice confidence of the chosen pixels of one map."""
+    chosen = p[where].double()
+    inside = mask[where].bool()
+    if not inside.any():
+        return 0.0
+    return float(2 * chosen[inside].sum() / (inside.sum() + chosen.sum()))
+
+
+@pytest.mark.parametrize("ignored", [255, -1, 2])
+def test_ignored_labels_do_not_count(ignored):
+    logits = class_logits()
+    labels = torch.randint(0, 2, (3, 12, 13))
+    labels[torch.rand(labels.shape) < 0.3] = ignored
+    module = SoftDiceConfidence(from_logits=True, task="multiclass", ignore_index=ignored)
+    p, where = logits.softmax(1), labels != ignored
+    expected = torch.tensor(
+        [[by_hand(p[i, c], labels[i] == c, where[i]) for c in range(3)] for i in range(3)]
+    )
+    torch.testing.assert_close(module(logits, labels)[:, :3].float(), expected)
+    hot = one_hot(labels, 4)
+    torch.testing.assert_close(module(logits, hot), module(logits, labels), equal_nan=True)
+    if ignored == 255:
+        filled = hot.long().where(where[:, None], 255)
+        torch.testing.assert_close(module(logits, filled), module(logits, labels), equal_nan=True)
+    elsewhere = SoftDiceConfidence(from_logits=True, task="multiclass")(logits, labels.where(where, 0), where)
+    torch.testing.assert_close(module(logits, labels), elsewhere, equal_nan=True)
+    assert f"ignore_index={ignored}" in repr(module)
+
+
+@pytest.mark.parametrize("task", ["binary", "multilabel"])
+def test_ignored_pixels_of_masks(task):
+    p = torch.rand(3, 4, 12, 13) if task == "multilabel" else torch.rand(3, 1, 12, 13)
+    mask = (torch.rand(p.shape) < 0.5).long()
+    mask[torch.rand(p.shape) < 0.3] = 255
+    found = SoftDiceConfidence(from_logits=False, task=task, ignore_index=255)(p, mask)
+    expected = [
+        [by_hand(p[i, c], mask[i, c] == 1, mask[i, c] != 255) for c in range(p.shape[1])] for i in range(3)
+    ]
+    torch.testing.assert_close(found.reshape(3, -1).float(), torch.tensor(expected))
+
+
+def test_where_takes_the_forms_of_a_mask():
+    p = torch.rand(2, 3, 6, 7)
+    where = torch.rand(2, 6, 7) < 0.6
+    module = SoftDiceConfidence(from_logits=False, task="multilabel")
+    expected = module(p, None, where[:, None].expand_as(p))
+    for given in (where, where[:, None], where.long()):
+        assert torch.equal(module(p, where=given), expected)
+    with pytest.raises(MaskShapeError, match="where: expected shape"):
+        module(p, where=where[:, :3])
+    nothing = module(p, where=torch.zeros_like(where))
+    assert nothing.isnan().all()
+    binary = SoftDiceConfidence(from_logits=False, task="binary", empty="agree")
+    kept = torch.rand(2, 3, 6, 7) < 0.5
+    kept[1] = False
+    found = binary(0.1 * p, where=kept)
+    assert found[0] == pytest.approx(float((1 - 0.1 * p[0][kept[0]].double()).prod()), rel=1e-6)
+    assert found[1].isnan()
+
+
+def test_derivatives_with_pixels_that_do_not_count():
+    p = torch.rand(2, 3, 4, dtype=torch.float64, requires_grad=True)
+    where = torch.rand(2, 3, 4) < 0.7
+    module = SoftDiceConfidence(from_logits=False, task="binary", threshold=0.0)
+    assert torch.autograd.gradcheck(lambda values: module(values, where=where), p)
+    module(p, where=where).sum().backward()
+    assert (p.grad[~where] == 0).all()
+
+
+def test_second_derivatives():
+    p = torch.rand(2, 3, 4, dtype=torch.float64, requires_grad=True)
+    mask = torch.rand(2, 3, 4) < 0.5
+    module = SoftDiceConfidence(from_logits=False, task="binary")
+    assert torch.autograd.gradgradcheck(lambda values: module(values, mask), p)
+
+
+def test_sums_in_parts_are_sums(monkeypatch):
+    p = torch.rand(3, 40, 50).requires_grad_()
+    module = SoftDiceConfidence(from_logits=False, task="binary")
+    whole = module(p)
+    monkeypatch.setattr("segtrust.integrations.torch._SUMMED_AT_ONCE", 700)
+    torch.testing.assert_close(module(p), whole, rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize("wrong", [1.5, "255", True])
+def test_an_ignore_index_is_a_whole_number(wrong):
+    with pytest.raises(ParameterError, match="ignore_index: expected a whole number"):
+        SoftDiceConfidence(from_logits=True, task="multiclass", ignore_index=wrong)
+
+
+# Transformations of torch.func, and pixels that do not count
+
+
+@pytest.mark.parametrize("task", ["binary", "multilabel"])
+def test_transformations_of_functions(task):
+    module = SoftDiceConfidence(from_logits=False, task=task)
+    p = torch.rand(3, 2, 8, dtype=torch.float64)
+    expected = p.clone().requires_grad_()
+    module(expected).sum().backward()
+    total = torch.func.grad(lambda values: module(values).sum())(p)
+    assert torch.allclose(total, expected.grad)
+    for differentiate in (torch.func.jacrev, torch.func.jacfwd):
+        jacobian = differentiate(module)(p)
+        axes = tuple(range(jacobian.ndim - p.ndim))
+        assert torch.allclose(jacobian.sum(axes), expected.grad)
+    mapped = torch.func.vmap(lambda image: module(image[None])[0])(p)
+    assert torch.allclose(mapped, module(p))
+    gradients = torch.func.vmap(torch.func.grad(lambda image: module(image[None]).sum()))(p)
+    assert torch.allclose(gradients, expected.grad)
+
+
+@pytest.mark.parametrize("from_logits", [False, True])
+@pytest.mark.parametrize("task", ["binary", "multilabel", "multiclass"])
+def test_pixels_that_do_not_count_may_hold_anything(task, from_logits):
+    torch.manual_seed(0)
+    p = (5.0 * torch.rand(2, 3, 8, 9)).softmax(1) if task != "binary" else torch.rand(2, 8, 9)
+    values = p.logit() if from_logits else p
+    where = torch.rand(2, 8, 9) < 0.7
+    spoiled = values.where(where[:, None] if task != "binary" else where, math.nan)
+    module = SoftDiceConfidence(from_logits=from_logits, task=task, ignore_index=255)
+    same = partial(torch.testing.assert_close, rtol=0, atol=0, equal_nan=True)  # an absent class has NaN
+    same(module(spoiled, where=where), module(values, where=where))
+    with pytest.raises(ProbabilityRangeError, match="nan"):
+        module(spoiled)
+    labels = torch.zeros(p.shape if task == "multilabel" else where.shape, dtype=torch.long)
+    labels = labels.masked_fill(~(where[:, None] if task == "multilabel" else where), 255)
+    same(module(spoiled, labels), module(values, labels))
+    metric = MeanConfidence("sdc", from_logits=from_logits, task=task, ignore_index=255)
+    metric.update(spoiled, labels)
+    assert metric.compute().isfinite()

@@ -12,7 +12,17 @@ import numpy as np
 import pytest
 
 import segtrust
-from segtrust.errors import CaseLengthError, MaskShapeError, ParameterError, ProbabilityRangeError
+from segtrust import ThresholdLevel, TunedSoftDice
+from segtrust.errors import (
+    CaseLengthError,
+    MaskError,
+    MaskShapeError,
+    NotFittedError,
+    ParameterError,
+    ProbabilityRangeError,
+    SegtrustWarning,
+    UnknownNameError,
+)
 from tests.integrations.batches import batches
 
 pytestmark = pytest.mark.needs("torch")
@@ -61,7 +71,7 @@ def test_the_metric_gathers_what_the_functions_give(task, empty, make_metric):
         metric.update(logits, truth)
         confidences.append(module(logits))
         masks = module.maps(logits).mask.numpy()
-        truths = module.masks(truth, logits.shape, "truth").numpy()
+        truths = module.masks(truth, logits.shape, "truth")[0].numpy()
         pairs = zip(truths.reshape(-1, truths.shape[2]), masks.reshape(-1, masks.shape[2]), strict=True)
         risks += [segtrust.RISKS["dice_risk"].of(*pair, empty=empty) for pair in pairs]
     found = metric.compute()
@@ -185,11 +195,11 @@ def test_each_case_counts_once_and_in_the_order_of_ids(task, make_metric):
 @pytest.mark.parametrize(
     ("error", "message", "ids"),
     [
-        (ParameterError, "ids: expected a whole number for each case", ["a", "b"]),
-        (ParameterError, "ids: expected a whole number for each case", [0.5, 1.0]),
-        (ParameterError, "ids: expected a whole number for each case", [[0, 1]]),
+        (ParameterError, "ids: expected one whole number per case", ["a", "b"]),
+        (ParameterError, "ids: expected one whole number per case", [0.5, 1.0]),
+        (ParameterError, "ids: expected one whole number per case", [[0, 1]]),
         (ParameterError, "ids: expected whole numbers up to 2", [1 << 60, (1 << 60) + 1]),
-        (CaseLengthError, "ids: expected 2, one a case, got 3", [0, 1, 2]),
+        (CaseLengthError, "ids: expected 2, one per case, got 3", [0, 1, 2]),
     ],
 )
 def test_what_are_no_ids_is_refused(error, message, ids, make_metric):
@@ -243,8 +253,21 @@ def test_too_few_cases_have_no_curve(make_metric):
     metric.reset()
     metric.update(torch.randn(2, 8, 8))
     assert metric.compute().aurc is None
-    with pytest.raises(ParameterError, match="risks: expected the truth with every batch"):
+    with pytest.raises(ParameterError, match="risks: the curve needs the ground truth"):
         metric.compute().curve()
+
+
+def test_a_reversed_ranking_has_a_curve_and_no_warning(make_metric):
+    """The metric computes the risk itself, so a model that is confident and wrong is a result."""
+    metric = make_metric(from_logits=False, task="binary")
+    p = torch.linspace(0.6, 0.9, 30)[:, None].expand(30, 40)
+    truth = (torch.arange(40) >= torch.arange(30)[:, None]).long()  # less of it the more confident
+    metric.update(p, truth)
+    found = metric.compute()
+    assert found.aurc > found.mean_risk
+    with pytest.warns(SegtrustWarning, match="more confident cases have a higher loss"):
+        expected = segtrust.risk_coverage_curve(found.confidences, found.risks)
+    assert found.aurc == expected.aurc
 
 
 @pytest.fixture(params=BASES)
@@ -295,6 +318,181 @@ def test_single_numbers_in_a_collection():
     assert {name: value.shape for name, value in collection.compute().items()} == dict.fromkeys(
         ("aurc", "mean", "accuracy"), torch.Size([])
     )
+
+
+# Other estimators, ignored pixels, and figures
+
+
+ESTIMATORS = ["sdc", "idc", "amsp", "apc", "ane", "mmmc", "pla"]
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("task", ["binary", "multiclass", "multilabel"])
+def test_every_estimator(name, task, home):
+    estimator = segtrust.get_estimator(name)
+    metric = home.ConfidenceMetric(name, from_logits=True, task=task)
+    module = SoftDiceConfidence(from_logits=True, task=task)
+    for logits, truth in batches(task, count=1):
+        metric.update(logits, truth)
+        p, absent = module.probabilities(logits), module(logits).isnan()
+    found = metric.compute()
+    for image in range(p.shape[0]):
+        maps = p[image][None] if task == "binary" else p[image]
+        labels = p[image].argmax(0)
+        for number, values in enumerate(maps):
+            given = labels == number if task == "multiclass" else values >= 0.5
+            expected = estimator.score(segtrust.Prediction(values.numpy(), given.numpy()))
+            here = found.confidences[image] if task == "binary" else found.confidences[image, number]
+            if task != "binary" and absent[image, number]:
+                assert here.isnan()
+            else:
+                assert here.item() == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    single = home.MeanConfidence(name, from_logits=True, task=task)
+    area = home.ConfidenceAURC(name, from_logits=True, task=task)
+    for logits, truth in batches(task, count=1):
+        single.update(logits, truth)
+        area.update(logits, truth)
+    assert single.compute().item() == pytest.approx(found.mean.nanmean().item())
+    assert area.compute().item() == pytest.approx(found.aurc.nanmean().item())
+
+
+def test_estimators_with_settings_and_fitted_ones():
+    p, truth = torch.rand(4, 1, 30, 31), torch.randint(0, 2, (4, 1, 30, 31))
+    sizes = {
+        size: torch_metric.ConfidenceMetric(segtrust.PatchLevel(size), from_logits=False, task="binary")
+        for size in (2, 9)
+    }
+    for size, metric in sizes.items():
+        metric.update(p, truth)
+        expected = [segtrust.patch_level_confidence(image[0].numpy(), size=size) for image in p]
+        np.testing.assert_allclose(metric.compute().confidences, expected, rtol=1e-9)
+    cases = [segtrust.Prediction(image[0].numpy()) for image in p]
+    fitted = segtrust.ThresholdLevel().fit(cases)
+    metric = torch_metric.ConfidenceMetric(fitted, from_logits=False, task="binary")
+    metric.update(p)
+    np.testing.assert_allclose(
+        metric.compute().confidences, [fitted.score(case) for case in cases], rtol=1e-9
+    )
+
+
+def test_the_policy_for_empty_masks_reaches_other_estimators():
+    p = torch.full((1, 5, 6), 0.1)
+    for empty in ("paper", "agree"):
+        metric = torch_metric.ConfidenceMetric("idc", from_logits=False, task="binary", empty=empty)
+        metric.update(p)
+        expected = segtrust.ideal_dice_confidence(p[0].numpy(), empty=empty)
+        assert metric.compute().confidences.item() == pytest.approx(expected)
+
+
+def test_estimators_that_cannot_be_used():
+    settings = {"from_logits": True, "task": "binary"}
+    with pytest.raises(NotFittedError, match=r"estimator: tla learns.*ThresholdLevel\(\)\.fit\(cases\)"):
+        torch_metric.ConfidenceMetric("tla", **settings)
+    with pytest.raises(ParameterError, match="estimator: pairwise-dice compares the members"):
+        torch_metric.ConfidenceMetric("pairwise-dice", **settings)
+    with pytest.raises(UnknownNameError, match="Unknown estimator 'sdk'"):
+        torch_metric.ConfidenceMetric("sdk", **settings)
+    with pytest.raises(ParameterError, match="expected names or estimators, got int 3"):
+        torch_metric.ConfidenceMetric(3, **settings)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_ignored_pixels_count_for_neither_confidence_nor_risk(name, home):
+    metric = home.ConfidenceMetric(name, from_logits=False, task="binary", ignore_index=255)
+    cropped = home.ConfidenceMetric(name, from_logits=False, task="binary")
+    p, truth = torch.rand(3, 1, 12, 14), torch.randint(0, 2, (3, 1, 12, 14))
+    beyond = torch.full((3, 1, 20, 14), 0.0)
+    if name != "pla":  # whose patches reach beyond the pixels that count
+        beyond = torch.rand(3, 1, 20, 14)
+    metric.update(torch.cat([p, beyond], 2), torch.cat([truth, torch.full(beyond.shape, 255)], 2))
+    cropped.update(p, truth)
+    torch.testing.assert_close(metric.compute().confidences, cropped.compute().confidences)
+    torch.testing.assert_close(metric.compute().risks, cropped.compute().risks)
+
+
+@pytest.mark.parametrize("estimator", [*ESTIMATORS, ThresholdLevel(tau=0.3), TunedSoftDice(weight=0.8)])
+def test_ignored_pixels_are_those_that_where_does_not_select(estimator, home):
+    p, truth = torch.rand(2, 12, 14), torch.randint(0, 2, (2, 12, 14))
+    truth[:, 3:9, 2:5] = 255
+    metric = home.ConfidenceMetric(estimator, from_logits=False, task="binary", ignore_index=255)
+    metric.update(p, truth)
+    expected = segtrust.score_batch(p, None, [estimator], where=truth != 255)
+    torch.testing.assert_close(metric.compute().confidences, next(iter(expected.values())))
+
+
+@pytest.mark.parametrize("form", ["labels", "channel", "one-hot"])
+def test_forms_of_the_target(form, home):
+    logits, truth = next(iter(batches("multiclass")))
+    truth[0, :4] = 255
+    hot = torch.stack([truth == number for number in range(4)], 1).long()
+    target = {"labels": truth, "channel": truth[:, None], "one-hot": hot}[form]
+    metric = home.ConfidenceMetric(from_logits=True, task="multiclass", ignore_index=255)
+    metric.update(logits, target)
+    found = metric.compute()
+    kept = truth[0] != 255
+    mask, truth_of_1 = logits[0].argmax(0) == 1, truth[0] == 1
+    expected = segtrust.RISKS["dice_risk"].of(truth_of_1[kept].numpy(), mask[kept].numpy())
+    assert found.risks[0, 1].item() == pytest.approx(expected)
+    with pytest.raises(MaskError, match="target: expected whole numbers as labels"):
+        home.ConfidenceMetric(from_logits=True, task="multiclass").update(logits, truth)
+
+
+def test_a_case_without_a_pixel_that_counts_is_left_out(home):
+    metric = home.ConfidenceMetric("sdc", from_logits=False, task="binary", ignore_index=255)
+    p, truth = torch.rand(3, 8, 9), torch.randint(0, 2, (3, 8, 9))
+    truth[1] = 255
+    metric.update(p, truth)
+    found = metric.compute()
+    assert found.confidences.isnan().tolist() == [False, True, False]
+    pairs = found.confidences[[0, 2]].tolist(), found.risks[[0, 2]].tolist()
+    assert found.aurc.item() == segtrust.risk_coverage_curve(*pairs).aurc
+    assert found.mean.item() == pytest.approx(sum(pairs[0]) / 2)
+
+
+@pytest.mark.needs("matplotlib")
+class TestFigures:
+    @pytest.fixture(autouse=True)
+    def _on_no_screen(self):
+        import matplotlib
+
+        matplotlib.use("Agg")
+        yield
+        matplotlib.pyplot.close("all")
+
+    @pytest.mark.parametrize("task", ["binary", "multiclass"])
+    @pytest.mark.parametrize("name", ["sdc", "ane"])
+    def test_distributions(self, name, task, home):
+        for made in (home.ConfidenceMetric, home.MeanConfidence):
+            metric = made(name, from_logits=True, task=task)
+            for batch in batches(task):
+                metric.update(*batch)
+            fig, ax = metric.plot()
+            assert ax.figure is fig
+            cases = metric._cases()
+            counts = sum(polygon.get_xy()[:, 1].max() > 0 for polygon in ax.patches)
+            assert counts == (1 if task == "binary" else 3)  # the last class is absent
+            assert cases.confidences.shape[0] == 9
+            again = made(name, from_logits=True, task=task)
+            assert again.plot(cases if made is home.ConfidenceMetric else 0.5, ax)[1] is ax
+
+    @pytest.mark.parametrize("task", ["binary", "multiclass"])
+    def test_curves(self, task, home):
+        metric = home.ConfidenceAURC(from_logits=True, task=task)
+        for batch in batches(task):
+            metric.update(*batch)
+        _, ax = metric.plot()
+        curves = 1 if task == "binary" else 3
+        assert len(ax.lines) == curves + 2  # with the oracle and a random ranking
+        cases = metric._cases()
+        curve = cases.curve(None if task == "binary" else 0)
+        np.testing.assert_array_equal(ax.lines[0].get_ydata(), curve.risks)
+
+    def test_numbers_of_several_epochs(self, home):
+        metric = home.ConfidenceAURC(from_logits=True, task="binary")
+        _, ax = metric.plot([torch.tensor(0.3), torch.tensor(0.2), 0.1])
+        assert ax.lines[0].get_ydata() == pytest.approx([0.3, 0.2, 0.1])
+        metric.plot(torch.tensor(0.3), ax=ax)
+        assert len(ax.lines) == 2
 
 
 # With torchmetrics, and without

@@ -364,3 +364,10 @@ def test_a_row_that_lacks_values_is_told(tmp_path):
     (tmp_path / "a.csv").write_text("case,sdc,dice\na,0.5\n")
     with pytest.raises(WrongContentError, match=r"a\.csv: .*without a value of 'dice'"):
         read_table(tmp_path / "a.csv")
+
+
+def test_a_notebook_shows_the_first_rows():
+    html = Table.of([{"case": f"<{i}>", "sdc": i / 3} for i in range(30)])._repr_html_()
+    assert "Table of 30 rows, the first 20 shown" in html
+    assert "<th>&lt;1&gt;</th><td>0.3333</td>" in html
+    assert html.count("<tr>") == 21

@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
+from hypothesis.extra import numpy as hnp
 
+import segtrust
 from segtrust.errors import MaskError, NotNormalisedError
 from segtrust.kernels import channel_of, check_labels, check_normalised, classes, most_probable_labels
 
@@ -123,3 +126,36 @@ def test_labels_in_memory_are_of_the_smallest_type(count, dtype):
 def test_the_likeliest_of_maps_laid_out_otherwise(view):
     p = softmax((5, 33, 7, 6), 0)
     assert np.array_equal(most_probable_labels(view(p)), p.argmax(0))
+
+
+KINDS = ["float16", "float32", "float64", "longdouble", ">f4", "uint8", "uint16", "bool"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+def test_most_probable_labels_equal_argmax(kind, data):
+    shape = data.draw(hnp.array_shapes(min_dims=2, max_dims=4, max_side=5))
+    levels = data.draw(hnp.arrays(np.int64, shape, elements=st.integers(0, 3)))
+    if kind in ("uint8", "uint16", "bool"):
+        p = levels.astype(kind)
+    else:
+        p = np.array([-0.0, 0.0, 0.25, 1.0])[levels].astype(kind)
+    for values in (p, np.asfortranarray(p), p[:, ::-1]):
+        assert np.array_equal(most_probable_labels(values), values.argmax(0))
+
+
+@pytest.mark.parametrize("classes", [1, 2, 255, 256, 257, 300])
+def test_labels_of_many_classes_and_several_segments(classes):
+    rng = np.random.default_rng(classes)
+    p = rng.random((classes, 8195)).astype(np.float16)
+    labels = most_probable_labels(p)
+    assert labels.dtype == (np.uint8 if classes <= 256 else np.uint16)
+    assert np.array_equal(labels, p.argmax(0))
+    wide = rng.random((3, (1 << 19) + 5), dtype=np.float32)
+    with segtrust.use_threads(2):
+        assert np.array_equal(most_probable_labels(wide), wide.argmax(0))
+
+
+def test_labels_of_negative_half_floats():
+    logits = np.random.default_rng(0).normal(0, 3, (5, 999)).astype(np.float16)
+    assert np.array_equal(most_probable_labels(logits), logits.argmax(0))

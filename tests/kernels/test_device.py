@@ -1,5 +1,6 @@
 """Maps on a device: the numbers and the errors of the NumPy path, with torch."""
 
+from importlib import import_module
 from importlib.util import find_spec
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 import segtrust
 from segtrust import Case, Prediction, ThresholdLevel, get_estimator
-from segtrust.kernels import DeviceMap, UncertaintyNeeds, device, is_device_array
+from segtrust.kernels import DeviceMap, UncertaintyNeeds, device, in_host_memory, is_device_array
 from tests.kernels.devices import BAD, ESTIMATORS, MAPS, TOLERANCE, complaint, public_values
 from tests.references import logit_normal
 
@@ -20,10 +21,35 @@ if find_spec("torch"):  # elsewhere the mark skips every test
     torch.set_num_threads(1)  # several threads a test, and several tests, would wait for each other
 
 
+READERS = (
+    "calibration.scaling",
+    "confidence.classes",
+    "confidence.score",
+    "confidence.soft_dice",
+    "ensembles",
+    "kernels.map_source",
+    "risks",
+)
+"""Modules that read the memory of tensors on the CPU."""
+
+
 @pytest.fixture
 def kind(request):
     """A type of torch, by its name."""
     return getattr(torch, request.param)
+
+
+@pytest.fixture(autouse=True, params=["compiled", "device"])
+def path(request, monkeypatch):
+    """Sum tensors without gradient in the compiled loops, as on a CPU, and by torch, as on other devices."""
+    if request.param == "device":
+        for module in READERS:
+            found = import_module(f"segtrust.{module}")
+            monkeypatch.setattr(found, "in_host_memory", lambda p: (p, device.as_float))
+    return request.param
+
+
+on_device = pytest.mark.parametrize("path", ["device"], indirect=True)
 
 
 def assert_same(found, expected):
@@ -84,6 +110,7 @@ def test_types_and_thresholds(kind):
 
 
 @pytest.mark.parametrize("kind", ["uint8", "bool"], indirect=True)
+@pytest.mark.filterwarnings("ignore:p. the largest value of this uint8 map is 1")
 def test_all_public_functions_take_integers(kind):
     stored = (torch.rand(30, 40, generator=torch.Generator().manual_seed(0)) * 1.99).to(kind)
     mask = stored != 0
@@ -128,6 +155,7 @@ def test_layout_does_not_matter():
     assert_same(public_values(strided), public_values(strided.contiguous().numpy()))
 
 
+@on_device
 def test_nothing_but_single_numbers_comes_to_the_host(no_copies):
     for p in (torch.rand(300, 301), torch.zeros(4, 5), torch.randint(0, 256, (40, 50), dtype=torch.uint8)):
         mask = p > 0.4
@@ -138,6 +166,7 @@ def test_nothing_but_single_numbers_comes_to_the_host(no_copies):
         segtrust.dice(mask, mask)
 
 
+@on_device
 def test_nothing_but_single_numbers_of_several_classes_comes_to_the_host(no_copies):
     p = torch.rand(3, 40, 50).softmax(0)
     segtrust.score_classes(p, ["background", "liver", "tumour"], estimators=["sdc", "idc", "ane"])
@@ -296,6 +325,7 @@ def test_only_arrays_of_other_libraries_lie_on_a_device():
     assert not any(map(is_device_array, (np.zeros(2), np.float64(0), 0.5, [0.5], dask.array.zeros(2))))
 
 
+@on_device
 def test_a_device_without_doubles_sums_in_floats(monkeypatch):
     monkeypatch.setattr(device, "wide_type", lambda _: torch.float32)
     p = logit_normal((40, 50)).astype(np.float32)
@@ -312,6 +342,7 @@ def test_a_sample_that_misleads_about_the_median_is_found_out():
     assert found.item() == pytest.approx(segtrust.median_min_max_confidence(p), rel=TOLERANCE)
 
 
+@on_device
 def test_statistics_on_a_device_do_not_add_up():
     statistics = segtrust.kernels.open_map(torch.tensor([0.2, 0.9])).dice_statistics()
     with pytest.raises(TypeError):
@@ -324,3 +355,30 @@ def test_patches_of_every_side():
     for side in (1, 2, 3, 5, 6, 7, 10, 13, 40):
         patch = source.measure(UncertaintyNeeds(side=side)).patch.item()
         assert patch == pytest.approx(-segtrust.patch_level_confidence(p, size=side), rel=TOLERANCE)
+
+
+@pytest.mark.parametrize("path", ["compiled"], indirect=True)
+class TestMemoryOfTensors:
+    def test_is_not_copied(self, path):
+        p = torch.rand(20, 30)
+        for tensor in (p, p.T, p[::2], torch.nn.Parameter(p, requires_grad=False)):
+            values, _ = in_host_memory(tensor)
+            assert values.__array_interface__["data"][0] == tensor.data_ptr()
+
+    def test_is_not_used_where_a_gradient_is_needed(self, path):
+        p = torch.rand(20, 30, requires_grad=True)
+        assert in_host_memory(p)[0] is p
+        assert segtrust.soft_dice_confidence(p).requires_grad
+        with torch.no_grad():
+            assert isinstance(in_host_memory(p)[0], np.ndarray)
+            found = segtrust.soft_dice_confidence(p)
+        assert not found.requires_grad
+        assert found.item() == pytest.approx(segtrust.soft_dice_confidence(p).item(), rel=TOLERANCE)
+
+    def test_is_not_used_for_types_that_numpy_lacks(self, path):
+        p = torch.zeros(3, dtype=torch.bfloat16)
+        assert in_host_memory(p)[0] is p
+
+    def test_other_arrays_are_returned_as_they_are(self, path):
+        for p in (np.zeros(3), 0.5, [0.5], torch.zeros(3).to_sparse(), torch.zeros(3, device="meta")):
+            assert in_host_memory(p)[0] is p

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import segtrust
+from segtrust.errors import SegtrustWarning
+from segtrust.kernels import on_host
 from tests.kernels.devices import BAD, ESTIMATORS, TOLERANCE, complaint
 from tests.references import logit_normal
 
@@ -29,6 +31,37 @@ def test_jax_gives_the_same_numbers(jax):
             assert isinstance(found[name], jax.Array)
             np.testing.assert_allclose(float(found[name]), value, rtol=TOLERANCE, err_msg=name)
     assert isinstance(segtrust.dice(jax.numpy.asarray(mask), jax.numpy.asarray(mask)), jax.Array)
+
+
+def test_jax_arrays_are_copied_to_the_host(jax):
+    """Where the computation is on the host: a mask beside a NumPy map, the search for a mask, checks."""
+    p = logit_normal((40, 50))
+    on_device = jax.numpy.asarray(p)
+    assert type(on_host(on_device)) is np.ndarray
+    assert on_host(on_device.astype("bfloat16")).dtype == np.float32
+    assert segtrust.score(p, on_device > 0.5, "sdc") == segtrust.score(p, p > 0.5, "sdc")
+    assert type(segtrust.dice(on_device > 0.5, p > 0.4)) is float
+    best, expected = segtrust.dice_optimal_mask(on_device), segtrust.dice_optimal_mask(p)
+    assert (best.threshold, best.k) == (expected.threshold, expected.k)
+    assert isinstance(best.mask, jax.Array)
+    assert np.array_equal(best.mask, expected.mask)
+    assert isinstance(segtrust.pairwise_dice([on_device, p]), jax.Array)
+    softmax = np.stack([p, 1.0 - p])
+    with pytest.warns(SegtrustWarning, match="classes of a softmax"):
+        segtrust.score(jax.numpy.asarray(softmax), estimators="sdc")
+    selected = segtrust.score_classes(jax.numpy.asarray(softmax), ["a", "b"], where=on_device < 0.9)
+    assert isinstance(selected.case["sdc"], jax.Array)
+
+
+def test_a_policy_decides_on_jax_arrays(jax):
+    confidence = np.random.default_rng(0).random(400)
+    cases = segtrust.CalibrationCases(confidence, (1.0 - confidence) / 4)
+    certificate = segtrust.certify(cases, segtrust.Target(0.2))
+    policy = segtrust.Policy.from_certificate(certificate, segtrust.Scoring("sdc"))
+    some = jax.numpy.asarray(confidence[:5])
+    assert list(policy.decide(some)) == list(policy.decide(confidence[:5]))
+    p = logit_normal((40, 50))
+    assert policy.decide_map(jax.numpy.asarray(p)).decision == policy.decide_map(p).decision
 
 
 def test_jax_complains_the_same(jax):

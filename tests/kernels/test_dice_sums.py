@@ -7,7 +7,7 @@ import pytest
 
 from segtrust.errors import ProbabilityRangeError
 from segtrust.kernels import open_map
-from segtrust.kernels.dice_sums import DICE_BLOCK, QUARTIC_MASS
+from segtrust.kernels.dice_sums import DICE_BLOCK
 from segtrust.kernels.map_view import SMALLEST_SEGMENT
 from segtrust.kernels.statistics import APART_ABOVE, MASS_LIMIT, ORDER
 from tests.references import Exact, close, logit_normal, mask_of, probabilities
@@ -34,21 +34,24 @@ def test_counts_around_block_borders(n, dtype):
         assert close(counts.lam, lam, 1e-14)
 
 
+@pytest.mark.parametrize("any_weights", [False, True])
 @pytest.mark.parametrize("scale", [0.003, 0.1, 1.0])
 @pytest.mark.parametrize("n", [10, 16 * DICE_BLOCK + 7, SMALLEST_SEGMENT + 5])
-def test_powers_and_values_apart_account_for_every_pixel(scale, n):
+def test_powers_and_values_apart_account_for_every_pixel(scale, n, any_weights):
     p = scale * np.random.default_rng(n).random(n)
     y = np.arange(n) % 3 == 0
-    statistics = open_map(p, y).dice_statistics()
+    statistics = open_map(p, y).dice_statistics(any_weights=any_weights)
     for side, values in enumerate((p[~y], p[y])):
+        rate = values.sum() if any_weights else p.sum()
         large = values > APART_ABOVE
-        folded = values.sum() >= MASS_LIMIT
+        folded = rate >= MASS_LIMIT
         apart = values[:0] if folded else values[large]
         assert sorted(statistics.apart[side]) == sorted(apart)
         rest = (values if folded else values[~large]).astype(Exact)
-        orders = 4 if values.sum() > QUARTIC_MASS else ORDER
-        for order, found in zip(range(2, orders + 1), statistics.powers[side], strict=False):
-            assert math.isclose(found, (rest**order).sum(), rel_tol=1e-12, abs_tol=1e-15)
+        for order, found in zip(range(2, ORDER + 1), statistics.powers[side], strict=True):
+            power = (rest**order).sum()
+            matters = power * math.factorial(order - 1) / max(rate, 1.0) ** order > 1e-14
+            assert math.isclose(found, power, rel_tol=1e-12, abs_tol=1e-15) or (found == 0.0 and not matters)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

@@ -8,6 +8,7 @@ from hypothesis import given, strategies as st
 from segtrust.confidence import dice_bounds, expected_tversky, ideal_dice_confidence
 from segtrust.kernels import open_map, probability_of_empty, probability_of_foreground
 from segtrust.kernels.dice_sums import QUARTIC_MASS, QUARTIC_TOP, generating_sums
+from segtrust.kernels.integrals import integrate_tversky
 from segtrust.kernels.statistics import APART_ABOVE, MASS_LIMIT
 from tests.references import (
     Exact,
@@ -126,6 +127,46 @@ def test_ideal_dice_of_a_large_map(mean, dtype):
     assert close(ideal_dice_confidence(p, y), integrated_dice(p, y))
 
 
+def disc(side, radius, edge, centre=0.5):
+    """One round object whose edge is ``edge`` pixels wide, rounded to a few thousand levels."""
+    y, x = np.mgrid[:side, :side]
+    distance = np.hypot(y - centre * side, x - centre * side) - radius
+    return (1 / (1 + np.exp(np.clip(distance / edge, -700, 700).round(2)))).astype(np.float32)
+
+
+@pytest.mark.parametrize("edge", [0.05, 0.3, 1.0, 4.0])
+@pytest.mark.parametrize(("side", "radius"), [(64, 16), (100, 3), (300, 75), (512, 128), (740, 180)])
+def test_ideal_dice_of_a_sharp_object(side, radius, edge):
+    p = disc(side, radius, edge)
+    for y in (p >= 0.5, disc(side, radius, edge, centre=0.55) >= 0.5):
+        assert close(ideal_dice_confidence(p, y), integrated_dice(p, y))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float64"])
+def test_ideal_dice_of_a_sharp_object_of_another_type(dtype):
+    p = disc(200, 50, 1.0)
+    p = (255 * p).round().astype(dtype) if dtype == "uint8" else p.astype(dtype)
+    y = probabilities(p) >= 0.5
+    assert close(ideal_dice_confidence(p), integrated_dice(p, y))
+
+
+@pytest.mark.parametrize("top", [1e-12, 1e-8, 1e-6, 1e-4, 1e-3, 0.02, 0.3])
+@pytest.mark.parametrize("inside", [0.9, 80.0, 690.0, 720.0, 6900.0, 7100.0, 40_000.0])
+def test_blocks_that_are_skipped_do_not_show(top, inside):
+    levels = np.linspace(0.1, 1.0, 50)
+    mask = 0.5 + 0.5 * levels[np.arange(round(inside / 0.775) + 1) % levels.size]
+    background = top * levels[np.arange(100_000) % levels.size]
+    p = np.concatenate([background, mask])
+    y = np.arange(p.size) >= background.size
+    # The reference is for k + Σp of 100 and more.
+    expected = integrated_dice(p, y) if inside + background.sum() > 100 else None
+    found = ideal_dice_confidence(p, y)
+    if expected is not None:
+        assert close(found, expected)
+    strict = open_map(p, y).dice_statistics(any_weights=True)
+    assert close(found, integrate_tversky(strict, 0.5, 0.5))
+
+
 WEIGHTS = [
     (1, 1),
     (0.5, 0.5),
@@ -167,6 +208,23 @@ class TestExpectedTversky:
         inside, outside = np.full(round(mass / 0.5), 0.5), np.full(round(mass / 0.99), 0.99)
         p, y = np.concatenate([inside, outside]), np.arange(inside.size + outside.size) < inside.size
         assert close(expected_tversky(p, y, alpha=alpha, beta=beta), counted_tversky(p, y, alpha, beta))
+
+    @pytest.mark.parametrize(
+        ("inside", "outside"),
+        [
+            ([(1700, 0.9)], [(30, 0.4)]),  # little outside, which weighs much if beta is large
+            ([(5, 0.6)], [(2500, 0.45)]),  # little inside, beside much that hardly weighs if beta is small
+            ([(1500, 1e-3)], [(1700, 0.7)]),  # a mask in the wrong place
+            ([(1500, 0.9)], [(1500, 1e-3)]),
+        ],
+    )
+    def test_unequal_sides_at_any_weights(self, inside, outside):
+        parts = [np.full(*each) for each in inside], [np.full(*each) for each in outside]
+        p = np.concatenate([*parts[0], *parts[1]])
+        y = np.arange(p.size) < sum(part.size for part in parts[0])
+        for alpha, beta in [*WEIGHTS, (0, 1e-3), (0.1, 0.01), (0.5, 0.49), (0, 1.01), (0.9, 0.1), (1, 0.5)]:
+            expected = counted_tversky(p, y, alpha, beta)
+            assert close(expected_tversky(p, y, alpha=alpha, beta=beta), expected), (alpha, beta)
 
 
 class TestProbabilityOfEmpty:
@@ -253,3 +311,28 @@ class TestGeneratingSums:
 
     def test_are_zero_without_pixels(self):
         assert [sums.tolist() for sums in generating_sums(np.empty(0), T, U)] == [[0] * T.size] * 2
+
+
+@given(
+    n=st.integers(1, 400),
+    family=st.sampled_from(sorted(FAMILIES)),
+    mask=st.sampled_from(sorted(MASKS)),
+    alpha=st.floats(0, 1),
+    beta=st.one_of(st.just(0.0), st.floats(1e-3, 5)),
+)
+def test_compiled_integral_equals_the_rule_with_all_nodes(n, family, mask, alpha, beta):
+    p, y = example(family, mask, n)
+    statistics = open_map(p, y).dice_statistics()
+    if statistics.k:
+        expected = min(integrate_tversky(statistics, alpha, beta), 1.0)
+        assert close(expected_tversky(p, y, alpha=alpha, beta=beta), expected)
+
+
+@pytest.mark.parametrize("mass", [1, 20, 63, 64, 65, 200, 650, 705, 8000])
+def test_compiled_integral_around_the_masses_at_which_it_changes(mass):
+    rng = np.random.default_rng(mass)
+    for n in (2 * mass, 20 * mass):
+        p = np.minimum(1.0, 2.0 * mass / n * rng.random(n))
+        y = rng.random(n) < 0.5
+        statistics = open_map(p, y).dice_statistics()
+        assert close(ideal_dice_confidence(p, y), integrate_tversky(statistics, 0.5, 0.5))

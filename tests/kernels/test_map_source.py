@@ -6,8 +6,15 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 
 import segtrust
-from segtrust.errors import EmptyArrayError, MaskShapeError, ParameterError, ProbabilityTypeError
-from segtrust.kernels import count_mask_changes, open_map, threshold_map
+from segtrust.errors import (
+    EmptyArrayError,
+    MaskShapeError,
+    NotBinaryError,
+    ParameterError,
+    ProbabilityRangeError,
+    ProbabilityTypeError,
+)
+from segtrust.kernels import count_map, count_mask_changes, open_map, threshold_map
 from tests.references import logit_normal
 
 P = logit_normal((12, 14))
@@ -128,3 +135,46 @@ def test_changes_of_an_integer_mask_of_a_large_map_are_counted():
     p = in_type("float32", shape=(300, 500))
     mask = (p > 0.4).astype(np.uint8)
     assert count_mask_changes(p, mask) == np.count_nonzero((p >= 0.5) != (p > 0.4))
+
+
+class TestCountMap:
+    """The short way for one small image, compared with opening the map."""
+
+    @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", ">f4", "uint8", "bool"])
+    @pytest.mark.parametrize("shape", [(), (1,), (7,), (5, 6), (65, 64), (3, 20, 70)])
+    def test_equals_the_counts_of_the_open_map(self, shape, dtype):
+        rng = np.random.default_rng(3)
+        p = (rng.random(shape) * (255 if dtype == "uint8" else 1)).astype(dtype)
+        masks = [None] + [
+            np.asarray(rng.random(shape) < 0.4).astype(kind) for kind in ("bool", "uint8", "int64")
+        ]
+        for mask in masks:
+            assert count_map(p, mask) == open_map(p, mask).count()
+            if p.ndim > 1:
+                assert count_map(p.T, None if mask is None else mask.T) == open_map(p, mask).count()
+
+    @pytest.mark.parametrize("value", [np.nan, np.inf, -0.1, 1.0001])
+    @pytest.mark.parametrize("mask", [None, np.ones(9, np.uint8)])
+    def test_bad_values_raise_the_same_error(self, value, mask):
+        p = np.full(9, 0.5, np.float32)
+        p[4] = value
+        with pytest.raises(ProbabilityRangeError) as direct:
+            count_map(p, mask)
+        with pytest.raises(ProbabilityRangeError) as opened:
+            open_map(p, mask).count()
+        assert str(direct.value) == str(opened.value)
+
+    def test_mask_is_checked(self):
+        p = np.full(9, 0.5, np.float32)
+        with pytest.raises(NotBinaryError, match="got the values 3"):
+            count_map(p, np.full(9, 3, np.uint8))
+        with pytest.raises(MaskShapeError):
+            count_map(p, np.ones(8, bool))
+        assert count_map(p, np.full(9, 7, np.uint8).view(bool)).k == 9
+
+    def test_negative_zero_is_a_probability_and_the_array_stays_writeable(self):
+        p = np.array([-0.0, 0.75], np.float32)
+        mask = np.array([False, True])
+        assert count_map(p, mask).s == 0.75
+        assert p.flags.writeable
+        assert mask.flags.writeable

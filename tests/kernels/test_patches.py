@@ -406,3 +406,12 @@ class TestManySides:
         expected = largest_box_sums(u, [1, 5, 50])
         for same in (u.T, u[::-1], np.repeat(u, 2, axis=1)[:, ::2]):
             np.testing.assert_allclose(largest_box_sums(same, [1, 5, 50]), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 0.3])
+@pytest.mark.parametrize("order", ["small first", "large first"])
+def test_boxes_that_are_left_out_are_smaller(order, scale):
+    p = scale * np.random.default_rng(0).random((70, 60, 40)) ** 4
+    first, second = (0.3, 0.4) if order == "small first" else (0.4, 0.3)
+    p[5:20, 3:20, 5:30], p[50:58, 40:60, 5:30] = first, second
+    assert close(patch_level_confidence(p, size=10), pla(p, 10), 1e-13)

@@ -12,12 +12,19 @@ import segtrust
 from segtrust._files import checksum
 from segtrust.calibration import Scaling, TemperatureScaling
 from segtrust.confidence import PatchLevel, SoftDice
-from segtrust.errors import CasesError, ParameterError, PolicyError, SeenCasesError
-from segtrust.policy import Decision, Policy, Scoring, Standing
+from segtrust.errors import (
+    CaseLengthError,
+    CasesError,
+    CaseValueError,
+    ParameterError,
+    PolicyError,
+    SeenCasesError,
+)
+from segtrust.policy import Decision, Policy, PolicyStatus, Scoring
 from segtrust.selective import (
     CalibrationCases,
+    CalibrationEvidence,
     ConformalDice,
-    Evidence,
     HashedIds,
     Procedure,
     Target,
@@ -48,10 +55,79 @@ class TestDecide:
     def test_empty_masks(self, empty, confidence, decision):
         assert policy(empty=empty).decide(confidence, empty_mask=True) == decision
 
-    @pytest.mark.parametrize("confidence", [np.nan, np.inf, None, "0.5", np.array([0.5, 0.9]), True])
+    @pytest.mark.parametrize("confidence", [np.nan, np.inf, None, "0.5", True, np.array(True), ["0.5", 1]])
     def test_what_is_no_confidence(self, confidence):
-        with pytest.raises(ParameterError, match="confidence: expected a finite number, got"):
+        with pytest.raises(ParameterError, match=r"confidence: expected a (finite )?number"):
             policy().decide(confidence)
+
+    @pytest.mark.parametrize("make", [list, tuple, np.array])
+    def test_several_cases_at_once(self, make):
+        threshold = policy().threshold
+        confidences = [0.0, threshold, 1.0, np.nextafter(threshold, 0)]
+        found = policy().decide(make(confidences))
+        assert found.tolist() == ["defer", "accept", "accept", "defer"]
+        assert found.tolist() == [policy().decide(each) for each in confidences]
+        assert (found == Decision.ACCEPT).tolist() == (found == "accept").tolist()
+
+    @pytest.mark.parametrize("empty", ["paper", "agree"])
+    def test_an_empty_mask_for_each_case(self, empty):
+        one, confidences = policy(empty=empty), [1.0, 1.0, 0.0, 0.0]
+        flags = [True, False, True, False]
+        expected = [one.decide(c, empty_mask=flag) for c, flag in zip(confidences, flags, strict=True)]
+        assert one.decide(confidences, empty_mask=flags).tolist() == expected
+        assert one.decide(confidences, empty_mask=np.array(flags)).tolist() == expected
+        assert set(one.decide(confidences, empty_mask=True)) == {expected[0], "defer"}
+
+    def test_no_cases_and_arrays_without_dimensions(self):
+        assert policy().decide([]).tolist() == []
+        assert policy().decide(np.array(1.0)) is Decision.ACCEPT
+        assert policy().decide(np.float32(1.0), empty_mask=np.array(True)) is Decision.DEFER
+
+    @pytest.mark.needs("pandas")
+    def test_a_column_keeps_its_index(self):
+        import pandas
+
+        column = pandas.Series([1.0, 0.0], index=["b", "a"], name="sdc")
+        found = policy().decide(column)
+        assert isinstance(found, pandas.Series)
+        assert found.to_dict() == {"b": "accept", "a": "defer"}
+        assert found.name == "decision"
+        assert policy().decide(column, empty_mask=column > 0.5).tolist() == ["defer", "defer"]
+        with pytest.raises(CaseLengthError, match=r'Use frame\["column"\] or \.ravel\(\)'):
+            policy().decide(column.to_frame())
+        with pytest.raises(CaseValueError, match="got nan"):
+            policy().decide(pandas.Series([0.5, None]))
+        with pytest.raises(ParameterError, match="confidence: expected a number"):
+            policy().decide(pandas.Series(["0.5"]))
+
+    @pytest.mark.needs("torch")
+    def test_tensors(self):
+        import torch
+
+        assert policy().decide(torch.tensor(1.0, requires_grad=True)) is Decision.ACCEPT
+        found = policy().decide(torch.tensor([1.0, 0.0]), empty_mask=torch.tensor([False, True]))
+        assert found.tolist() == ["accept", "defer"]
+        with pytest.raises(CaseLengthError, match=r"\.ravel\(\)"):
+            policy().decide(torch.ones(2, 1))
+
+    @pytest.mark.parametrize(
+        ("confidence", "error"),
+        [
+            ([0.5, np.nan], CaseValueError),
+            ([[0.5, 0.9]], CaseLengthError),
+            ([True, False], ParameterError),
+            (["0.5", "0.9"], ParameterError),
+            ([0.5, None], CaseValueError),
+        ],
+    )
+    def test_what_are_no_confidences(self, confidence, error):
+        with pytest.raises(error, match="confidence: expected"):
+            policy().decide(confidence)
+
+    @pytest.mark.parametrize("empty_mask", [[True], [0, 1], "no", None, np.zeros((2, 1), bool)])
+    def test_one_answer_per_case(self, empty_mask):
+        with pytest.raises(ParameterError, match="empty_mask: expected True or False, or one of them for"):
+            policy().decide([0.5, 0.9], empty_mask=empty_mask)
 
     @pytest.mark.parametrize("empty_mask", ["no", None, 1, [True]])
     def test_whether_a_mask_is_empty_is_yes_or_no(self, empty_mask):
@@ -75,7 +151,7 @@ class TestRecord:
     def test_keeps_what_an_audit_needs(self):
         made = policy()
         assert made.procedure == CERTIFICATE.procedure == Procedure()
-        assert made.evidence == Evidence(400, 400, False, 50, 0, CASES.digest)
+        assert made.evidence == CalibrationEvidence(400, 400, False, 50, 0, CASES.digest)
         assert (made.n, made.digest, made.delta) == (400, CASES.digest, 0.05)
         assert made.made == "2026-01-02T03:04:05+00:00"
 
@@ -92,11 +168,11 @@ class TestRecord:
         assert len(made.used_ids) == 400
         assert "patient 7" not in str(made.used_ids.to_dict())
         with pytest.raises(SeenCasesError, match=r"1 of 2 cases have been used already \('patient 7'\)"):
-            made.refuse(["patient 7", "patient 700"])
-        made.refuse(["patient 700"])
-        made.refuse(iter(["patient 700"]))
+            made.reject_seen(["patient 7", "patient 700"])
+        made.reject_seen(["patient 700"])
+        made.reject_seen(iter(["patient 700"]))
         with pytest.raises(ParameterError, match="ids: expected the id of each case"):
-            made.refuse(None)
+            made.reject_seen(None)
 
     def test_cases_set_aside_are_refused_too(self):
         cases = CalibrationCases(GRID, (1 - GRID) / 2, ids=IDS)
@@ -110,7 +186,7 @@ class TestRecord:
     def test_without_ids_nobody_can_tell(self):
         found = certify_threshold(GRID, (1 - GRID) / 2, target_risk=0.2, reference=REFERENCE)
         with pytest.raises(PolicyError, match="had no ids"):
-            Policy.from_certificate(found, Scoring("sdc")).refuse(["a"])
+            Policy.from_certificate(found, Scoring("sdc")).reject_seen(["a"])
 
     def test_what_it_says(self):
         said = str(policy(predictor="fold 0"))
@@ -139,8 +215,8 @@ WRONG = {
     "delta": 1.5,
     "procedure": "betting",
     "used_ids": frozenset(["a"]),
-    "standing": "sure",
-    "remark": "certified, but",
+    "status": "sure",
+    "reason": "certified, but",
     "structure": None,
     "made": "yesterday",
     "versions": None,
@@ -179,28 +255,28 @@ class TestStanding:
 
     def test_another_predictor(self):
         used = policy(predictor="single folds").for_predictor("ensemble")
-        assert used.standing is Standing.ESTIMATED
-        assert used.remark == "made with single folds, used with ensemble"
+        assert used.status is PolicyStatus.ESTIMATED
+        assert used.reason == "made with single folds, used with ensemble"
 
     @pytest.mark.parametrize(("ours", "theirs"), [("", "fold 0"), ("fold 0", ""), ("", "")])
     def test_what_has_no_name_is_not_known_to_be_the_same(self, ours, theirs):
         used = policy(predictor=ours).for_predictor(theirs)
-        assert used.standing == "estimated"
-        assert "an unnamed model" in used.remark
+        assert used.status == "estimated"
+        assert "an unnamed model" in used.reason
 
     def test_earlier_reasons_are_kept(self):
         used = policy(predictor="a").estimated("other scanner").for_predictor("b").for_predictor("b")
-        assert used.remark == "other scanner; made with a, used with b"
-        assert used.for_predictor("a").standing == "estimated"
+        assert used.reason == "other scanner; made with a, used with b"
+        assert used.for_predictor("a").status == "estimated"
 
     def test_a_reason_is_needed(self):
-        with pytest.raises(ParameterError, match="remark: expected the reason"):
+        with pytest.raises(ParameterError, match="reason: expected a text"):
             policy().estimated("")
         with pytest.raises(ParameterError, match="predictor: expected a name"):
             policy().for_predictor(None)
 
     def test_no_threshold_no_policy(self):
-        found = certify_threshold(GRID[:30], GRID[:30], target_risk=0.1, reference=REFERENCE)
+        found = certify_threshold(GRID[:30], 1 - GRID[:30], target_risk=0.1, reference=REFERENCE)
         with pytest.raises(PolicyError, match=r"There is no threshold.*Not certifiable"):
             Policy.from_certificate(found, Scoring("sdc"))
 
@@ -296,7 +372,7 @@ class TestScoring:
         with pytest.raises(SeenCasesError, match="patient 97"):
             Policy.from_certificate(CERTIFICATE, named)
         nameless = certify(CalibrationCases(GRID, (1 - GRID) / 2, reference=REFERENCE), [Target(0.2)])
-        with pytest.raises(ParameterError, match="ids: expected the id of each case"):
+        with pytest.raises(ParameterError, match=r"certificate: its cases have no ids.* Use certify"):
             Policy.from_certificate(nameless, named)
 
     def test_ids_are_not_letters(self):
@@ -385,7 +461,7 @@ def test_round_trip(path):
     loaded = Policy.load(path)
     assert loaded == made
     assert loaded.to_dict() == made.to_dict()
-    assert loaded.standing is Standing.CERTIFIED
+    assert loaded.status is PolicyStatus.CERTIFIED
     assert [each.name for each in path.parent.iterdir()] == ["policy.json"]
 
 
@@ -396,7 +472,7 @@ def test_round_trip_with_intervals(path):
     assert loaded == made
     assert loaded.intervals.interval([0.9]).lower == made.intervals.interval([0.9]).lower
     with pytest.raises(SeenCasesError):
-        loaded.refuse(["patient 399"])
+        loaded.reject_seen(["patient 399"])
     with pytest.raises(SeenCasesError):
         loaded.intervals.interval([0.9], ids=["new 399"])
 
@@ -409,7 +485,7 @@ def test_no_id_is_in_the_file(path):
 
 def test_an_estimated_one(path):
     policy(predictor="a").for_predictor("b").save(path)
-    assert Policy.load(path).remark == "made with a, used with b"
+    assert Policy.load(path).reason == "made with a, used with b"
 
 
 def test_keeps_what_an_audit_needs():
@@ -482,8 +558,8 @@ WRONG_IN_FILE = {
     "n": ("evidence", "n", 0),
     "target_risk": ("targets", 0, "risk", 1.5),
     "made": ("made", "yesterday"),
-    "standing": ("standing", "sure"),
-    "remark": ("standing", "estimated"),
+    "status": ("standing", "sure"),
+    "reason": ("standing", "estimated"),
     "empty": ("scoring", "empty", "maybe"),
     "p_value": ("procedure", "p_value", "t-test"),
     "used_ids": ("used_ids", "hashes", ["patient 7"]),
@@ -517,3 +593,75 @@ def test_how_masks_were_made_is_kept_only_where_it_is_unusual(path):
 def test_a_way_to_make_masks_that_is_not_known_is_refused():
     with pytest.raises(segtrust.errors.ParameterError, match="decode: expected threshold or dice-optimal"):
         policy(decode="best")
+
+
+POLICY = policy()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("standing", "status"), ("remark", "reason"), ("refuse", "reject_seen")]
+)
+def test_attributes_of_the_first_release_still_work_with_a_warning(old, new):
+    with pytest.warns(DeprecationWarning, match=f"Policy.{old} was renamed: use {new}"):
+        assert getattr(POLICY, old) == getattr(POLICY, new)
+
+
+def test_keys_in_files_stay_those_of_the_first_release():
+    values = policy().estimated("another scanner").to_dict()
+    assert (values["standing"], values["remark"]) == ("estimated", "another scanner")
+    assert not {"status", "reason"} & set(values)
+
+
+def test_a_policy_names_a_loss_other_than_that_of_the_dice(tmp_path):
+    targets = tuple(replace(each, below_dice=None, loss="hamming") for each in policy().targets)
+    made = replace(policy(), targets=targets)
+    made.save(tmp_path / "policy.json")
+    assert Policy.load(tmp_path / "policy.json") == made
+    assert "the mean loss (Hamming loss) of accepted cases is at most" in str(made)
+    assert all("loss" not in target for target in policy().to_dict()["targets"])  # as in release 0.1
+
+
+def test_masked_confidences_are_rejected():
+    with pytest.raises(ParameterError, match="expected a number for every case, got masked values"):
+        policy().decide(np.ma.masked_array([0.9, 0.95], mask=[True, False]))
+    assert policy().decide(np.ma.masked_array([0.9, 0.05], mask=False)).tolist() == ["accept", "defer"]
+
+
+@pytest.mark.parametrize("confidence", [93.0, [0.9, 93.0], np.float32(1.1)])
+def test_a_confidence_above_1_is_rejected(confidence):
+    with pytest.raises(
+        ParameterError, match=r"expected at most 1, as sdc gives it, got .* percentage by 100"
+    ):
+        policy().decide(confidence)
+    of_others = policy(estimator="of-others")
+    assert np.all(np.asarray(of_others.decide(confidence)).astype(str) == "accept")
+    assert policy().decide(1.0 + 1e-7) == "accept"  # rounding of single precision
+
+
+@pytest.mark.needs("pandas")
+def test_columns_with_different_indices_are_rejected():
+    import pandas
+
+    confidence = pandas.Series([0.9, 0.95], index=["a", "b"])
+    is_empty = pandas.Series([True, False], index=["b", "a"])
+    with pytest.raises(ParameterError, match="confidence, empty_mask: expected pandas columns with the same"):
+        policy().decide(confidence, empty_mask=is_empty)
+    decided = policy().decide(confidence, empty_mask=is_empty.reindex(confidence.index))
+    assert decided.to_dict() == {"a": "accept", "b": "defer"}
+
+
+@pytest.mark.needs("torch")
+def test_tensors_with_a_gradient_are_decided_on():
+    import torch
+
+    tensor = torch.tensor([0.9, 0.05], requires_grad=True)
+    for confidence in (tensor, list(tensor), tensor.bfloat16(), [tensor[0], 0.05]):
+        assert policy().decide(confidence).tolist() == ["accept", "defer"]
+    assert policy().decide(tensor[0]) == "accept"
+    assert policy().decide(list(tensor), empty_mask=[torch.tensor(True), False]).tolist() == ["defer"] * 2
+
+
+def test_the_representation_names_the_loss():
+    certificate = certify(CASES, [Target(0.2, loss="hamming"), Target(0.1, below_dice=0.6)])
+    shown = repr(Policy.from_certificate(certificate, Scoring("sdc")))
+    assert "mean loss (Hamming loss) <= 0.2, share below Dice 0.6 <= 0.1" in shown

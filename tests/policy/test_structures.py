@@ -44,11 +44,11 @@ class TestCertify:
                 "targets: no structure 'spleen'; there are liver, tumour",
             ),
             (
-                {"liver": [Target(0.1)], "tumour": Target(0.1)},
+                {"liver": [Target(0.1)], "tumour": 0.1},
                 ParameterError,
-                "targets of 'tumour': expected a list",
+                "targets of 'tumour': expected a Target or a list",
             ),
-            (Target(0.1), ParameterError, "targets: expected a list of Target"),
+            (0.1, ParameterError, "targets: expected a Target or a list"),
             ([], ParameterError, "at least one"),
         ],
     )
@@ -137,10 +137,10 @@ class TestDecide:
 class TestStanding:
     def test_certified_only_if_all_are(self):
         made = policies()
-        assert made.standing == "certified"
+        assert made.status == "certified"
         other = made.policies["tumour"].for_predictor("ensemble")
         mixed = StructurePolicies({**made.policies, "tumour": other})
-        assert mixed.standing == "estimated"
+        assert mixed.status == "estimated"
         assert "Not every structure is certified, so there is no joint guarantee." in str(mixed)
 
     def test_what_it_says(self):
@@ -214,3 +214,13 @@ class TestFile:
 
 def test_numbers_of_numpy_are_confidences():
     assert policies().decide({"liver": np.float32(0.9), "tumour": np.float64(0.9)})[0] == "accept"
+
+
+@pytest.mark.needs("torch")
+def test_tensors_are_confidences():
+    import torch
+
+    confidence = torch.tensor(0.9, requires_grad=True)
+    assert policies().decide({"liver": confidence, "tumour": torch.tensor(0.9)})[0] == "accept"
+    with pytest.raises(ParameterError, match="confidence of 'liver': expected a finite number"):
+        policies().decide({"liver": torch.ones(2), "tumour": 0.9})

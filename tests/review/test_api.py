@@ -38,6 +38,7 @@ def test_run(pictured, counted):
     assert (run["rows"], run["finished"], run["failures"], run["estimator"]) == (8, True, 0, "sdc")
     assert (run["sets"], run["groups"]) == (["ID", "volumes"], ["patient 0", "patient 1", "patient 2"])
     assert (run["has_truth"], run["has_loss"], run["policies"], run["minutes"]) == (True, True, {}, 6.0)
+    assert run["loss"] == {"name": "dice", "label": "1 − Dice", "unit": ""}
     desk, client, _ = counted
     (policy,) = desk.policies.values()
     told = get(client, "run")["policies"]["foreground"]

@@ -157,3 +157,21 @@ def test_alarms_of_several_structures_share_the_chance_of_a_false_one(tmp_path):
     found = Monitor(policies, reference).look(Rows(Table.of(new), "sdc", np.arange(len(new))), "liver")
     assert found.martingale.alarm_at == -np.log10(0.05 / 2)
     assert found.drift.text == check_drift(new, policies, reference)["liver"].explain()
+
+
+def test_limits_are_about_losses_of_their_own_kind(tmp_path):
+    """A run judged by the Hamming loss, and a policy that does not name its loss: it is not checked."""
+    table = desks.write_scores(tmp_path / "scores.csv", 500)
+    policy = desks.write_policy(tmp_path / "policy.json", table)
+    told = [{**row, "loss": 0.01} for row in table.rows]
+    write_table(tmp_path / "scores.csv", Table.of(told, {**table.about, "loss": "hamming"}))
+    with desks.desk_on(tmp_path / "scores.csv", policy=policy) as (_, client):
+        assert client.get("/api/run").json()["loss"] == {
+            "name": "hamming",
+            "label": "Hamming loss",
+            "unit": "",
+        }
+        found = client.get("/api/threshold?value=0.0").json()
+        assert found["risk"] == pytest.approx(0.01)
+        (limit,) = found["certified"]["limits"]
+        assert limit["observed"] is None

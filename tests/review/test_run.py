@@ -112,7 +112,7 @@ def test_a_policy_stands_for_its_own_predictor(tmp_path):
     policy = desks.write_policy(tmp_path / "policy.json", table)
     for predictor, standing in ((desks.PREDICTOR, "certified"), ("", "estimated")):
         desk = open_desk(Opening(tmp_path, policy, predictor))
-        assert [str(each.standing) for each in desk.policies.values()] == [standing]
+        assert [str(each.status) for each in desk.policies.values()] == [standing]
         desk.store.close()
 
 

@@ -189,9 +189,9 @@ def test_the_suited_method():
     options = Bootstrap(resamples=100, seed=1)
     coverage = bootstrap_interval(confidence, loss, coverage_at_risk(0.3), bootstrap=options)
     assert coverage.bootstrap == replace(options, method="percentile")
-    assert st.compare_estimators(confidence, loss, loss, bootstrap=options).bootstrap.method == "percentile"
+    assert st.compare_estimators(confidence, -loss, loss, bootstrap=options).bootstrap.method == "percentile"
     chosen = Bootstrap(resamples=100, method="bca")
-    assert st.compare_estimators(confidence, loss, loss, bootstrap=chosen).bootstrap.method == "bca"
+    assert st.compare_estimators(confidence, -loss, loss, bootstrap=chosen).bootstrap.method == "bca"
 
 
 class TestStatistic:

@@ -9,9 +9,9 @@ from scipy.stats import binom, chisquare
 from segtrust.errors import CaseLengthError, CaseValueError, ParameterError, SeenCasesError, TooFewCasesError
 from segtrust.selective import (
     CalibrationCases,
-    Evidence,
-    Operation,
+    CalibrationEvidence,
     Procedure,
+    SelectedThreshold,
     Target,
     certify,
     certify_each,
@@ -22,6 +22,10 @@ from segtrust.selective import (
 from segtrust.selective.certify import ThresholdTests
 from segtrust.selective.pvalues import binomial_p_value
 from tests.selective.polyps import OUTSIDE, vectors
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*more confident cases have:segtrust.errors.SegtrustWarning"  # random confidences, by chance
+)
 
 CONFIDENCE, LOSS, IDS = [0.9, 0.4, 0.7], [0.1, 0.6, 0.2], ["a", "b", "c"]
 
@@ -144,18 +148,18 @@ class TestShuffled:
 
 class TestSeen:
     def test_nobody_has_learned(self):
-        CalibrationCases(CONFIDENCE, LOSS).refuse(())
+        CalibrationCases(CONFIDENCE, LOSS).reject_seen(())
 
     def test_others_were_learned_from(self):
-        CalibrationCases(CONFIDENCE, LOSS, ids=IDS).refuse({"d", "e"})
+        CalibrationCases(CONFIDENCE, LOSS, ids=IDS).reject_seen({"d", "e"})
 
     def test_one_was_learned_from(self):
         with pytest.raises(SeenCasesError, match=r"1 of 3 cases have been used already \('b'\)"):
-            CalibrationCases(CONFIDENCE, LOSS, ids=IDS).refuse({"b", "z"})
+            CalibrationCases(CONFIDENCE, LOSS, ids=IDS).reject_seen({"b", "z"})
 
     def test_nobody_can_tell(self):
         with pytest.raises(ParameterError, match="expected the id of each case"):
-            CalibrationCases(CONFIDENCE, LOSS).refuse({"b"})
+            CalibrationCases(CONFIDENCE, LOSS).reject_seen({"b"})
 
 
 @pytest.mark.parametrize(
@@ -175,10 +179,10 @@ class TestSeen:
 )
 def test_operations(name, value):
     usual = {"threshold": 0.3, "coverage": 0.5, "coverage_interval": (0.4, 0.6), "risks": (0.1,)}
-    assert Operation(**usual).risks == (0.1,)
-    assert Operation(**{**usual, "risks": [None]}).risks == (None,)
+    assert SelectedThreshold(**usual).risks == (0.1,)
+    assert SelectedThreshold(**{**usual, "risks": [None]}).risks == (None,)
     with pytest.raises(ParameterError, match=f"{name}: expected"):
-        Operation(**{**usual, name: value})
+        SelectedThreshold(**{**usual, name: value})
 
 
 @pytest.mark.parametrize(
@@ -207,9 +211,9 @@ def test_evidence(name, value):
         "set_aside": 0,
         "digest": "a" * 64,
     }
-    assert Evidence(**usual).n == 10
+    assert CalibrationEvidence(**usual).n == 10
     with pytest.raises(ParameterError, match=f"{name}: expected"):
-        Evidence(**{**usual, name: value})
+        CalibrationEvidence(**{**usual, name: value})
 
 
 @pytest.fixture(autouse=True)

@@ -18,6 +18,10 @@ from segtrust.errors import (
 from segtrust.selective import CONVENTIONS, risk_coverage_curve
 from tests.selective import brute
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*more confident cases have:segtrust.errors.SegtrustWarning"  # random confidences, by chance
+)
+
 
 def check(curve, confidence, loss, weights=None):
     coverages, risks, thresholds = brute.points(confidence, loss, weights)
@@ -119,7 +123,7 @@ def test_infinities_are_rejected_and_huge_confidences_are_not():
 
 
 def test_vectors_with_gaps_and_other_types():
-    table = np.arange(24.0).reshape(12, 2)
+    table = np.arange(24.0).reshape(12, 2)[:, ::-1] * [-1.0, 1.0] + [100.0, 0.0]
     curve = risk_coverage_curve(table[:, 0], table[:, 1])
     same = risk_coverage_curve(table[:, 0].astype(np.float32), table[:, 1].tolist())
     np.testing.assert_array_equal(curve.risks, same.risks)
@@ -344,7 +348,7 @@ class TestPlot:
     def test_a_second_estimator_on_the_same_axes(self, axes):
         loss = np.linspace(0.0, 0.6, 50)
         risk_coverage_curve(-loss, loss).plot(axes)
-        worse = risk_coverage_curve(loss, loss)
+        worse = risk_coverage_curve(np.zeros(50), loss)
         worse.plot(axes, references=False, color="tab:red", linewidth=3)
         assert len(axes.get_lines()) == 4
         assert axes.get_lines()[-1].get_color() == "tab:red"

@@ -39,7 +39,9 @@ def energy(reference, new):
 
 @given(samples, samples)
 def test_statistics_are_the_textbook_ones(reference, new):
-    found = {name: drift_test(reference, new, statistic=name, permutations=19) for name in STATISTICS}
+    found = {
+        name: drift_test(reference=reference, new=new, statistic=name, permutations=19) for name in STATISTICS
+    }
     ks = stats.ks_2samp(reference, new, method="asymp").statistic
     assert found["ks"].value == pytest.approx(ks, abs=1e-12)
     assert found["energy"].value == pytest.approx(energy(reference, new), abs=1e-12)
@@ -56,11 +58,13 @@ def test_p_value_is_that_of_all_permutations(name):
 
     def value(chosen):
         rest = [i for i in range(10) if i not in chosen]
-        return drift_test(values[rest], values[list(chosen)], statistic=name, permutations=19).value
+        return drift_test(
+            reference=values[rest], new=values[list(chosen)], statistic=name, permutations=19
+        ).value
 
     exactly = np.mean([value(each) >= value(new) - 1e-12 for each in combinations(range(10), 5)])
     rest = [i for i in range(10) if i not in new]
-    found = drift_test(values[rest], values[list(new)], statistic=name, permutations=20_000)
+    found = drift_test(reference=values[rest], new=values[list(new)], statistic=name, permutations=20_000)
     assert found.p_value == pytest.approx(exactly, abs=4 * math.sqrt(exactly * (1 - exactly) / 20_000))
 
 
@@ -72,36 +76,38 @@ def test_false_alarms_of_the_test(name, levels):
         pair = rng.random(30), rng.random(20)
         if levels:
             pair = tuple(np.floor(each * levels) for each in pair)
-        alarms += drift_test(*pair, statistic=name, permutations=99, alpha=0.1, seed=seed).alarm
+        alarms += drift_test(
+            reference=pair[0], new=pair[1], statistic=name, permutations=99, alpha=0.1, seed=seed
+        ).alarm
     assert alarms / draws <= 0.1 + 3 * math.sqrt(0.1 * 0.9 / draws)
 
 
 def test_direction():
     low, high = np.arange(20), np.arange(20) + 30
-    assert drift_test(high, low).direction == "less confident"
-    assert drift_test(low, high).direction == "more confident"
-    assert drift_test(low, low).direction == "as confident"
-    assert drift_test(low, low).p_value == 1.0
+    assert drift_test(reference=high, new=low).direction == "less confident"
+    assert drift_test(reference=low, new=high).direction == "more confident"
+    assert drift_test(reference=low, new=low).direction == "as confident"
+    assert drift_test(reference=low, new=low).p_value == 1.0
     assert (
         "Drift detected (two-sample test, ks 1, p = 0.0005): 20 new cases compared with 20 reference cases"
-        in drift_test(high, low).explain()
+        in drift_test(reference=high, new=low).explain()
     )
-    assert "No drift detected (two-sample test, ks 0, p = 1)" in drift_test(low, low).explain()
+    assert "No drift detected (two-sample test, ks 0, p = 1)" in drift_test(reference=low, new=low).explain()
 
 
 def test_tied_samples():
     for name in STATISTICS:
-        found = drift_test([0.5] * 9, [0.5] * 4, statistic=name)
+        found = drift_test(reference=[0.5] * 9, new=[0.5] * 4, statistic=name)
         assert (found.value, found.p_value, found.rank_shift) == (0.0, 1.0, 0.0)
 
 
 def test_same_seed_same_answer_whatever_the_block(monkeypatch):
     rng = np.random.default_rng(0)
     pair = rng.random(40), rng.random(30) + 0.1
-    first = drift_test(*pair, seed=3)
-    assert drift_test(*pair, seed=3) == first
+    first = drift_test(reference=pair[0], new=pair[1], seed=3)
+    assert drift_test(reference=pair[0], new=pair[1], seed=3) == first
     monkeypatch.setattr("segtrust.selective.drift._LABELS_AT_A_TIME", 100)
-    assert drift_test(*pair, seed=3) == first
+    assert drift_test(reference=pair[0], new=pair[1], seed=3) == first
     assert json.loads(json.dumps(first.to_dict()))["alarm"] == first.alarm
 
 
@@ -114,33 +120,33 @@ def test_no_more_labels_are_held_than_a_block_of_whole_rows(monkeypatch):
 
 def test_invalid_arguments_of_the_test():
     with pytest.raises(ParameterError, match="statistic: expected one of ks, energy, mann-whitney"):
-        drift_test([1, 2], [1, 2], statistic="t")
+        drift_test(reference=[1, 2], new=[1, 2], statistic="t")
     with pytest.raises(ParameterError, match="permutations"):
-        drift_test([1, 2], [1, 2], permutations=0)
+        drift_test(reference=[1, 2], new=[1, 2], permutations=0)
     with pytest.raises(ParameterError, match="permutations"):
-        drift_test([1, 2], [1, 2], permutations=True)
+        drift_test(reference=[1, 2], new=[1, 2], permutations=True)
     with pytest.raises(ParameterError, match="statistic"):
-        drift_test([1, 2], [1, 2], statistic=["ks"])
+        drift_test(reference=[1, 2], new=[1, 2], statistic=["ks"])
     with pytest.raises(ParameterError, match="alpha"):
-        drift_test([1, 2], [1, 2], alpha=0)
+        drift_test(reference=[1, 2], new=[1, 2], alpha=0)
     with pytest.raises(TooFewCasesError, match="new confidence: expected at least 1"):
-        drift_test([1, 2], [])
+        drift_test(reference=[1, 2], new=[])
     with pytest.raises(CaseValueError, match=r"new confidence: .* for case 1"):
-        drift_test([1, 2], [1, np.nan])
+        drift_test(reference=[1, 2], new=[1, np.nan])
 
 
 @pytest.mark.needs("data:polyp", "PIL")
 def test_the_test_detects_polyps_out_of_distribution(data):
     inside, outside = (vectors(data("polyp"), sets)[0] for sets in (INSIDE, OUTSIDE))
     for name in STATISTICS:
-        found = drift_test(inside, outside, statistic=name)
+        found = drift_test(reference=inside, new=outside, statistic=name)
         assert found.alarm
         assert found.rank_shift == pytest.approx(-0.394, abs=0.001)
 
 
 def test_permutations_that_can_never_alarm_are_refused():
     with pytest.raises(ParameterError, match=r"smallest p-value is 0\.17, and alpha = 0\.05 .* at least 19"):
-        drift_test(np.arange(10.0), np.arange(10.0), permutations=5)
+        drift_test(reference=np.arange(10.0), new=np.arange(10.0), permutations=5)
 
 
 def p_values(watch):
@@ -317,3 +323,8 @@ def test_the_martingale_detects_polyps_out_of_distribution(data):
         at.append(watch.extend(np.random.default_rng(seed).permutation(outside)[:100]).alarmed_at)
     assert None not in at
     assert np.median(at) < 40
+
+
+def test_samples_are_passed_by_name():
+    with pytest.raises(TypeError, match="positional"):
+        drift_test([1, 2], [1, 2])

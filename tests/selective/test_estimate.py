@@ -18,6 +18,10 @@ from segtrust.errors import (
 from segtrust.selective import ExchangeabilityMartingale, MeanDiceEstimator, Recalibration
 from tests.selective.polyps import INSIDE, OUTSIDE, vectors
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*more confident cases have:segtrust.errors.SegtrustWarning"  # random confidences, by chance
+)
+
 levels = st.integers(0, 8).map(lambda i: i / 8)
 tables = st.integers(1, 12).flatmap(
     lambda n: st.tuples(arrays(np.float64, n, elements=levels), arrays(np.float64, n, elements=levels))

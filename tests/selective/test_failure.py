@@ -8,6 +8,10 @@ from segtrust.errors import CaseValueError, ParameterError, TooFewCasesError
 from segtrust.selective import Target, failure_detection
 from tests.selective import brute
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*more confident cases have:segtrust.errors.SegtrustWarning"  # random confidences, by chance
+)
+
 
 def test_compared_with_slow_definitions():
     rng = np.random.default_rng(0)

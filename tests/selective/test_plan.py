@@ -8,6 +8,10 @@ from segtrust.errors import ParameterError
 from segtrust.selective import CalibrationCases, Procedure, Target, plan_calibration, walk_candidates
 from segtrust.selective.plan import Accepted, compute_need
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*more confident cases have:segtrust.errors.SegtrustWarning"  # random confidences, by chance
+)
+
 
 def test_harder_guarantees_need_more_cases():
     sizes = [plan_calibration(0.10, risk).cases for risk in (0.02, 0.04, 0.06, 0.08)]
@@ -130,3 +134,17 @@ def test_spreads_that_no_losses_have(spread):
 
 def test_constant_losses():
     assert plan_calibration(0.10, 0.05, spread=0.0).cases < plan_calibration(0.10, 0.05, spread=0.1).cases
+
+
+def test_several_targets_need_at_least_as_many_cases_as_each():
+    both = [Target(0.10), Target(0.05, below_dice=0.8)]
+    alone = [plan_calibration(target, risk).cases for target, risk in zip(both, (0.05, 0.01), strict=True)]
+    together = plan_calibration(both, [0.05, 0.01])
+    assert together.cases >= 0.95 * max(alone)
+    assert plan_calibration([Target(0.10)], [0.05]) == plan_calibration(0.10, 0.05)
+
+
+@pytest.mark.parametrize("expected", [0.05, [0.05], [0.05, 0.01, 0.01]])
+def test_one_expected_risk_per_target(expected):
+    with pytest.raises(ParameterError, match="expected_risk: expected 2 numbers, one per target, got"):
+        plan_calibration([Target(0.1), Target(0.05, below_dice=0.8)], expected)

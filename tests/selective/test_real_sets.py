@@ -11,7 +11,12 @@ from segtrust.selective import (
 )
 from tests.confidence.test_paper import ESTIMATORS, POLYP_ID, POLYP_OOD, REAL, RealSet, pairs_of
 
-pytestmark = pytest.mark.slow
+# Some estimators do rank a real set the wrong way round, and one of the real maps has no value above 1.
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:loss. more confident cases"),
+    pytest.mark.filterwarnings("ignore:p. the largest value of this uint8 map is 1"),
+]
 
 ORACLES = {"polyp in": 0.026722, "polyp out": 0.064422, "BCE_plain": 0.180871, "dice_plain": 0.143090}
 

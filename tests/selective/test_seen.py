@@ -7,33 +7,33 @@ import numpy as np
 import pytest
 
 from segtrust.errors import CaseLengthError, CaseValueError, ParameterError, SavedStateError, SeenCasesError
-from segtrust.selective import HashedIds, ids_as_text, refuse_seen
+from segtrust.selective import HashedIds, ids_as_text, reject_seen
 from segtrust.selective.seen import check_ids
 
 
 def test_unseen_cases_pass():
-    assert refuse_seen(["a", "b"], None, 2) == ("a", "b")
-    assert refuse_seen(np.array(["a", "b"]), {"c"}, 2) == ("a", "b")
-    assert refuse_seen(None, None, 2) == refuse_seen(None, (), 2) == ()
+    assert reject_seen(["a", "b"], None, 2) == ("a", "b")
+    assert reject_seen(np.array(["a", "b"]), {"c"}, 2) == ("a", "b")
+    assert reject_seen(None, None, 2) == reject_seen(None, (), 2) == ()
 
 
 def test_seen_cases_are_named():
     with pytest.raises(SeenCasesError, match=r"2 of 3 cases have been used already \('a', 'c'\)"):
-        refuse_seen(["a", "b", "c"], ["c", "a", "x"], 3)
+        reject_seen(["a", "b", "c"], ["c", "a", "x"], 3)
     with pytest.raises(SeenCasesError, match=r"\('0', '1', '2', …\)"):
-        refuse_seen(range(9), range(9), 9)
+        reject_seen(range(9), range(9), 9)
 
 
 def test_numbers_and_text_are_the_same_name():
     with pytest.raises(SeenCasesError):
-        refuse_seen([7], ["7"], 1)
+        reject_seen([7], ["7"], 1)
     with pytest.raises(SeenCasesError):
-        refuse_seen(np.array([7]), [7], 1)
+        reject_seen(np.array([7]), [7], 1)
 
 
 def test_used_ids_need_ids():
     with pytest.raises(ParameterError, match="ids: expected the id of each case"):
-        refuse_seen(None, ["a"], 2)
+        reject_seen(None, ["a"], 2)
 
 
 def test_each_case_has_one_name():
@@ -72,7 +72,7 @@ def test_a_case_without_a_name(missing):
 def test_used_ids_are_a_collection():
     for bad in ("abc", 7):
         with pytest.raises(ParameterError, match=f"used_ids: expected a collection of ids, got {bad!r}"):
-            refuse_seen(["a"], bad, 1)
+            reject_seen(["a"], bad, 1)
 
 
 class TestHashed:
@@ -90,11 +90,11 @@ class TestHashed:
 
     def test_they_are_rejected_like_ids_in_the_clear(self):
         with pytest.raises(SeenCasesError, match=r"1 of 2 cases have been used already \('b'\)"):
-            refuse_seen(["a", "b"], self.hashed, 2)
-        assert refuse_seen(["a", "c"], self.hashed, 2) == ("a", "c")
+            reject_seen(["a", "b"], self.hashed, 2)
+        assert reject_seen(["a", "c"], self.hashed, 2) == ("a", "c")
         with pytest.raises(ParameterError, match="expected the id of each case"):
-            refuse_seen(None, self.hashed, 2)
-        assert refuse_seen(None, HashedIds(), 2) == ()
+            reject_seen(None, self.hashed, 2)
+        assert reject_seen(None, HashedIds(), 2) == ()
 
     def test_round_trip(self):
         assert HashedIds.from_dict(self.hashed.to_dict()) == self.hashed

@@ -16,7 +16,7 @@ from segtrust.selective import (
 from segtrust.selective.pvalues import P_VALUES
 
 CASES = CalibrationCases(np.linspace(0, 1, 40), np.zeros(40), reference=np.linspace(0, 0.99, 20))
-WRONG = [Target(0.1), 0.1, None, "a", np.array([0.1]), {"a": Target(0.1)}, iter([Target(0.1)])]
+WRONG = [0.1, None, "a", np.array([0.1]), {"a": Target(0.1)}, iter([Target(0.1)])]
 
 
 @pytest.mark.parametrize(("risk", "kept"), [(0.0, True), (0.1, True), (0.1 + 1e-9, False)])
@@ -29,18 +29,24 @@ def test_any_sequence():
     assert check_targets(both) == check_targets(tuple(both)) == tuple(both)
 
 
+def test_one_target_is_a_list_of_one():
+    assert check_targets(Target(0.1)) == (Target(0.1),)
+    assert certify(CASES, Target(0.5)) == certify(CASES, [Target(0.5)])
+    assert certify_each(CASES, Target(0.5)) == certify_each(CASES, [Target(0.5)])
+
+
 @pytest.mark.parametrize("targets", WRONG)
 def test_what_is_no_list(targets):
     with pytest.raises(
-        ParameterError, match=r"targets: expected a list of Target, such as \[Target\(0.1\)\]"
+        ParameterError, match=r"targets: expected a Target or a list of them, such as \[Target\(0.1\)\]"
     ):
         check_targets(targets)
 
 
 @pytest.mark.parametrize("check", [lambda x: certify(CASES, x), lambda x: certify_each(CASES, x)])
 def test_certification_checks_targets(check):
-    with pytest.raises(ParameterError, match="targets: expected a list of Target"):
-        check(Target(0.1))
+    with pytest.raises(ParameterError, match="targets: expected a Target or a list of them"):
+        check(iter([Target(0.1)]))
     with pytest.raises(ParameterError, match=r"targets: expected Target\(risk\).*got 0.3"):
         check([0.3])
     with pytest.raises(ParameterError, match="targets: expected at least one"):
@@ -72,3 +78,15 @@ def test_unknown_p_values_list_the_known_ones():
 def test_procedures_are_checked(settings):
     with pytest.raises(ParameterError, match=f"{next(iter(settings))}: expected"):
         Procedure(**settings)
+
+
+def test_a_target_names_its_loss():
+    assert str(Target(0.1, loss="f2")) == "the mean loss (1 − F2) of accepted cases is at most 0.1"
+    assert str(Target(0.1, loss="hd95")) == "the mean loss (hd95) of accepted cases is at most 0.1"
+    assert str(Target(0.1, below_dice=0.8, loss="dice")) == str(Target(0.1, below_dice=0.8))
+
+
+@pytest.mark.parametrize("wrong", [{"loss": 3}, {"loss": "iou", "below_dice": 0.8}])
+def test_losses_that_no_target_limits(wrong):
+    with pytest.raises(ParameterError, match="loss"):
+        Target(0.1, **wrong)

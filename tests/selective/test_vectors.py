@@ -303,3 +303,42 @@ class TestReference:
         confidence = np.concatenate([np.linspace(0.1, 0.2, 12), OTHERS[:12]])
         cases = CalibrationCases(confidence, np.zeros(24), reference=np.append(OTHERS[:12], 0.5))
         assert cases.part(np.arange(12, 24)).reference is cases.reference
+
+
+@pytest.mark.needs("torch")
+class TestTensors:
+    """Tensors that NumPy does not read itself are detached and converted."""
+
+    def test_with_a_gradient_or_in_bfloat16(self):
+        import torch
+
+        tensor = torch.tensor([0.5, 0.25], requires_grad=True)
+        for values in (tensor, tensor.bfloat16(), list(tensor), [tensor[0], 0.25]):
+            assert check_vector(values, "loss").tolist() == [0.5, 0.25]
+
+    def test_everywhere(self):
+        import torch
+
+        confidence = torch.linspace(0, 1, 40, requires_grad=True)
+        loss = (1 - confidence) / 2
+        assert st.risk_coverage_curve(confidence, loss).full_risk == pytest.approx(0.25)
+        assert st.CalibrationCases(confidence, loss, patients=torch.arange(40)).patients[3] == "3"
+        assert st.Target(0.3).observed(loss).risk == pytest.approx(0.25)
+        watch = st.ExchangeabilityMartingale(confidence)
+        assert watch.update(confidence[3]).n == 1
+        assert watch.extend(list(confidence[:2])).n == 3
+
+
+@pytest.mark.needs("pandas")
+@pytest.mark.parametrize("name", ["loss", "dice", "weights"])
+def test_columns_with_different_indices_are_rejected(name):
+    import pandas
+
+    confidence = pandas.Series([0.9, 0.5, 0.1], index=["a", "b", "c"])
+    other = pandas.Series([0.9, 0.5, 0.1], index=["b", "a", "c"])
+    columns = {"loss": [0.1, 0.5, 0.9]} if name == "weights" else {}
+    for wrong in (other, other.reset_index(drop=True)):
+        with pytest.raises(ParameterError, match=f"confidence, {name}: expected pandas columns with"):
+            st.risk_coverage_curve(confidence, **columns, **{name: wrong})
+    st.risk_coverage_curve(confidence, **columns, **{name: other.to_numpy()})
+    st.risk_coverage_curve(confidence, **columns, **{name: other.reindex(confidence.index)})

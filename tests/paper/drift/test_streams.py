@@ -71,7 +71,7 @@ def test_batches_are_tested_one_by_one_from_the_change_on():
     stream, _ = stream_and_policy(source, 1)
     reference = np.sort(stream.calibration.confidence)
     alarms = [
-        drift_test(reference, stream.confidence[at : at + BATCH], alpha=ALPHA).alarm
+        drift_test(reference=reference, new=stream.confidence[at : at + BATCH], alpha=ALPHA).alarm
         for at in range(0, CHANGE + AFTER, BATCH)
     ]
     found = watched(source, 1)

@@ -32,7 +32,7 @@ def test_unknown_name_lists_the_known_ones(make):
 @pytest.mark.parametrize("use", [lambda: create("unext"), lambda: training_loss("unext")])
 def test_without_torch_the_extra_is_named(monkeypatch, use):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingExtraError, match=r"segtrust\[models\]"):
+    with pytest.raises(MissingExtraError, match=r"segtrust\[torch\]"):
         use()
 
 
