@@ -3,7 +3,7 @@ VENV ?= .venv
 # PyRadiomics, the yardstick of the features, has no wheels: it is compiled where there is a compiler (about half
 # a minute; pip keeps the result), and elsewhere the tests that need it are skipped and listed.
 HAS_COMPILER := $(shell command -v c++ || command -v g++ || command -v clang++)
-TEST_EXTRAS ?= demo,io,review,dask,learn,models,monai,docs,dev$(if $(HAS_COMPILER),$(COMMA)radiomics)
+TEST_EXTRAS ?= all,docs,dev$(if $(HAS_COMPILER),$(COMMA)radiomics)
 COMMA := ,
 PYTEST_ARGS ?= -n 2 --dist worksteal
 # Whole files, so that what the tests of a file share is made once.
@@ -57,18 +57,19 @@ test-slow: $(TEST_READY) $(NNUNET_READY)  ## the tests that take long
 test-pythons:  ## the tests on the other supported interpreters that are at hand
 	@tools/test-pythons
 
-lint: $(TEST_READY)  ## ruff, bandit and mypy
+lint: $(TEST_READY)  ## ruff, bandit, mypy and pyright
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --quiet --check
 	@$(BIN)/bandit --quiet --configfile pyproject.toml --recursive src tools benchmarks
 	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/pyright --pythonpath $(BIN)/python --level error > $(VENV)/pyright.log || { cat $(VENV)/pyright.log; exit 1; }
 
 format: $(TEST_READY)  ## put the code into its standard form
 	@$(BIN)/ruff check --quiet --fix --select I
 	@$(BIN)/ruff format --quiet
 
-bench: $(DEMO_READY)  ## time the kernels
-	@$(BIN)/python -m benchmarks kernels
+bench: $(DEMO_READY)  ## time what users do most against plain NumPy and torch
+	@$(BIN)/python -m benchmarks speed
 
 docs: $(TEST_READY)  ## build the documentation into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

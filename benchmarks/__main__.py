@@ -26,7 +26,7 @@ def _ratio_table(title: str, ratios: Iterable[Any]) -> Table:
         table.add_column(head, justify="right")
     for ratio in ratios:
         verdict = {None: "", True: "met", False: "missed"}[ratio.met]
-        cells = (f"{1000.0 * ratio.seconds:.2f}", f"{ratio.ratio:.2f}", ratio.target, verdict)
+        cells = (f"{1000.0 * ratio.seconds:.4g}", f"{ratio.ratio:.2f}", ratio.target, verdict)
         table.add_row(ratio.what, ratio.map, ratio.against, *cells)
     return table
 
@@ -56,6 +56,23 @@ def bench_kernels(
 
     own = None if map_file is None else np.load(map_file, mmap_mode="r")
     _print_sections(kernel_sections(own=own, largest=largest, folder=folder, rounds=rounds), as_json=as_json)
+
+
+_SPEED_EPILOG = (
+    "Examples:\n\n  python -m benchmarks speed\n\n  python -m benchmarks speed --side 64 --json > speed.json"
+)
+
+
+@bench_app.command("speed", epilog=_SPEED_EPILOG)
+def bench_speed(
+    rounds: Annotated[int, typer.Option(help="Turns of each candidate; the shortest run counts.")] = 15,
+    side: Annotated[int, typer.Option(help="Side of the volume of 101 classes; 200 takes 3 GB.")] = 200,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
+) -> None:
+    """Time what users do most against what they would write themselves."""
+    from benchmarks.speed import speed_sections
+
+    _print_sections(speed_sections(rounds=rounds, side=side), as_json=as_json)
 
 
 _SELECTIVE_EPILOG = (

@@ -18,6 +18,7 @@ from segtrust.demo.lesions import mostly_empty_volume
 
 __all__ = [
     "SHAPE",
+    "all_estimators",
     "compare_kernels",
     "compare_plain",
     "compare_threads",
@@ -54,7 +55,8 @@ def kernel_maps() -> dict[str, Any]:
     return {"logit-normal": logit_normal_volume(), "mostly empty": mostly_empty_volume(SHAPE)}
 
 
-def _all_estimators() -> list[Any]:
+def all_estimators() -> list[Any]:
+    """Return every estimator that needs no training."""
     return ["sdc", "idc", "amsp", "apc", "ane", "mmmc", "pla", st.ThresholdLevel(tau=TAU)]
 
 
@@ -63,7 +65,7 @@ def _sdc_idc_bounds(p: Any) -> object:
 
 
 def _everything(p: Any) -> object:
-    return st.assess(p, estimators=_all_estimators())
+    return st.assess(p, estimators=all_estimators())
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Reading", "peak_memory", "start_up"]
+__all__ = ["Reading", "first_calls", "peak_memory", "start_up"]
 
 _ROOT = Path(__file__).parents[1]
 """Where new processes find this package."""
@@ -69,6 +69,23 @@ def start_up(*, rounds: int = 5) -> Iterator[Reading]:
         yield Reading("first call, nothing cached", cold - bare, "s", 10.0)
         warm = min(_seconds(_FIRST_CALL, NUMBA_CACHE_DIR=folder) for _ in range(rounds))
         yield Reading("first call, kernels cached", warm - bare, "s", 1.0)
+
+
+_FIRST_SDC = """
+import numpy as np, segtrust as st
+st.soft_dice_confidence(np.full((64, 64), 0.3, np.float32))
+"""
+_FIRST_SIX = """
+import numpy as np, segtrust as st
+st.score(np.full((64, 64), 0.3, np.float32), estimators=["sdc", "idc", "amsp", "ane", "mmmc", "pla"])
+"""
+
+
+def first_calls(*, rounds: int = 5) -> Iterator[Reading]:
+    """Time whole processes that score one image, with the compiled kernels on disk."""
+    for what, code, aim in (("SDC", _FIRST_SDC, 0.6), ("six estimators", _FIRST_SIX, 1.2)):
+        _seconds(code)  # compiles what is not cached
+        yield Reading(f"first call, {what}", min(_seconds(code) for _ in range(rounds)), "s", aim)
 
 
 def peak_memory() -> Iterator[Reading]:

@@ -47,10 +47,22 @@ class Ratio:
         return self.ratio <= float(limit) if sign == "<=" else self.ratio >= float(limit)
 
 
-def shortest_times(candidates: Mapping[str, Callable[[], object]], *, rounds: int = 9) -> dict[str, float]:
-    """Let each candidate run a few times a round, in turn, and keep its shortest time in seconds.
+def shortest_times(
+    candidates: Mapping[str, Callable[[], object]], *, rounds: int = 9, least: float = 0.0
+) -> dict[str, float]:
+    """Run each candidate a few times per round, in turn, and return its shortest time in seconds.
 
     Each is called once before, so that nothing is compiled or loaded while the clock runs.
+
+    Parameters
+    ----------
+    candidates
+        Functions by name.
+    rounds
+        Number of turns of each.
+    least
+        Seconds that a measurement takes at least: a shorter function is called so often that it does, and
+        its time is divided by the number of calls.
 
     Examples
     --------
@@ -60,14 +72,18 @@ def shortest_times(candidates: Mapping[str, Callable[[], object]], *, rounds: in
     """
     for candidate in candidates.values():
         candidate()
+    calls = {
+        name: 1 + int(least / _seconds(candidate)) if least else 1 for name, candidate in candidates.items()
+    }
     best = dict.fromkeys(candidates, float("inf"))
     for _ in range(rounds):
         for name, candidate in candidates.items():
-            best[name] = min(best[name], *(_seconds(candidate) for _ in range(_IN_A_ROW)))
+            best[name] = min(best[name], *(_seconds(candidate, calls[name]) for _ in range(_IN_A_ROW)))
     return best
 
 
-def _seconds(candidate: Callable[[], object]) -> float:
+def _seconds(candidate: Callable[[], object], calls: int = 1) -> float:
     begin = time.perf_counter()
-    candidate()
-    return time.perf_counter() - begin
+    for _ in range(calls):
+        candidate()
+    return (time.perf_counter() - begin) / calls

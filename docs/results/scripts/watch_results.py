@@ -134,7 +134,7 @@ def main():
             print(f"  {deferred:.0%} deferred, {name}:", *row)
     print("two-sample tests, in against out of distribution")
     for statistic in ("ks", "energy", "mann-whitney"):
-        print(" ", st.drift_test(inside[0], outside[0], statistic=statistic).explain())
+        print(" ", st.drift_test(reference=inside[0], new=outside[0], statistic=statistic).explain())
     print("martingale, out of distribution:", alarms(inside[0], outside[0]))
     print("martingale, in distribution, half against half:", alarms(inside[0], None))
     would_say = st.Recalibration.fit(*inside).predict(outside[0]).mean()

@@ -12,6 +12,7 @@ import segtrust as st
 from docs.results.scripts.peers import empties, inputs, rules
 from docs.results.scripts.peers.inputs import Scores
 from docs.results.scripts.peers.tables import Table
+from segtrust.selective import trace_curve
 
 ORDERS = 200
 """Orders in which the tied table is handed over."""
@@ -39,7 +40,9 @@ def areas() -> Table:
 
 
 def _own(convention: str) -> Area:
-    return lambda confidence, loss: st.risk_coverage_curve(confidence, loss).area(convention)
+    return lambda confidence, loss: trace_curve(confidence, loss).area(
+        convention
+    )  # no warning: it may be bad
 
 
 AREAS: dict[str, Area] = {
@@ -48,11 +51,11 @@ AREAS: dict[str, Area] = {
     "segtrust, `trapezoid-from-first`": _own("trapezoid-from-first"),
     "fd-shifts (read)": lambda c, loss: rules.fd_shifts_areas(c, loss)[0],
     "ValUES (read)": rules.values_aurc,
-    "E-AURC, segtrust": lambda c, loss: st.risk_coverage_curve(c, loss).e_aurc,
+    "E-AURC, segtrust": lambda c, loss: trace_curve(c, loss).e_aurc,
     "E-AURC, ValUES (read)": rules.values_e_aurc,
     "E-AURC of the oracle, segtrust": lambda _, loss: st.risk_coverage_curve(-loss, loss).e_aurc,
     "E-AURC of the oracle, ValUES (read)": lambda _, loss: rules.values_e_aurc(-loss, loss),
-    "AUGRC, segtrust": lambda c, loss: st.risk_coverage_curve(c, loss).augrc,
+    "AUGRC, segtrust": lambda c, loss: trace_curve(c, loss).augrc,
     "AUGRC, fd-shifts (read)": lambda c, loss: rules.fd_shifts_areas(c, loss)[1],
 }
 
@@ -62,7 +65,7 @@ FAILURE_HEADER = ("package", "AURC", "AUGRC", "coverage at risk 0.05", "risk at 
 def failures() -> Table:
     """Give the figures of a loss of 0 or 1, which every neighbour with a curve can take; set ID, SDC."""
     given = inputs.nuclei("ID", "sdc")
-    curve = st.risk_coverage_curve(given.confidence, given.failed)
+    curve = trace_curve(given.confidence, given.failed)
     ends = (curve.augrc, curve.coverage_at_risk(0.05), curve.risk_at_coverage(0.8))
     rows = [
         (f"segtrust, `{name}`", f"{curve.area(name):.4f}", *(f"{each:.4f}" for each in ends))
