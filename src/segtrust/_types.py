@@ -37,6 +37,20 @@ class DeviceArray(Protocol):
         ...
 
 
+class Column(Protocol):
+    """A column of pandas."""
+
+    @property
+    def index(self) -> Any:
+        """Labels of the rows."""
+        ...
+
+    @property
+    def to_numpy(self) -> Any:
+        """Return the values as an array."""
+        ...
+
+
 MapOnHost: TypeAlias = "npt.NDArray[Any] | Sequence[Any] | float | ChunkedArray"
 """A map of NumPy, of plain numbers, or in chunks."""
 AnyArray: TypeAlias = "MapOnHost | DeviceArray"
@@ -45,6 +59,7 @@ FloatArray: TypeAlias = "npt.NDArray[np.float64]"
 VectorLike: TypeAlias = "npt.ArrayLike"
 """One number per case: a list, an array, a column of pandas or a tensor."""
 DeviceArrayT = TypeVar("DeviceArrayT", bound=DeviceArray)
+ColumnT = TypeVar("ColumnT", bound=Column)
 
 EmptyName = Literal["paper", "agree"]
 """How empty masks are scored, see `segtrust.EmptyPolicy`."""
@@ -54,5 +69,11 @@ PValueName = Literal["suited", "betting", "hoeffding-bentkus", "binomial"]
 """Tests of a candidate threshold, see `segtrust.Procedure`."""
 ConventionName = Literal["paper", "plugin", "trapezoid-from-first"]
 """Conventions for the area under a risk-coverage curve, see `segtrust.RiskCoverageCurve.area`."""
+StatisticName = Literal["aurc", "augrc", "e_aurc"]
+"""Areas under a curve with bootstrap intervals, see `segtrust.bootstrap_interval`."""
+BootstrapMethodName = Literal["suited", "bca", "percentile"]
+"""How resamples become an interval, see `segtrust.Bootstrap`."""
+DriftStatisticName = Literal["ks", "mann-whitney", "energy"]
+"""How two samples of confidences are compared, see `segtrust.drift_test`."""
 FusionName = Literal["mean-probability", "mean-logit"]
 """How maps are fused, see `segtrust.Fusion`."""

@@ -182,3 +182,52 @@ class TestShapes:
     def test_what_is_meant_as_a_batch_passes(self):
         st.score_batch(RANDOM.random((4, 1, 16, 16)))
         st.score_classes(softmax(3, 16, 16), ["a", "b", "c"])
+
+
+class TestStoredArrays:
+    """Zarr and HDF5 arrays that would be read as something else than was stored (attacks 3 and 10)."""
+
+    @pytest.mark.needs("zarr")
+    def test_zarr_without_any_chunk(self):
+        import zarr
+
+        p = zarr.create_array({}, shape=(16, 16), chunks=(8, 8), dtype="float32")
+        with pytest.raises(st.errors.ParameterError, match="stored pixels"):
+            st.score(p, estimators="amsp")
+        p[:8] = 0.75
+        assert st.score(p, estimators="amsp")["amsp"] == 0.875  # single missing chunks hold the fill value
+
+    @pytest.mark.needs("h5py")
+    @pytest.mark.parametrize("chunks", [None, (8, 8)])
+    def test_hdf5_without_any_data(self, tmp_path, chunks):
+        import h5py
+
+        with h5py.File(tmp_path / "p.h5", "w") as file:
+            p = file.create_dataset("p", (16, 16), "float32", chunks=chunks)
+            for argument in ({"p": p}, {"p": np.ones((16, 16)), "mask": p}):
+                with pytest.raises(st.errors.ParameterError, match="stored pixels"):
+                    st.soft_dice_confidence(**argument)
+            p[:] = 0.75
+            assert st.soft_dice_confidence(p) == st.soft_dice_confidence(np.full((16, 16), 0.75))
+
+    @pytest.mark.needs("h5py")
+    def test_virtual_hdf5_is_stored_elsewhere(self, tmp_path):
+        import h5py
+
+        with h5py.File(tmp_path / "p.h5", "w") as file:
+            layout = h5py.VirtualLayout((4, 4), "float64")
+            layout[:] = h5py.VirtualSource(file.create_dataset("p", data=np.full((4, 4), 0.75)))
+            assert st.soft_dice_confidence(file.create_virtual_dataset("v", layout)) == pytest.approx(6 / 7)
+
+    @pytest.mark.needs("h5py")
+    @pytest.mark.parametrize(("attribute", "value"), [("scale_factor", 1 / 200), ("add_offset", 0.5)])
+    def test_scale_and_offset_are_not_ignored(self, tmp_path, attribute, value):
+        import h5py
+
+        with h5py.File(tmp_path / "p.h5", "w") as file:
+            p = file.create_dataset("p", data=np.full((4, 4), 200, np.uint8))
+            p.attrs["scale_factor"], p.attrs["add_offset"] = 1.0, 0.0
+            st.soft_dice_confidence(p)
+            p.attrs[attribute] = value
+            with pytest.raises(st.errors.ParameterError, match="are not applied"):
+                st.soft_dice_confidence(p)

@@ -173,7 +173,7 @@ def test_negative_zeros_in_chunks_are_zeros(tmp_path):
 
 @pytest.mark.needs("zarr")
 def test_bad_input_in_chunks_is_rejected(tmp_path):
-    stored = as_zarr(np.zeros((4, 5)), (2, 2), tmp_path)
+    stored = as_zarr(np.full((4, 5), 0.25), (2, 2), tmp_path)
     with pytest.raises(MaskShapeError, match=r"\(4, 5\), got \(4, 4\)"):
         score(stored, np.zeros((4, 4)))
     with pytest.raises(NotBinaryError, match="7"):
@@ -181,7 +181,7 @@ def test_bad_input_in_chunks_is_rejected(tmp_path):
     with pytest.raises(EmptyArrayError, match=r"\(0, 5\)"):
         score(as_hdf5(np.zeros((0, 5)), None, tmp_path))
     with pytest.raises(ProbabilityTypeError, match=r"p: .*int32"):
-        score(as_zarr(np.zeros((4, 5), np.int32), (2, 2), tmp_path))
+        score(as_zarr(np.ones((4, 5), np.int32), (2, 2), tmp_path))
 
 
 @pytest.mark.needs("zarr")

@@ -8,6 +8,7 @@ from typing import Any, assert_type
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import torch
 
 import segtrust as st
@@ -46,6 +47,7 @@ def score_tensors(p: torch.Tensor, mask: torch.Tensor) -> None:
 
 
 def decide(path: Path, p: npt.NDArray[np.float32], confidence: list[float], loss: list[float]) -> st.Decision:
+    column = pd.Series(confidence)
     curve = st.risk_coverage_curve(confidence, dice=[1.0 - value for value in loss])
     assert_type(curve.aurc, float)
     assert_type(curve.area("plugin"), float)
@@ -60,6 +62,7 @@ def decide(path: Path, p: npt.NDArray[np.float32], confidence: list[float], loss
     assert_type(policy.decide(0.9), st.Decision)
     assert_type(policy.decide(confidence), npt.NDArray[np.str_])
     assert_type(policy.decide(p.ravel()), npt.NDArray[np.str_])
+    assert_type(policy.decide(column), pd.Series)
     assert_type(st.drift_test(reference=confidence, new=confidence).alarm, bool)
     return policy.decide_map(p).decision
 
@@ -71,6 +74,8 @@ def wrong(p: npt.NDArray[np.float32]) -> None:
     st.Procedure(p_value="bets")  # type: ignore[arg-type]  # pyright: ignore
     st.Scoring("sdc", decode="argmax")  # type: ignore[arg-type]  # pyright: ignore
     st.TemperatureScaling(ends="cut")  # type: ignore[arg-type]  # pyright: ignore
+    st.bootstrap_interval([0.5], [0.4], "auroc")  # type: ignore[arg-type]  # pyright: ignore
+    st.drift_test(reference=p, new=p, statistic="t")  # type: ignore[arg-type]  # pyright: ignore
     st.drift_test([0.5], [0.4])  # type: ignore[call-arg]  # pyright: ignore
 
 

@@ -68,6 +68,7 @@ def check_array(values: Any, name: str) -> None:
     if values.shape is None:  # an HDF5 data set that was created without any data
         raise_empty(None, name)
     _check_unmasked(values, name)
+    _check_stored(values, name)
     if hasattr(values, "todense"):
         _raise_sparse(values, name, "todense")
     if any(map(math.isnan, values.shape)):
@@ -107,6 +108,28 @@ def _check_unmasked(values: Any, name: str) -> None:
         f"{name}: expected an array without masked pixels, got {masked} masked by numpy.ma, which would be "
         f"counted like all others. Fill them in, {filled}, or crop the map, the mask and the ground truth."
     )
+
+
+def _check_stored(values: Any, name: str) -> None:
+    """Reject a Zarr or HDF5 array that would be read as fill values, or as codes of other numbers."""
+    attributes = getattr(values, "attrs", None)
+    if attributes is None or 0 in values.shape:
+        return
+    scale, offset = attributes.get("scale_factor", 1), attributes.get("add_offset", 0)
+    if scale != 1 or offset != 0:
+        raise ParameterError(
+            f"{name}: expected probabilities as they are, got an array with scale_factor {scale:g} and "
+            f"add_offset {offset:g}, which are not applied. Apply them: values[:] * {scale:g} + {offset:g}."
+        )
+    stored = getattr(values, "nchunks_initialized", None)  # of Zarr
+    if stored is None and not getattr(values, "is_virtual", True):  # of HDF5, not stored in other files
+        stored = values.id.get_storage_size()
+    if stored == 0:
+        raise ParameterError(
+            f"{name}: expected an array with stored pixels, got one without any, which would be read as its "
+            "fill value everywhere. Write or copy it again; Zarr leaves out chunks that hold the fill value "
+            "unless zarr.config.set({'array.write_empty_chunks': True})."
+        )
 
 
 def _raise_sparse(values: Any, name: str, method: str) -> NoReturn:

@@ -55,6 +55,7 @@ from segtrust.selective import (
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from segtrust._types import ColumnT
     from segtrust.confidence import ConfidenceEstimator
 
 _FORMAT = "segtrust-policy-2"
@@ -502,6 +503,9 @@ class Policy(Displayed, Storable):
     def decide(
         self, confidence: Sequence[float] | npt.NDArray[Any], *, empty_mask: Any = False
     ) -> npt.NDArray[np.str_]: ...
+
+    @overload
+    def decide(self, confidence: ColumnT, *, empty_mask: Any = False) -> ColumnT: ...
 
     @overload
     def decide(self, confidence: Any, *, empty_mask: Any = False) -> Any: ...

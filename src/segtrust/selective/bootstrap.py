@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
 from segtrust._arguments import check_count, check_fraction, check_seed
 from segtrust._compile import current_threads, map_in_threads
 from segtrust._display import Displayed
-from segtrust._types import VectorLike
+from segtrust._types import BootstrapMethodName, StatisticName, VectorLike
 from segtrust.errors import ParameterError, TooFewCasesError, UnknownNameError
 from segtrust.selective.curve import ROUNDING, check_target_risk, trace_curve
 from segtrust.selective.vectors import (
@@ -27,8 +27,7 @@ from segtrust.selective.vectors import (
 MOST_GROUPS = 1000
 """Largest number of groups of units left out in turn; the error of the acceleration is below 0.001."""
 
-SUITED = "suited"
-METHODS = (SUITED, "bca", "percentile")
+METHODS = get_args(BootstrapMethodName)
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Bootstrap:
 
     resamples: int = 10_000
     level: float = 0.95
-    method: str = SUITED
+    method: BootstrapMethodName = "suited"
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -78,12 +77,12 @@ class Bootstrap:
         return np.random.default_rng((self.seed, 1)).permutation(units) % MOST_GROUPS
 
 
-def check_bootstrap(bootstrap: Bootstrap | None, suited: str) -> Bootstrap:
+def check_bootstrap(bootstrap: Bootstrap | None, suited: BootstrapMethodName) -> Bootstrap:
     """Return the options, by default the usual ones, with the method "suited" replaced by this one."""
     if not isinstance(bootstrap, Bootstrap | None):
         raise ParameterError(f"bootstrap: expected Bootstrap(...), got {bootstrap!r}.")
     options = bootstrap or Bootstrap()
-    return replace(options, method=suited) if options.method == SUITED else options
+    return replace(options, method=suited) if options.method == "suited" else options
 
 
 @dataclass(frozen=True, repr=False)
@@ -178,7 +177,7 @@ def coverage_at_risk(target: float) -> Statistic:
     return Statistic(f"coverage_at_risk({target:g})", "coverage_at_risk", target, smooth=False)
 
 
-def get_statistic(statistic: str | Statistic) -> Statistic:
+def get_statistic(statistic: StatisticName | Statistic) -> Statistic:
     """Return the statistic of this name; an unknown name raises an error that lists the known ones."""
     if isinstance(statistic, Statistic):
         return statistic
@@ -191,7 +190,7 @@ def get_statistic(statistic: str | Statistic) -> Statistic:
 def bootstrap_interval(
     confidence: VectorLike,
     loss: VectorLike | None = None,
-    statistic: str | Statistic = "aurc",
+    statistic: StatisticName | Statistic = "aurc",
     *,
     dice: VectorLike | None = None,
     patients: VectorLike | None = None,
@@ -254,7 +253,7 @@ def bootstrap_interval(
 def resampled_interval(
     confidence: VectorLike,
     loss: VectorLike,
-    statistic: str | Statistic = "aurc",
+    statistic: StatisticName | Statistic = "aurc",
     *,
     patients: VectorLike | None = None,
     weights: VectorLike | None = None,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from segtrust._display import Displayed
-from segtrust._types import VectorLike
+from segtrust._types import StatisticName, VectorLike
 from segtrust.selective.bootstrap import (
     Bootstrap,
     Sample,
@@ -83,7 +83,7 @@ def compare_estimators(
     loss: VectorLike | None = None,
     *,
     dice: VectorLike | None = None,
-    statistic: str | Statistic = "aurc",
+    statistic: StatisticName | Statistic = "aurc",
     patients: VectorLike | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Comparison:
@@ -135,7 +135,7 @@ def compare_rankings(
     confidence_b: Any,
     loss: VectorLike,
     *,
-    statistic: str | Statistic = "aurc",
+    statistic: StatisticName | Statistic = "aurc",
     patients: VectorLike | None = None,
     bootstrap: Bootstrap | None = None,
 ) -> Comparison:

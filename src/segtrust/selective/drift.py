@@ -30,7 +30,7 @@ from segtrust._display import Displayed
 from segtrust._files import check_format, check_keys, naming_errors
 from segtrust._optional import require
 from segtrust._storage import Storable
-from segtrust._types import VectorLike
+from segtrust._types import DriftStatisticName, VectorLike
 from segtrust.errors import ParameterError
 from segtrust.selective.seen import HashedIds, ids_as_text, reject_seen
 from segtrust.selective.vectors import check_confidences, check_vector
@@ -125,7 +125,7 @@ def drift_test(
     *,
     reference: VectorLike,
     new: VectorLike,
-    statistic: str = "ks",
+    statistic: DriftStatisticName = "ks",
     alpha: float = 0.05,
     permutations: int = DEFAULT_PERMUTATIONS,
     seed: int = 0,
