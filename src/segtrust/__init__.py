@@ -79,16 +79,15 @@ def __getattr__(name: str) -> Any:
     elif name in _SUBMODULES:
         value = import_module(f"segtrust.{name}")
     else:
-        raise AttributeError(f"module 'segtrust' has no attribute {name!r}{_suggestion(name)}")
+        message = f"module 'segtrust' has no attribute {name!r}"
+        if name.startswith("__"):  # asked for by Python itself
+            raise AttributeError(message)
+        from segtrust._arguments import suggestion
+
+        close = suggestion(name, __dir__())
+        raise AttributeError(f"{message}.{close}" if close else message)
     globals()[name] = value  # found at once from now on
     return value
-
-
-def _suggestion(name: str) -> str:
-    from difflib import get_close_matches
-
-    similar = [] if name.startswith("__") else get_close_matches(name, __dir__(), n=1)
-    return f". Did you mean {similar[0]!r}?" if similar else ""
 
 
 def __dir__() -> list[str]:

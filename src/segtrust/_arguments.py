@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
@@ -217,6 +218,20 @@ def check_count(value: Any, name: str, *, least: int = 1) -> int:
 def check_seed(seed: Any) -> np.random.Generator:
     """Return the random generator of a seed, which must be an integer: every random result has one."""
     return np.random.default_rng(check_whole(seed, "seed"))
+
+
+def suggestion(name: Any, known: Iterable[str]) -> str:
+    """Return a question that names the closest of the known names; nothing if none is close.
+
+    Examples
+    --------
+    >>> suggestion("sdk", ["sdc", "amsp"]), suggestion("x", ["sdc"])
+    (" Did you mean 'sdc'?", '')
+    """
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, list(known), n=1) if isinstance(name, str) else []
+    return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def warn_caller(message: str, category: type[Warning] = SegtrustWarning) -> None:

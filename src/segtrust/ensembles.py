@@ -18,7 +18,7 @@ import numpy.typing as npt
 from array_api_compat import array_namespace, device as device_of, to_device
 
 from segtrust._arguments import check_threshold, describe
-from segtrust._types import DeviceArrayT, EmptyName, FusionName, MapOnHost
+from segtrust._types import AnyArray, DeviceArrayT, EmptyName, FusionName, MapOnHost
 from segtrust.calibration import (
     check_probabilities,
     largest_logit,
@@ -43,6 +43,7 @@ from segtrust.kernels import (
     is_device_array,
     on_host,
     parts_of,
+    select_pixels,
     threshold_map,
     tiles_of,
     wide_type,
@@ -320,7 +321,11 @@ def _check_weights(weights: Any) -> list[float]:
 
 @overload
 def pairwise_dice(
-    maps: Iterable[MapOnHost], *, threshold: float = 0.5, empty: EmptyPolicy | EmptyName = EmptyPolicy.PAPER
+    maps: Iterable[MapOnHost],
+    *,
+    threshold: float = 0.5,
+    empty: EmptyPolicy | EmptyName = EmptyPolicy.PAPER,
+    where: AnyArray | None = None,
 ) -> float: ...
 
 
@@ -330,11 +335,16 @@ def pairwise_dice(
     *,
     threshold: float = 0.5,
     empty: EmptyPolicy | EmptyName = EmptyPolicy.PAPER,
+    where: AnyArray | None = None,
 ) -> DeviceArrayT: ...
 
 
 def pairwise_dice(
-    maps: Iterable[Any], *, threshold: float = 0.5, empty: EmptyPolicy | str = EmptyPolicy.PAPER
+    maps: Iterable[Any],
+    *,
+    threshold: float = 0.5,
+    empty: EmptyPolicy | str = EmptyPolicy.PAPER,
+    where: Any = None,
 ) -> Any:
     """Compute the mean Dice over all pairs of members of an ensemble, a confidence without probabilities.
 
@@ -346,6 +356,9 @@ def pairwise_dice(
         Threshold that turns maps into masks, ``p >= threshold``.
     empty
         Two empty masks have a Dice of 0 under ``"paper"`` and of 1 under ``"agree"``.
+    where
+        Boolean array of the shape of one map that selects the pixels that count; all by default. Other pixels
+        may hold anything, such as NaN.
 
     Returns
     -------
@@ -374,14 +387,16 @@ def pairwise_dice(
         values = _as_numpy(p, source)
         if number == 0 and is_device_array(p):
             to_caller = partial(array_namespace(p).asarray, dtype=wide_type(p), device=device_of(p))
+        shape = shape or values.shape
+        if values.shape != shape:
+            raise GeometryError(f"{source}: expected the shape of the first, {shape}, got {values.shape}.")
+        if where is not None:
+            values = select_pixels(values, where)
         if values.dtype.kind == "u" and values.max() == 1:  # by its type a map of next to nothing
             raise ParameterError(
                 f"{source}: expected a map in {values.dtype} up to {np.iinfo(values.dtype).max}, or a mask "
                 "of bool; got 0 and 1. If it is a mask: mask.astype(bool)."
             )
-        shape = shape or values.shape
-        if values.shape != shape:
-            raise GeometryError(f"{source}: expected the shape of the first, {shape}, got {values.shape}.")
         if values.dtype.kind == "f":
             check_probabilities(values, values, source)
         masks.add(threshold_map(values, threshold=threshold))

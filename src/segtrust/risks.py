@@ -20,17 +20,16 @@ from segtrust.kernels import (
     as_array,
     as_binary,
     as_binary_on_device,
-    check_levels,
     check_shapes,
     count_on_device,
     in_host_memory,
     is_device_array,
     on_host,
     open_map,
-    parts_of,
     raise_shape_mismatch,
     select_pixels,
     to_device_of,
+    warn_of_surprises,
 )
 from segtrust.maps import EmptyPolicy
 
@@ -359,7 +358,7 @@ def soft_dice_loss(p: Any, truth: Any, *, where: Any = None) -> Any:
     """
     p, number = in_host_memory(as_array(p, "p"))
     counts = open_map(p, _binary_like(p, truth, "truth"), where=where).count()
-    check_levels(parts_of(p, where), p.dtype, counts.may_be_below)
+    warn_of_surprises(p, counts.may_be_below, where)
     if counts.k == 0:
         return number(1.0 + 0.0 * counts.s)
     return number(1.0 - 2.0 * counts.s / (counts.k + counts.s + counts.lam))

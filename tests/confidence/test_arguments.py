@@ -45,6 +45,11 @@ class TestLabels:
         with pytest.raises(ParameterError, match=r"by the names of estimators here; the labels \['a'\]"):
             get_estimators({"a": "sdc"})
 
+    @pytest.mark.parametrize("label", ["k", "lam", "class", "predicted", "foreground_ratio"])
+    def test_columns_of_the_results_are_no_labels(self, call, label):
+        with pytest.raises(ParameterError, match=f"the label '{label}' is the name of another column"):
+            call(P, estimators={label: "sdc"})
+
     def test_an_unknown_name_in_a_mapping(self):
         with pytest.raises(UnknownNameError, match="Unknown estimator 'sdk'"):
             named_estimators({"a": "sdk"})
@@ -159,3 +164,37 @@ def test_an_assessment_is_a_row():
     frame = st.assess(P, estimators=["sdc"]).to_dataframe()
     assert list(frame.columns[:3]) == ["sdc", "k", "mu"]
     assert len(frame) == 1
+
+
+class TestWhere:
+    """The rest may hold anything: the result is that of the selected pixels alone."""
+
+    p = np.array([0.9, 0.45, 0.1, np.nan, 0.7])
+    where = np.array([True, True, True, False, False])
+
+    def test_dice_optimal_masks(self):
+        found, alone = st.dice_optimal_mask(self.p, where=self.where), st.dice_optimal_mask(self.p[:3])
+        assert (found.confidence, found.threshold, found.k) == (alone.confidence, alone.threshold, alone.k)
+        assert found.mask.tolist() == [*alone.mask.tolist(), False, False]
+
+    def test_the_full_posterior(self):
+        mask = np.array([1, 1, 0, 0, 1])
+        expected = st.full_posterior_dice(self.p[:3], mask[:3])
+        assert st.full_posterior_dice(self.p, mask, where=self.where) == pytest.approx(expected, rel=1e-14)
+
+    def test_members(self):
+        maps = [self.p, np.array([0.1, 0.6, 0.9, np.nan, 0.0]), np.array([0.2, 0.8, 0.9, 5.0, -1.0])]
+        expected = st.pairwise_dice([p[:3] for p in maps])
+        assert st.pairwise_dice(maps, where=self.where) == expected
+
+
+@pytest.mark.needs("torch")
+def test_lists_of_tensors_are_stacked():
+    import torch
+
+    p = torch.rand(2, 8, 8, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    found = st.score_batch([p[0], p[1]], estimators="sdc")["sdc"]
+    assert found.requires_grad
+    assert torch.equal(found, st.score_batch(p, estimators="sdc")["sdc"])
+    classes = st.score_classes([1.0 - p[0], p[0]], ["background", "organ"], estimators="sdc").classes
+    assert isinstance(classes["organ"]["sdc"], torch.Tensor)

@@ -94,7 +94,7 @@ def test_a_list_may_mix_names_and_estimators():
         ([3], r"expected names or estimators, got int 3\. The names are aef, aef-sdc, amsp"),
         ([SoftDice], r"got the class SoftDice\. Create an estimator first: SoftDice\(\)\."),
         ([None], "expected names or estimators, got None"),
-        (SoftDice, "expected names or estimators, a list of them, or a mapping .* got the class SoftDice"),
+        (SoftDice, r"got the class SoftDice\. Create an estimator first: SoftDice\(\)\."),
         (None, "expected names or estimators, a list of them, or a mapping .* got None"),
         (3, "expected names or estimators, a list of them, or a mapping .* got int 3"),
         ({3: "sdc"}, "expected texts as labels, got int 3"),

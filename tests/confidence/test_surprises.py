@@ -231,3 +231,32 @@ class TestStoredArrays:
             p.attrs[attribute] = value
             with pytest.raises(st.errors.ParameterError, match="are not applied"):
                 st.soft_dice_confidence(p)
+
+
+@pytest.mark.parametrize(
+    ("side", "dtype", "top"), [(64, "uint8", 100), (96, "uint8", 100), (128, "uint16", 4095)]
+)
+def test_small_maps_on_another_scale_raise(side, dtype, top):
+    radius = np.hypot(*(np.mgrid[:side, :side] - side / 2))
+    p = 1.0 / (1.0 + np.exp((radius - side / 4) / 2))
+    with pytest.raises(ProbabilityError, match=f"Divide by {top}"):
+        st.score(np.round(p * top).astype(dtype), estimators="amsp")
+    st.score(np.round(p * np.iinfo(dtype).max).astype(dtype), estimators="amsp")
+    faint = np.round(p * top * 0.9).astype(dtype)  # its largest value is nobody's scale
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        st.score(faint, estimators="amsp")
+
+
+def test_a_smooth_map_whose_largest_value_is_a_scale_by_chance_is_scored():
+    side = 256
+    p = np.exp(-(np.hypot(*(np.mgrid[:side, :side] - side / 2)) ** 2) / (2 * 30**2))
+    levels = np.round(p * 100).astype(np.uint8)
+    assert levels.max() == 100
+    assert st.score(levels, estimators="amsp")["amsp"] > 0.5
+
+
+def test_the_loss_of_a_batch_warns():
+    p = np.random.default_rng(0).random((4, 1, 32, 32))
+    with pytest.warns(SegtrustWarning, match="looks like a batch"):
+        st.soft_dice_loss(p, p > 0.5)

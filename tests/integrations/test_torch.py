@@ -17,8 +17,10 @@ from segtrust.errors import (
     NotBinaryError,
     NotNormalisedError,
     ParameterError,
+    ProbabilityError,
     ProbabilityRangeError,
     ProbabilityTypeError,
+    SegtrustWarning,
 )
 from tests.integrations.batches import class_logits
 from tests.references import logit_normal
@@ -525,3 +527,28 @@ def test_pixels_that_do_not_count_may_hold_anything(task, from_logits):
     metric = MeanConfidence("sdc", from_logits=from_logits, task=task, ignore_index=255)
     metric.update(spoiled, labels)
     assert metric.compute().isfinite()
+
+
+class TestInputThatLooksWrong:
+    """Integer maps on another scale, and signals of two channels, as `segtrust.score` sees them."""
+
+    def test_a_mask_of_integers(self):
+        module = SoftDiceConfidence(from_logits=False, task="binary")
+        mask = torch.zeros(1, 64, 64, dtype=torch.uint8)
+        mask[:, 20:40, 20:40] = 1
+        with pytest.warns(SegtrustWarning, match=r"values: .* looks like a 0/1 mask"):
+            module(mask)
+
+    def test_per_cent(self):
+        module = SoftDiceConfidence(from_logits=False, task="binary")
+        p = torch.zeros(1, 64, 64, dtype=torch.uint8)
+        p[:, 20:40, 20:40] = 100
+        with pytest.raises(ProbabilityError, match=r"values: .* per cent"):
+            module(p)
+
+    def test_signals_of_two_channels(self):
+        module = SoftDiceConfidence(from_logits=False, task="binary")
+        p = torch.rand(3, 1, 40)
+        with pytest.raises(ParameterError, match="expected one channel for task='binary', got 2"):
+            module(torch.cat([1.0 - p, p], 1))
+        module(torch.rand(3, 2, 40))  # images of two rows

@@ -235,6 +235,52 @@ def test_a_class_that_is_nowhere_counts_for_nothing_and_a_missed_one_counts(make
     assert found.mean_risk.tolist() == [found.curve(0).full_risk, second.full_risk]
 
 
+@pytest.mark.parametrize("name", ["sdc", "idc", "amsp", "ane", "pla", "mmmc"])
+def test_a_missed_class_ranks_as_in_a_score_table(name, home):
+    """Zero, which the metric used to give it, is the most confident value of some estimators."""
+    from segtrust.integrations.channels import ChannelScorer
+
+    generator = torch.Generator().manual_seed(0)
+    p = torch.full((12, 2, 16, 16), 0.05)
+    for image in range(8):  # the class is missed in the others
+        p[image, 1, 4:12, 4:12] = 0.6 + 0.4 * torch.rand(8, 8, generator=generator)
+    p[:, 0] = 1.0 - p[:, 1]
+    truth = torch.zeros(12, 16, 16, dtype=torch.int64)
+    truth[:, 5:13, 4:12] = 1
+    metric = home.ConfidenceMetric(name, from_logits=False, task="multiclass")
+    metric.update(p, truth)
+    found = metric.compute()
+    scorer = ChannelScorer(
+        from_logits=False, task="multiclass", names=["background", "organ"], estimators=name
+    )
+    rows = [scorer.rows(p[i], truth=truth[i][None])[0] for i in range(12)]
+    curve = segtrust.risk_coverage_curve([row[name] for row in rows], [1.0 - row["dice"] for row in rows])
+    assert found.curve(1).aurc == pytest.approx(curve.aurc, rel=TOLERANCE)
+    assert found.confidences[8:, 1].isnan().all()
+    assert found.empty_mask[:, 1].tolist() == [row["k"] == 0 for row in rows]
+
+
+@pytest.mark.needs("pandas")
+@pytest.mark.parametrize("ids", [None, [7, 3]])
+def test_cases_are_a_table(ids, make_metric):
+    metric = make_metric(from_logits=False, task="multilabel")
+    p = torch.zeros(2, 3, 4, 4)
+    p[0, 1, :2] = 0.9
+    metric.update(p, (p > 0.5), ids)
+    frame = metric.compute().to_dataframe()
+    assert list(frame) == ["case", "class", "confidence", "empty_mask", "risk", "in_truth"]
+    assert frame["case"].tolist() == [0, 0, 0, 1, 1, 1] if ids is None else [3, 3, 3, 7, 7, 7]
+    found = frame[frame["in_truth"]]
+    assert (found["class"].item(), found["risk"].item(), found["empty_mask"].item()) == (1, 0.0, False)
+    html = metric.compute()._repr_html_()
+    assert "2 cases" in html
+    assert "class 2" in html
+    binary = make_metric(from_logits=False, task="binary")
+    binary.update(p[:, 0])
+    assert list(binary.compute().to_dataframe()) == ["case", "confidence", "empty_mask"]
+    assert "<td>" in binary.compute()._repr_html_()
+
+
 def test_a_class_that_never_occurs_has_no_mean_risk(make_metric):
     metric = make_metric(from_logits=False, task="multilabel")
     metric.update(torch.tensor([[[0.9], [0.1]]]), torch.tensor([[[1], [0]]]))
@@ -297,7 +343,8 @@ def test_single_numbers(home):
 
 def test_single_numbers_without_truths(home):
     metric = home.SoftDiceConfidenceAURC(from_logits=True, task="binary")
-    metric.update(torch.randn(2, 8, 8))
+    with pytest.raises(ParameterError, match="target: the area needs the ground truth"):
+        metric.update(torch.randn(2, 8, 8))
     assert metric.compute().isnan()
 
 
@@ -633,3 +680,10 @@ def test_what_is_no_dense_tensor_is_named(shown, make_metric):
     metric.reset()
     metric.update(preds, preds > 0.5)  # what was refused has left nothing behind
     assert metric.compute().confidences.shape == (1,)
+
+
+def test_estimators_of_a_generator_are_all_scored():
+    from segtrust.integrations.channels import ChannelScorer
+
+    scorer = ChannelScorer(from_logits=False, task="binary", estimators=(name for name in ("sdc", "amsp")))
+    assert scorer.estimators == ("sdc", "amsp")

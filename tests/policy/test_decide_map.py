@@ -235,3 +235,35 @@ def test_an_estimator_that_is_not_installed_names_its_package():
     lost = replace(policy(estimator="of-others"), versions={"segtrust": "0.1.0", "others": "3.2"})
     with pytest.raises(PolicyError, match=r"not installed here. Install it: pip install others==3\.2"):
         lost.decide_map(MAP)
+
+
+STORED = {
+    "numpy": lambda p: p,
+    "dask": lambda p: pytest.importorskip("dask.array").from_array(p, chunks=(5, 7)),
+    "zarr": lambda p: pytest.importorskip("zarr").array(p, chunks=(5, 7)),
+    "torch": lambda p: pytest.importorskip("torch").from_numpy(p),
+}
+SCORINGS = {
+    "as it is": {},
+    "recalibrated": {"recalibration": st.TemperatureScaling(2.0).to_dict()},
+    "decoded": {"decode": "dice-optimal"},
+    "both": {"recalibration": st.TemperatureScaling(2.0).to_dict(), "decode": "dice-optimal"},
+}
+
+
+@pytest.mark.parametrize("selected", [False, True])
+@pytest.mark.parametrize("scoring", SCORINGS)
+@pytest.mark.parametrize("kind", STORED)
+def test_maps_of_every_kind_are_decided_alike(kind, scoring, selected):
+    p = np.random.default_rng(1).beta(0.3, 0.5, (12, 15))
+    where = np.arange(15)[None, :].repeat(12, 0) > 4 if selected else None
+    made = policy(**SCORINGS[scoring])
+    expected = made.decide_map(p, where=where)
+    found = made.decide_map(STORED[kind](p), where=where)
+    assert (found.decision, found.confidence) == (
+        expected.decision,
+        pytest.approx(expected.confidence, rel=1e-12),
+    )
+    if selected and scoring == "as it is":
+        alone = made.decide_map(np.ascontiguousarray(p[:, 5:]))
+        assert found.confidence == pytest.approx(alone.confidence, rel=1e-12)

@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
@@ -10,14 +10,15 @@ import pytest
 
 import segtrust
 from segtrust._files import checksum
-from segtrust.calibration import Scaling, TemperatureScaling
-from segtrust.confidence import PatchLevel, SoftDice
+from segtrust.calibration import MulticlassTemperatureScaling, Scaling, TemperatureScaling
+from segtrust.confidence import AverageMaxProbability, PatchLevel, SoftDice
 from segtrust.errors import (
     CaseLengthError,
     CasesError,
     CaseValueError,
     ParameterError,
     PolicyError,
+    SavedStateError,
     SeenCasesError,
 )
 from segtrust.policy import Decision, Policy, PolicyStatus, Scoring
@@ -335,19 +336,19 @@ class TestScoring:
         "changes",
         [
             {"estimator": "amsp"},
-            {"parameters": {"tau": 0.4}},
+            {"parameters": {"size": 4}},
             {"empty": "agree"},
             {"recalibration": {"t": 2.0}},
         ],
     )
     def test_made_otherwise(self, changes):
-        usual = {"estimator": "sdc", "parameters": {"tau": 0.3}}
+        usual = {"estimator": "pla", "parameters": {"size": 3}}
         with pytest.raises(PolicyError, match=f"{next(iter(changes))}: this policy was made with"):
             policy(**usual).check_scoring(Scoring(**{**usual, **changes}))
 
     def test_made_alike(self):
-        policy(parameters={"sides": (1, 2)}, predictor="a").check_scoring(
-            Scoring("sdc", {"sides": [1, 2]}, predictor="b")
+        policy(estimator="own", parameters={"sides": (1, 2)}, predictor="a").check_scoring(
+            Scoring("own", {"sides": [1, 2]}, predictor="b")
         )
 
     def test_ids_of_a_recalibration_are_left_out(self):
@@ -367,7 +368,7 @@ class TestScoring:
         with pytest.raises(SeenCasesError, match="patient 99"):
             policy(recalibration=scaling.to_dict())
         with pytest.raises(SeenCasesError, match="patient 98"):
-            policy(parameters={"weight": 0.5, "used_ids": ["patient 98"]})
+            policy(estimator="sdc-tuned", parameters={"weight": 0.5, "used_ids": ["patient 98"]})
         named = replace(Scoring("tla", {"tau": 0.3, "used_ids": ["patient 97"]}), predictor="fold 0")
         with pytest.raises(SeenCasesError, match="patient 97"):
             Policy.from_certificate(CERTIFICATE, named)
@@ -392,6 +393,24 @@ class TestScoring:
         with pytest.raises(PolicyError, match=r"parameters: .* with \{'size': 10\}, .* with \{'size': 20\}"):
             policy(estimator="pla").check_scoring(Scoring.of(PatchLevel(20)))
         policy(estimator="own").check_scoring(Scoring("own"))
+
+    def test_what_cannot_score_a_map_becomes_no_policy(self):
+        with pytest.raises(PolicyError, match=r"pla: .*'sze'"):
+            policy(estimator="pla", parameters={"sze": 3})
+        with pytest.raises(SavedStateError, match=r"expected one of temperature, platt, got 'multiclass"):
+            policy(recalibration=MulticlassTemperatureScaling(2.0).to_dict())
+
+    def test_an_estimator_that_no_package_offers_becomes_no_policy(self):
+        @dataclass(frozen=True)
+        class Half(PatchLevel):
+            name = "half"
+
+        class OtherSoftDice(AverageMaxProbability):
+            name = "sdc"
+
+        for estimator in (Half(), OtherSoftDice()):
+            with pytest.raises(ParameterError, match=r"estimator: .* cannot be stored in a policy"):
+                Scoring.of(estimator)
 
     def test_later_changes_do_not_reach_it(self):
         parameters = {"sides": [1, 2]}

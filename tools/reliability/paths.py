@@ -183,7 +183,8 @@ def _as_zarr(drawn: DrawnMap, folder: Path) -> MapSource:
     import zarr
 
     place = Path(tempfile.mkdtemp(dir=folder)) / "p.zarr"
-    p = zarr.create_array(place, data=drawn.p, chunks=_odd_chunks(drawn.p.shape))
+    with zarr.config.set({"array.write_empty_chunks": True}):  # an array of zeros has chunks, too
+        p = zarr.create_array(place, data=drawn.p, chunks=_odd_chunks(drawn.p.shape))
     return open_map(p, drawn.mask, threshold=drawn.threshold)
 
 

@@ -249,7 +249,7 @@ def _estimators(names: Sequence[str], empty: str, policies: Policies) -> tuple[C
     """Make the estimators that are asked for, and those of the policies, which win."""
     from segtrust.policy import Scoring
 
-    asked = {name: Scoring(name, empty=empty).make_estimator() for name in names}
+    asked = {name: Scoring(name, empty=empty).make_estimator() for name in names}  # type: ignore[arg-type]
     needed = {each.scoring.estimator: each.estimator() for each in policies.values()}
     return tuple({**asked, **needed}.values())
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
 from segtrust._arguments import check_whole, describe
 from segtrust._display import html_table, short_repr
 from segtrust._optional import require
+from segtrust._types import EmptyName
 from segtrust.confidence.base import ConfidenceEstimator, read_all, summarise_array
 from segtrust.confidence.registry import Estimators, named_estimators
 from segtrust.confidence.score import USUAL
@@ -39,6 +40,9 @@ from segtrust.kernels import (
     tiles_of,
 )
 from segtrust.maps import EmptyPolicy
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _CHECKED_PIXELS = 1000
 """Selected pixels whose classes are added up to see whether they are a softmax."""
@@ -73,7 +77,7 @@ class ClassScores:
             for name, scores in self.classes.items()
         ]
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> DataFrame:
         """Return a pandas table with one row per class; the confidences of an absent class are NaN."""
         return require("pandas", extra="tables").DataFrame(self.rows())
 
@@ -84,7 +88,7 @@ class ClassScores:
         )
 
     def _repr_html_(self) -> str:
-        """Return a table for a notebook: one row per class, and the mean."""
+        """Return a table for a notebook: one row per class."""
         return _html(self.rows())
 
 
@@ -104,6 +108,12 @@ class BatchClassScores(Sequence[ClassScores]):
         """Return the number of images."""
         return len(self.images)
 
+    @overload
+    def __getitem__(self, index: int) -> ClassScores: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> BatchClassScores: ...
+
     def __getitem__(self, index: Any) -> Any:
         """Return the result of one image, or of several as a batch."""
         found = self.images[index]
@@ -113,7 +123,7 @@ class BatchClassScores(Sequence[ClassScores]):
         """Return one row per image and class."""
         return [{"image": i, **row} for i, scores in enumerate(self.images) for row in scores.rows()]
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> DataFrame:
         """Return a pandas table with one row per image and class; an absent class has NaN."""
         return require("pandas", extra="tables").DataFrame(self.rows())
 
@@ -146,7 +156,7 @@ def score_classes(
     *,
     independent: bool = False,
     threshold: float = 0.5,
-    empty: EmptyPolicy | str | None = None,
+    empty: EmptyPolicy | EmptyName | None = None,
     where: Any = None,
     background: int | str | None = "background",
     batch: Literal[False] = False,
@@ -162,7 +172,7 @@ def score_classes(
     *,
     independent: bool = False,
     threshold: float = 0.5,
-    empty: EmptyPolicy | str | None = None,
+    empty: EmptyPolicy | EmptyName | None = None,
     where: Any = None,
     background: int | str | None = "background",
     batch: Literal[True],
@@ -177,7 +187,7 @@ def score_classes(
     *,
     independent: bool = False,
     threshold: float = 0.5,
-    empty: EmptyPolicy | str | None = None,
+    empty: EmptyPolicy | EmptyName | None = None,
     where: Any = None,
     background: int | str | None = "background",
     batch: bool = False,

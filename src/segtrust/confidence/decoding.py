@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 
 from segtrust._arguments import check_threshold
+from segtrust._types import AnyArray, EmptyName
 from segtrust.confidence.ideal_dice import ideal_dice
 from segtrust.kernels import (
     EMPTY_THRESHOLD,
     DiceStatistics,
     as_array,
     best_threshold,
+    check_where,
+    fill_unselected,
     is_at_least,
     is_chunked,
     is_device_array,
@@ -68,7 +71,11 @@ class DiceOptimal:
 
 
 def dice_optimal_mask(
-    p: Any, *, empty: EmptyPolicy | str = EmptyPolicy.PAPER, compared_with: float = 0.5
+    p: AnyArray,
+    *,
+    empty: EmptyPolicy | EmptyName = EmptyPolicy.PAPER,
+    compared_with: float = 0.5,
+    where: AnyArray | None = None,
 ) -> DiceOptimal:
     """Find the mask whose exact expected Dice is the largest of all masks, if pixels are independent.
 
@@ -87,6 +94,9 @@ def dice_optimal_mask(
         ``"paper"`` its Dice is 0, and it is returned for a map of zeros only.
     compared_with
         Threshold in [0, 1] of the usual mask.
+    where
+        Boolean array of the map's shape that selects the pixels that count; all by default. Other pixels may
+        hold anything, such as NaN, and are in no mask.
 
     Returns
     -------
@@ -110,6 +120,9 @@ def dice_optimal_mask(
     """
     check_threshold(compared_with, "compared_with")
     policy = EmptyPolicy(empty)
+    if where is not None:
+        p = as_array(p, "p")
+        p = fill_unselected(p, check_where(where, p))
     host = _readable_by_loops(p, "p")
     usual = open_map(host, threshold=float(compared_with)).dice_statistics()
     warn_of_surprises(host, usual.counts.may_be_below)

@@ -285,14 +285,16 @@ def expected_f_beta(
 
 
 @overload
-def full_posterior_dice(q: MapOnHost, mask: AnyArray) -> float: ...
+def full_posterior_dice(q: MapOnHost, mask: AnyArray, *, where: AnyArray | None = None) -> float: ...
 
 
 @overload
-def full_posterior_dice(q: DeviceArrayT, mask: AnyArray) -> DeviceArrayT: ...
+def full_posterior_dice(
+    q: DeviceArrayT, mask: AnyArray, *, where: AnyArray | None = None
+) -> DeviceArrayT: ...
 
 
-def full_posterior_dice(q: Any, mask: Any) -> Any:
+def full_posterior_dice(q: Any, mask: Any, *, where: Any = None) -> Any:
     """Return the expected Dice of independent pixels if the ground truth is not empty (paper, section 6).
 
     Parameters
@@ -301,6 +303,9 @@ def full_posterior_dice(q: Any, mask: Any) -> Any:
         Probabilities before conditioning. The marginals of this posterior are q / (1 - Π(1 - q)).
     mask
         The mask whose Dice is expected.
+    where
+        Boolean array of the map's shape that selects the pixels that count; all by default. Other pixels may
+        hold anything, such as NaN.
 
     Returns
     -------
@@ -314,9 +319,9 @@ def full_posterior_dice(q: Any, mask: Any) -> Any:
     >>> round(full_posterior_dice(np.array([0.5, 0.5]), np.array([1, 1])), 12)  # (2/3 + 2/3 + 1) / 3
     0.777777777778
     """
-    source = open_map(q, mask)
+    source = open_map(q, mask, where=where)
     statistics = source.dice_statistics()
-    warn_of_surprises(q, statistics.counts.may_be_below)
+    warn_of_surprises(q, statistics.counts.may_be_below, where)
     probability = probability_of_foreground(statistics)
     if probability > 0.0:
         return source.number(expected_dice(statistics) / probability)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import fields, is_dataclass
-from difflib import get_close_matches
 from html import escape
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from segtrust._arguments import describe
+from segtrust._arguments import describe, suggestion
 from segtrust.confidence.aggregation import (
     AverageClassProbability,
     AverageMaxProbability,
@@ -83,6 +82,9 @@ RESERVED_NAMES = frozenset(
 Columns with an underscore need no entry: estimator names cannot contain one.
 """
 
+_OTHER_COLUMNS = ("class", "image", "predicted", "foreground_ratio", "relative_error")
+"""Further columns of results in memory, which no label may have."""
+
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _POINTER = re.compile(r", see `[^`]*`\.?$")
 """Reference at the end of a docstring's first line, which a list of estimators leaves out."""
@@ -112,9 +114,8 @@ def get_estimator(name: str) -> ConfidenceEstimator:
     plugin = find_plugin("estimators", name)
     if plugin is None:
         known = sorted(estimator_names())
-        close = get_close_matches(name.lower(), known, n=1) if isinstance(name, str) else []
-        suggestion = f" Did you mean {close[0]!r}?" if close else ""
-        raise UnknownNameError(f"Unknown estimator {name!r}; available: {', '.join(known)}.{suggestion}")
+        close = suggestion(name.lower() if isinstance(name, str) else name, known)
+        raise UnknownNameError(f"Unknown estimator {name!r}; available: {', '.join(known)}.{close}")
     estimator: ConfidenceEstimator = plugin.load(lambda offered: _check_offered(offered, name))
     return estimator
 
@@ -172,9 +173,14 @@ def named_estimators(
         for label, item in estimators.items():
             if not isinstance(label, str) or not label:
                 raise ParameterError(f"estimators: expected texts as labels, got {describe(label)}.")
+            if label in RESERVED_NAMES or label in _OTHER_COLUMNS:
+                raise ParameterError(
+                    f"estimators: the label {label!r} is the name of another column of the results. Choose "
+                    f"another one, such as '{label}-a'."
+                )
             named[label] = _make_estimator(item, policy)
         return named
-    if isinstance(estimators, str | ConfidenceEstimator):
+    if isinstance(estimators, str | ConfidenceEstimator | type):
         estimators = [estimators]
     if not isinstance(estimators, Iterable):
         raise ParameterError(

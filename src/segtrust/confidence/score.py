@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,9 @@ from segtrust.kernels import (
     warn_of_surprises,
 )
 from segtrust.maps import EmptyPolicy
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 USUAL: Estimators = ("sdc", "amsp")
 """The estimators that are used unless others are named."""
@@ -150,7 +153,7 @@ class Assessment:
         }
         return {**self._floats(), **bounds, "foreground_ratio": self.foreground_ratio}
 
-    def to_dataframe(self) -> Any:
+    def to_dataframe(self) -> DataFrame:
         """Return a pandas table with one row: the confidences, the bounds and the foreground ratio."""
         return require("pandas", extra="tables").DataFrame([self._row()])
 
@@ -171,7 +174,7 @@ def assess(
     estimators: Estimators = USUAL,
     *,
     threshold: float = 0.5,
-    empty: EmptyPolicy | str | None = None,
+    empty: EmptyPolicy | EmptyName | None = None,
     where: Any = None,
 ) -> Assessment:
     """Return the confidences of one map together with its certified bounds and counts.

@@ -6,7 +6,7 @@ of a score table, which `segtrust calibrate`, `evaluate` and `report` read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Required, TypedDict
 
@@ -52,9 +52,8 @@ class ChannelScorer:
         ``"binary"`` for one channel, ``"multiclass"`` for a softmax over the channels, ``"multilabel"`` for
         one sigmoid per channel.
     names
-        Names of all channels, in order; a channel called ``"background"``, in any
-        capitalisation, is not scored. The only channel of
-        a ``"binary"`` task is called ``"foreground"`` if there are no names.
+        Names of all channels, in order; a channel called ``"background"``, in any capitalisation, is not
+        scored. The only channel of a ``"binary"`` task is called ``"foreground"`` if there are no names.
     estimators
         Names, or estimators with their own settings.
     threshold
@@ -85,8 +84,10 @@ class ChannelScorer:
             from_logits=from_logits, task=task, threshold=threshold, empty=empty
         )
         self.names = _check_names(names, task)
-        get_estimators(estimators)  # rejects anything but different estimators
         listed: Any = [estimators] if isinstance(estimators, str | ConfidenceEstimator) else estimators
+        if isinstance(listed, Iterator):
+            listed = list(listed)
+        get_estimators(listed)  # rejects anything but different estimators
         listed = listed.values() if isinstance(listed, Mapping) else listed
         policy = EmptyPolicy(empty)
         ready = tuple(ready_estimator(item, policy, "estimators") for item in listed)

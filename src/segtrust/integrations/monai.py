@@ -125,7 +125,7 @@ class SegmentationConfidenced(MapTransform):
     mask_keys
         Of the masks that are delivered, one for each of ``keys``; see `SegmentationConfidence`.
     label_keys
-        Of the truths, for the Dice; an item that has none is scored without.
+        Ground truth, for the Dice; an item without it is scored without a Dice.
     allow_missing_keys
         Whether an item may lack one of ``keys``.
     settings

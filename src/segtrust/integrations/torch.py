@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Required, TypedDict, get_args
 
-from segtrust._arguments import check_threshold, describe
+from segtrust._arguments import check_threshold, describe, suggestion
 from segtrust._optional import require
 from segtrust.errors import EmptyArrayError, NotBinaryError, ParameterError, ProbabilityTypeError
 from segtrust.kernels import (
@@ -17,6 +17,7 @@ from segtrust.kernels import (
     as_binary_on_device,
     check_array,
     check_labels,
+    check_levels,
     check_map_type,
     check_normalised,
     dtype_name,
@@ -61,6 +62,8 @@ _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _UNCOMPARABLE = (torch.uint16, torch.uint32, torch.uint64)
 """Integers that torch stores but does not compare with other types."""
 _FEWEST_AXES = {"binary": 2, "multiclass": 3, "multilabel": 3}
+_SHORTEST_SIGNAL = 8
+"""Pixels from which on (N, 2, L) may be two channels of signals; shorter ones are images of two rows."""
 _SUMMED_AT_ONCE = 1 << 20
 """Pixels that are converted to float64 at a time on the CPU."""
 
@@ -68,7 +71,7 @@ _SUMMED_AT_ONCE = 1 << 20
 def __getattr__(name: str) -> Any:
     """Import a metric when it is first used, because importing torchmetrics takes seconds."""
     if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{suggestion(name, __all__)}")
     from segtrust.integrations import torch_metric
 
     return getattr(torch_metric, name)
@@ -228,7 +231,8 @@ class SoftDiceConfidence(nn.Module):
                 f"values: expected {layout}, got shape {tuple(values.shape)}. "
                 "A single image needs a batch axis: values[None]."
             )
-        if self.task == "binary" and values.ndim > 3 and values.shape[1] > 1:
+        signals = values.ndim == 3 and values.shape[1] == 2 and values.shape[2] >= _SHORTEST_SIGNAL
+        if self.task == "binary" and values.shape[1] > 1 and (values.ndim > 3 or signals):
             self._check_one_channel(values)
 
     def probabilities(self, values: Tensor, counted: Tensor | None = None) -> Tensor:
@@ -250,6 +254,7 @@ class SoftDiceConfidence(nn.Module):
         check_map_type(values.dtype, "values")
         levels = FULL_SCALE.get(dtype_name(values.dtype))
         p = values if levels is None else values.to(_wide(values)) / levels
+        check_levels([values], values.dtype, source="values")
         if not _is_in_unit_interval(p):
             open_map(values, source="values").count()  # raises the error that names the value and its place
         if self.task == "multiclass":
@@ -283,7 +288,7 @@ class SoftDiceConfidence(nn.Module):
         """Raise if the second axis of a binary batch is one of channels and not the slices of a volume."""
         channels = values.shape[1]
         looks_normalised = not (self.from_logits or _is_recorded()) and is_normalised(values.movedim(1, 0))
-        if channels > 2 and not looks_normalised:
+        if not looks_normalised and (channels > 2 or values.ndim == 3):
             return
         foreground = "values[:, 1] - values[:, 0]" if self.from_logits else "values[:, 1]"
         instead = f"pass the foreground channel {foreground}, or " if channels == 2 else ""

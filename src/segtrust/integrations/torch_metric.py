@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from segtrust._arguments import describe
+from segtrust._display import html_table
 from segtrust._optional import require
 from segtrust.confidence import (
     ConfidenceEstimator,
@@ -57,6 +58,8 @@ def _base() -> type[Any]:
 
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     Base = LocalMetric
 else:
     Base = _base()
@@ -75,6 +78,11 @@ class CaseConfidences:
         Whether the ground truth is not empty, in the same shape; ``None`` without ground truth.
     ids
         Ids of the cases in increasing order; ``None`` if none were passed.
+    empty_mask
+        Whether the predicted mask is empty, in the same shape. `segtrust.Policy.decide` takes it too.
+    ranked
+        Confidences that the curve ranks, with ground truth only: those above and, for a class that is absent
+        but in the ground truth, the confidence of its empty mask, as in a score table.
 
     Notes
     -----
@@ -82,19 +90,49 @@ class CaseConfidences:
     single case.
     """
 
-    __slots__ = ("confidences", "ids", "in_truth", "risks")
+    __slots__ = ("confidences", "empty_mask", "ids", "in_truth", "ranked", "risks")
 
     def __init__(
         self,
         confidences: Tensor,
-        risks: Tensor | None,
+        empty_mask: Tensor,
+        risks: Tensor | None = None,
         in_truth: Tensor | None = None,
+        ranked: Tensor | None = None,
         ids: Tensor | None = None,
     ) -> None:
         self.confidences = confidences
+        self.empty_mask = empty_mask
         self.risks = risks
         self.in_truth = in_truth
+        self.ranked = ranked
         self.ids = ids
+
+    def to_dataframe(self) -> DataFrame:
+        """Return a pandas table with one row per case, or per case and class."""
+        n, classes = self.confidences.shape[0], self.confidences.shape[1:].numel()
+        case = np.arange(n) if self.ids is None else self.ids.cpu().numpy()
+        columns = {"case": np.repeat(case, classes)}
+        if self.confidences.ndim > 1:
+            columns["class"] = np.tile(np.arange(classes), n)
+        for name, values in {
+            "confidence": self.confidences,
+            "empty_mask": self.empty_mask,
+            "risk": self.risks,
+            "in_truth": self.in_truth,
+        }.items():
+            if values is not None:
+                columns[name] = values.cpu().numpy().reshape(-1)
+        frame: DataFrame = require("pandas", extra="tables").DataFrame(columns)
+        return frame
+
+    def _repr_html_(self) -> str:
+        """Return a table for a notebook: mean confidence and risk, and the area, per class."""
+        shown = {"confidence": self.mean, "risk": self.mean_risk, "aurc": self.aurc}
+        rows = {name: values.reshape(-1).tolist() for name, values in shown.items() if values is not None}
+        classes = [""] if self.confidences.ndim == 1 else [f"class {i}" for i in range(self.mean.numel())]
+        table = [[name, *values] for name, values in rows.items()]
+        return html_table(f"{self.confidences.shape[0]} cases", table, header=["mean", *classes])
 
     def __repr__(self) -> str:
         """Return shape and mean."""
@@ -129,26 +167,23 @@ class CaseConfidences:
         """Return the risk-coverage curve, or ``None`` for fewer than two cases.
 
         A case in which a class is neither predicted nor in the ground truth does not count for this class. A
-        case in which it is missed counts with confidence 0, that of an empty mask in a score table.
+        case in which it is missed counts with the confidence of its empty mask, as in a score table.
 
         Parameters
         ----------
         number
             Number of the class; ``None`` if there are no classes.
         """
-        if self.risks is None or self.in_truth is None:
+        if self.risks is None or self.ranked is None:
             raise ParameterError(
                 "risks: the curve needs the ground truth. Pass it as target with every batch."
             )
-        confidence, risk, in_truth = (
+        confidence, risk = (
             (values if number is None else values[:, number]).cpu().numpy()
-            for values in (self.confidences, self.risks, self.in_truth)
+            for values in (self.ranked, self.risks)
         )
-        absent = np.isnan(confidence)
-        counted = ~absent | in_truth
-        if counted.sum() < 2:
-            return None
-        return trace_curve(np.where(absent, 0.0, confidence)[counted], risk[counted])
+        counted = ~np.isnan(confidence)
+        return trace_curve(confidence[counted], risk[counted]) if counted.sum() > 1 else None
 
 
 class ConfidenceMetric(Base):
@@ -190,8 +225,10 @@ class ConfidenceMetric(Base):
     full_state_update = False
 
     confidences: list[Tensor]
+    empty_mask: list[Tensor]
     risks: list[Tensor]
     in_truth: list[Tensor]
+    ranked: list[Tensor]
     ids: list[Tensor]
     columns: Tensor
 
@@ -202,7 +239,7 @@ class ConfidenceMetric(Base):
         self.estimator = ready_estimator(estimator, self.confidence.empty, "estimator")
         # Kept flat, with the number of columns, so that the states of a process without cases can be joined
         # with those of others; all as float64, the type that such a process has for its empty states.
-        for name in ("confidences", "risks", "in_truth", "ids"):
+        for name in ("confidences", "empty_mask", "risks", "in_truth", "ranked", "ids"):
             self.add_state(name, default=[], dist_reduce_fx="cat")
         self.add_state("columns", default=torch.tensor(0), dist_reduce_fx="max")
 
@@ -232,12 +269,18 @@ class ConfidenceMetric(Base):
             maps = self.confidence.maps(preds, counted=counted)
             confidences = self._confidences(maps, preds.shape)
             numbers = None if ids is None else _ids(ids, preds)
+            mask = maps.mask.bool()
+            if maps.where is not None:
+                mask = mask & maps.where
             if truth is not None:
-                mask = maps.mask.bool()
                 if maps.where is not None:
-                    mask, truth = mask & maps.where, truth & maps.where
+                    truth = truth & maps.where
+                in_truth, ranked = truth.any(2), confidences.clone()
+                self._score(maps, preds.shape, confidences.isnan() & in_truth, ranked)
                 self.risks.append(_dice_risks(mask, truth, self.confidence.empty).reshape(-1))
-                self.in_truth.append(truth.any(2).double().reshape(-1))
+                self.in_truth.append(in_truth.double().reshape(-1))
+                self.ranked.append(ranked.reshape(-1))
+            self.empty_mask.append((~mask.any(2)).double().reshape(-1))
         if numbers is not None:
             self.ids.append(numbers)
         self.confidences.append(confidences.reshape(-1))
@@ -248,37 +291,44 @@ class ConfidenceMetric(Base):
         soft_dice = self.confidence.confidences(maps)
         if type(self.estimator) is SoftDice and self.estimator.empty is self.confidence.empty:
             return soft_dice
+        found = torch.full_like(soft_dice, math.nan)
+        self._score(maps, shape, ~soft_dice.isnan(), found)  # the SDC of absent classes is NaN
+        return found
+
+    def _score(self, maps: MaskedMaps, shape: torch.Size, chosen: Tensor, out: Tensor) -> None:
+        """Store the confidences of the chosen maps, one at a time."""
         # A single channel is no axis of pixels.
         grid = (
             shape[2:] if self.confidence.task != "binary" or (shape[1] == 1 and len(shape) > 2) else shape[1:]
         )
         where = None if maps.where is None else maps.where.expand_as(maps.p)
-        found = torch.full_like(soft_dice, math.nan)
-        for image, number in (~soft_dice.isnan()).nonzero().tolist():  # the SDC of absent classes is NaN
+        for image, number in chosen.nonzero().tolist():
             p, mask = maps.p[image, number].reshape(grid), maps.mask[image, number].bool().reshape(grid)
             counted = None if where is None else where[image, number].reshape(grid)
-            found[image, number] = self.estimator(p, mask, where=counted)
-        return found
+            out[image, number] = self.estimator(p, mask, where=counted)
 
-    def compute(self) -> Any:
+    def compute(self) -> CaseConfidences:
         """Return the confidences and risks of all cases so far, as `CaseConfidences`."""
         return self._cases()
 
     def _cases(self) -> CaseConfidences:
         """Join the states. Not part of `compute`, which first gathers those of all processes."""
-        tables = [self._table(state) for state in (self.confidences, self.risks, self.in_truth)]
+        states = (self.confidences, self.empty_mask, self.risks, self.in_truth, self.ranked)
+        tables = [self._table(state) for state in states]
         ids = joined(self.ids).long()
         if ids.numel():  # sorted, and each once
             first = np.unique(ids.cpu().numpy(), return_index=True)[1]
             chosen = torch.from_numpy(first).to(ids.device)
             tables = [table[chosen] if table.numel() else table for table in tables]
             ids = ids[chosen]
-        confidences, risks, in_truth = tables
+        confidences, empty_mask, risks, in_truth, ranked = tables
         is_known = risks.numel() > 0
         return CaseConfidences(
             confidences,
+            empty_mask.bool(),
             risks if is_known else None,
             in_truth.bool() if is_known else None,
+            ranked if is_known else None,
             ids if ids.numel() else None,
         )
 
@@ -398,7 +448,7 @@ class MeanConfidence(_OneNumber):
     tensor(0.8003, dtype=torch.float64)
     """
 
-    def compute(self) -> Tensor:
+    def compute(self) -> Tensor:  # type: ignore[override]
         """Return the mean over the cases and then over the classes; NaN if there are none."""
         self._computed_from = self._cases()
         return self._mean_over_classes(self._computed_from.mean)
@@ -432,7 +482,13 @@ class ConfidenceAURC(_OneNumber):
 
     higher_is_better = False
 
-    def compute(self) -> Tensor:
+    def update(self, preds: Tensor, target: Tensor | None = None, ids: Any = None) -> None:
+        """Add a batch; see `ConfidenceMetric.update`. The target is needed."""
+        if target is None:
+            raise ParameterError("target: the area needs the ground truth. Pass it with every batch.")
+        super().update(preds, target, ids)
+
+    def compute(self) -> Tensor:  # type: ignore[override]
         """Return the area, averaged over the classes; NaN for fewer than two cases."""
         self._computed_from = self._cases()
         area = self._computed_from.aurc
@@ -449,11 +505,11 @@ class ConfidenceAURC(_OneNumber):
 
 
 SoftDiceConfidenceMetric = ConfidenceMetric
-"""Name of `ConfidenceMetric`, whose estimator is the SDC unless another is named."""
+"""Name of `ConfidenceMetric` in release 0.1."""
 MeanSoftDiceConfidence = MeanConfidence
-"""Name of `MeanConfidence`, whose estimator is the SDC unless another is named."""
+"""Name of `MeanConfidence` in release 0.1."""
 SoftDiceConfidenceAURC = ConfidenceAURC
-"""Name of `ConfidenceAURC`, whose estimator is the SDC unless another is named."""
+"""Name of `ConfidenceAURC` in release 0.1."""
 
 
 def ready_estimator(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any, NamedTuple, NoReturn
@@ -41,6 +42,8 @@ def as_array(values: Any, name: str) -> Any:
     """Return numbers, lists and tables as NumPy arrays, and arrays of any library as they are, checked."""
     if type(values) is np.ndarray:
         return values
+    if isinstance(values, list | tuple) and values and all(map(is_torch_array, values)):
+        values = sys.modules["torch"].stack(tuple(values))  # keeps gradient and device
     if not (is_torch_array(values) or _has_shape_and_type(values)):
         try:
             array = np.asarray(values)

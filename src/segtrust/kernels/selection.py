@@ -276,3 +276,6 @@ class _Filled:
 
     def __getitem__(self, tile: Tile) -> Any:
         return fill_outside(read_tile(self.whole, tile), _read_where(self.where, tile))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.asarray(self[(slice(None),) * len(self.shape)], dtype=dtype)

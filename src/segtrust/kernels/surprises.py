@@ -17,7 +17,7 @@ from segtrust._arguments import warn_caller
 from segtrust.errors import ProbabilityError
 from segtrust.kernels.array_checks import dtype_name
 from segtrust.kernels.classes import is_normalised
-from segtrust.kernels.device import is_device_array, on_host
+from segtrust.kernels.device import FULL_SCALE, is_device_array, on_host
 from segtrust.kernels.selection import select_pixels
 from segtrust.kernels.statistics import host_number
 from segtrust.kernels.tiles import is_chunked, read_tile, tiles_of
@@ -31,9 +31,10 @@ _SCALES = {
     "uint16": {100: "per cent", 255: "8-bit levels", 1023: "10-bit levels", 4095: "12-bit levels"},
 }
 """Largest values that show that an integer map was saved on another scale than that of its type."""
-_FULL_SCALE = {"uint8": 255, "uint16": 65535}
-_LEAST_AT_TOP = 1000
-"""Pixels with the largest value that make another scale more than a coincidence, or 1 % of all above 0."""
+_LEAST_AT_TOP = 50
+"""Fewest pixels with the largest value that make another scale more than a coincidence."""
+_CERTAIN_AT_TOP = 1000
+"""As many pixels are no coincidence if they are 1 % of all above 0; fewer ones have to be 2 % of them."""
 
 
 def warn_of_surprises(p: Any, may_be_below: Callable[[float], bool], where: Any = None) -> None:
@@ -76,7 +77,7 @@ def suspect_shape(p: Any) -> tuple[str, str] | None:
     if len(shape) > 3 and shape[1] == 1 and shape[0] > 1 and min(shape[2:4]) >= _SMALLEST_SIDE:
         return (
             f"the shape {shape} looks like a batch (B, 1, …)",
-            "Use st.score_batch(p[:, 0]) for one confidence per image.",
+            "Pass one image at a time, or use st.score_batch(p[:, 0]) for one confidence per image.",
         )
     for axis in (0, len(shape) - 1, 1)[: 3 if len(shape) > 3 else 2]:
         if _are_classes(p, axis):
@@ -98,7 +99,7 @@ def _are_classes(p: Any, axis: int) -> bool:
         return False
     middle = tuple(slice(None) if at == axis else length // 2 for at, length in enumerate(p.shape))
     total = float(np.asarray(on_host(p[middle])).sum(dtype=np.float64))
-    if not 0.9 < total / _FULL_SCALE.get(dtype_name(p.dtype), 1) < 1.1:
+    if not 0.9 < total / FULL_SCALE.get(dtype_name(p.dtype), 1) < 1.1:
         return False
     return is_normalised(array_namespace(p).moveaxis(p, axis, 0))
 
@@ -128,7 +129,7 @@ def check_levels(
     if scales is None:
         return
     limit = max(scales)
-    if may_be_below is not None and not may_be_below(limit / _FULL_SCALE[kind]):
+    if may_be_below is not None and not may_be_below(limit / FULL_SCALE[kind]):
         return
     top, above_0 = 0, 0
     at_level = dict.fromkeys(scales, 0)
@@ -144,13 +145,14 @@ def check_levels(
     if top == 1:
         warn_caller(
             f"{source}: the largest value of this {kind} map is 1, so it looks like a 0/1 mask; "
-            f"it was read as probabilities of at most 1/{_FULL_SCALE[kind]}. "
+            f"it was read as probabilities of at most 1/{FULL_SCALE[kind]:g}. "
             "Pass a mask as bool, probabilities as floats."
         )
     at_top = at_level.get(top, 0)
-    if at_top >= max(_LEAST_AT_TOP, above_0 / 100):
+    share = 0.01 if at_top >= _CERTAIN_AT_TOP else 0.02
+    if at_top >= max(_LEAST_AT_TOP, share * above_0):
         raise ProbabilityError(
-            f"{source}: expected {kind} probabilities times {_FULL_SCALE[kind]}, got values up to {top} in "
+            f"{source}: expected {kind} probabilities times {FULL_SCALE[kind]:g}, got values up to {top} in "
             f"{at_top} pixels, which look like {scales[top]}. Divide by {top} and pass floats."
         )
 

@@ -238,6 +238,7 @@ class Policy(Displayed, Storable):
             raise ParameterError(f"made: expected a datetime with its zone, got {made!r}.")
         if certificate.operation is None:
             raise PolicyError(f"There is no threshold to make a policy of. {certificate}")
+        scoring.check()
         used = certificate.evidence.used_ids
         if scoring.seen_ids and not used:
             raise ParameterError(
@@ -614,7 +615,7 @@ class Policy(Displayed, Storable):
             calibrated with Dice-optimal masks makes the mask itself and takes none.
         threshold
             Decision threshold of the mask, in [0, 1]; by default that of the calibration cases
-            (``scoring.threshold``). Another one raises `PolicyError`.
+            (``scoring.threshold``). Another one raises `PolicyError`; it is not used if a mask is passed.
         where
             Boolean array of the map's shape that selects the pixels that count; all by default. Other pixels
             may hold anything, such as NaN.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from segtrust._arguments import check_threshold
 from segtrust._files import naming_errors, plain_values
-from segtrust._types import DecodingName
+from segtrust._types import DecodingName, EmptyName
 from segtrust.errors import ParameterError, PluginError, PolicyError, UnknownNameError
 from segtrust.selective import used_ids_as_text
 
@@ -53,7 +54,7 @@ class Scoring:
 
     estimator: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    empty: str = "paper"
+    empty: EmptyPolicy | EmptyName = "paper"
     recalibration: Mapping[str, Any] | None = None
     predictor: str = ""
     decode: DecodingName = "threshold"
@@ -80,6 +81,18 @@ class Scoring:
         if isinstance(estimator, str) or not hasattr(estimator, "parameters"):
             raise ParameterError(
                 f"estimator: expected an estimator, such as get_estimator('sdc'), got {estimator!r}."
+            )
+        from segtrust.confidence import get_estimator
+
+        try:
+            registered = type(get_estimator(estimator.name))
+        except UnknownNameError:
+            registered = None
+        if not isinstance(estimator, registered or ()):
+            raise ParameterError(
+                f"estimator: {estimator.name!r} cannot be stored in a policy, because no installed package "
+                f"offers {type(estimator).__name__} under this name. Register it as an entry point "
+                "'segtrust.estimators', see the page on writing a plug-in."
             )
         used_ids = getattr(estimator, "used_ids", ())
         return cls(estimator.name, {**estimator.parameters, "used_ids": used_ids}, **about)
@@ -123,6 +136,20 @@ class Scoring:
         from segtrust.calibration import Scaling
 
         return None if self.recalibration is None else Scaling.from_dict(self.recalibration)
+
+    def check(self) -> None:
+        """Raise if maps cannot be scored like this; an estimator that is not installed here cannot be tried.
+
+        Examples
+        --------
+        >>> Scoring("pla", {"size": -1}).check()
+        Traceback (most recent call last):
+        ...
+        segtrust.errors.PolicyError: policy: pla: size: expected a whole number of at least 1, got -1. ...
+        """
+        with suppress(UnknownNameError, PluginError):
+            self.make_estimator()
+        self.make_scaling()
 
     def prepare(self, prediction: Prediction, where: Any = None) -> Prediction:
         """Return a prediction as it is scored: recalibrated, and with the mask that is decided on.
