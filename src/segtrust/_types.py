@@ -56,6 +56,8 @@ MapOnHost: TypeAlias = "npt.NDArray[Any] | Sequence[Any] | float | ChunkedArray"
 AnyArray: TypeAlias = "MapOnHost | DeviceArray"
 """A map, mask or selection of pixels of any library."""
 FloatArray: TypeAlias = "npt.NDArray[np.float64]"
+BoolArray: TypeAlias = "npt.NDArray[np.bool_]"
+IntArray: TypeAlias = "npt.NDArray[np.int64]"
 VectorLike: TypeAlias = "npt.ArrayLike"
 """One number per case: a list, an array, a column of pandas or a tensor."""
 DeviceArrayT = TypeVar("DeviceArrayT", bound=DeviceArray)

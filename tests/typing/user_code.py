@@ -60,6 +60,10 @@ def decide(path: Path, p: npt.NDArray[np.float32], confidence: list[float], loss
     assert_type(policy.estimator(), st.ConfidenceEstimator)
     assert_type(policy.decide_map(p), st.MapDecision)
     assert_type(policy.decide(0.9), st.Decision)
+    assert_type(policy.decide(np.float32(0.9)), st.Decision)
+    assert_type(
+        st.ConformalDice().fit(confidence, dice=loss).interval(confidence).lower, npt.NDArray[np.float64]
+    )
     assert_type(policy.decide(confidence), npt.NDArray[np.str_])
     assert_type(policy.decide(p.ravel()), npt.NDArray[np.str_])
     assert_type(policy.decide(column), pd.Series)

@@ -19,6 +19,7 @@ from array_api_compat import array_namespace, device as device_of, to_device
 from segtrust._arguments import describe, is_number
 from segtrust._display import Displayed
 from segtrust._optional import require
+from segtrust._types import FloatArray, IntArray
 from segtrust.errors import ParameterError, ProbabilityTypeError, TooFewCasesError
 from segtrust.kernels import (
     FULL_SCALE,
@@ -68,10 +69,10 @@ class Reliability(Displayed):
         Mean squared difference between probability and truth.
     """
 
-    edges: Any
-    counts: Any
-    mean_probability: Any
-    frequency: Any
+    edges: FloatArray
+    counts: IntArray
+    mean_probability: FloatArray
+    frequency: FloatArray
     nll: float
     brier: float
 

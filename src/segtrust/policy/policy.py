@@ -498,7 +498,9 @@ class Policy(Displayed, Storable):
         return estimator
 
     @overload
-    def decide(self, confidence: float, *, empty_mask: bool = False) -> Decision: ...
+    def decide(
+        self, confidence: float | np.floating[Any] | np.integer[Any], *, empty_mask: bool | np.bool_ = False
+    ) -> Decision: ...
 
     @overload
     def decide(

@@ -103,7 +103,7 @@ class CalibrationCases(Displayed, Storable):
     loss: FloatArray
     patients: Any
     ids: tuple[str, ...] | None
-    reference: Any
+    reference: FloatArray | None
 
     _format = "segtrust-calibration-cases-1"
 

@@ -23,7 +23,7 @@ from segtrust._files import check_keys, naming_errors, rebuild
 from segtrust._optional import require
 from segtrust._params import HasParams
 from segtrust._storage import Storable, without_format
-from segtrust._types import VectorLike
+from segtrust._types import BoolArray, FloatArray, IntArray, VectorLike
 from segtrust.errors import NotFittedError, ParameterError, TooFewCasesError
 from segtrust.selective.coverage import as_decimal
 from segtrust.selective.estimate import Recalibration
@@ -57,11 +57,11 @@ class DiceIntervals(Displayed):
         Number of labelled cases that a cell needs for an interval better than [0, 1].
     """
 
-    lower: Any
-    upper: Any
-    predicted: Any
-    trivial: Any
-    n: Any
+    lower: FloatArray
+    upper: FloatArray
+    predicted: FloatArray
+    trivial: BoolArray
+    n: IntArray
     cases_needed: int
 
     def _shown(self) -> dict[str, Any]:
@@ -237,7 +237,7 @@ class ConformalDice(HasParams, Displayed, Storable):
         cells = [self._make_cell(key, errors[(keys == key) & ~is_training]) for key in np.unique(keys)]
         return replace(self, seed=seed, recalibration=curve, cells=tuple(cells), used_ids=frozenset(names))
 
-    def predict(self, confidence: VectorLike) -> Any:
+    def predict(self, confidence: VectorLike) -> FloatArray:
         """Return the expected Dice at each confidence; `interval` returns how far off it may be.
 
         Examples
@@ -247,7 +247,8 @@ class ConformalDice(HasParams, Displayed, Storable):
         [0.2]
         """
         self._check_fitted()
-        return _expected_dice(self.recalibration, check_confidences(confidence))
+        predicted: FloatArray = _expected_dice(self.recalibration, check_confidences(confidence))
+        return predicted
 
     def interval(
         self, confidence: VectorLike, group: Any = None, *, ids: Sequence[Any] | None = None
