@@ -45,7 +45,7 @@ class TestLabels:
         with pytest.raises(ParameterError, match=r"by the names of estimators here; the labels \['a'\]"):
             get_estimators({"a": "sdc"})
 
-    @pytest.mark.parametrize("label", ["k", "lam", "class", "predicted", "foreground_ratio"])
+    @pytest.mark.parametrize("label", ["k", "lam", "upper", "class", "predicted", "foreground_ratio"])
     def test_columns_of_the_results_are_no_labels(self, call, label):
         with pytest.raises(ParameterError, match=f"the label '{label}' is the name of another column"):
             call(P, estimators={label: "sdc"})
@@ -176,6 +176,8 @@ class TestWhere:
         found, alone = st.dice_optimal_mask(self.p, where=self.where), st.dice_optimal_mask(self.p[:3])
         assert (found.confidence, found.threshold, found.k) == (alone.confidence, alone.threshold, alone.k)
         assert found.mask.tolist() == [*alone.mask.tolist(), False, False]
+        with pytest.raises(st.errors.EmptyArrayError, match="where: expected at least one"):
+            st.dice_optimal_mask(self.p, where=np.zeros(5, bool))
 
     def test_the_full_posterior(self):
         mask = np.array([1, 1, 0, 0, 1])
@@ -193,6 +195,8 @@ def test_lists_of_tensors_are_stacked():
     import torch
 
     p = torch.rand(2, 8, 8, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    with pytest.raises(ParameterError, match="p: expected tensors of one shape"):
+        st.score_batch([p[0], p[1, :4]])
     found = st.score_batch([p[0], p[1]], estimators="sdc")["sdc"]
     assert found.requires_grad
     assert torch.equal(found, st.score_batch(p, estimators="sdc")["sdc"])

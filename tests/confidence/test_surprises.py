@@ -228,9 +228,10 @@ class TestStoredArrays:
             p = file.create_dataset("p", data=np.full((4, 4), 200, np.uint8))
             p.attrs["scale_factor"], p.attrs["add_offset"] = 1.0, 0.0
             st.soft_dice_confidence(p)
-            p.attrs[attribute] = value
-            with pytest.raises(st.errors.ParameterError, match="are not applied"):
-                st.soft_dice_confidence(p)
+            for stored in (value, np.array([value]), str(value), np.array([value, 1.0])):
+                p.attrs[attribute] = stored
+                with pytest.raises(st.errors.ParameterError, match=f"{attribute} .* is not applied"):
+                    st.soft_dice_confidence(p)
 
 
 @pytest.mark.parametrize(

@@ -268,12 +268,12 @@ def test_cases_are_a_table(ids, make_metric):
     p[0, 1, :2] = 0.9
     metric.update(p, (p > 0.5), ids)
     frame = metric.compute().to_dataframe()
-    assert list(frame) == ["case", "class", "confidence", "empty_mask", "risk", "in_truth"]
-    assert frame["case"].tolist() == [0, 0, 0, 1, 1, 1] if ids is None else [3, 3, 3, 7, 7, 7]
+    assert list(frame) == ["case", "class", "confidence", "empty_mask", "risk", "in_truth", "ranked"]
+    assert frame["case"].tolist() == ([0, 0, 0, 1, 1, 1] if ids is None else [3, 3, 3, 7, 7, 7])
     found = frame[frame["in_truth"]]
     assert (found["class"].item(), found["risk"].item(), found["empty_mask"].item()) == (1, 0.0, False)
     html = metric.compute()._repr_html_()
-    assert "2 cases" in html
+    assert "Cases: 2" in html
     assert "class 2" in html
     binary = make_metric(from_logits=False, task="binary")
     binary.update(p[:, 0])
@@ -687,3 +687,42 @@ def test_estimators_of_a_generator_are_all_scored():
 
     scorer = ChannelScorer(from_logits=False, task="binary", estimators=(name for name in ("sdc", "amsp")))
     assert scorer.estimators == ("sdc", "amsp")
+
+
+@pytest.mark.needs("torchmetrics")
+def test_a_collection_keeps_metrics_with_different_settings_apart():
+    """torchmetrics updates metrics as one if their states are equal after the first batch."""
+    from torchmetrics import MetricCollection
+
+    metrics = {
+        "ane": torch_metric.MeanConfidence("ane", from_logits=False, task="binary"),
+        "pla": torch_metric.MeanConfidence("pla", from_logits=False, task="binary"),
+        "small": torch_metric.MeanConfidence(segtrust.PatchLevel(2), from_logits=False, task="binary"),
+        "sdc": torch_metric.MeanConfidence("sdc", from_logits=False, task="binary"),
+        "low": torch_metric.MeanConfidence("sdc", from_logits=False, task="binary", threshold=0.3),
+    }
+    p = torch.rand(4, 16, 16, generator=torch.Generator().manual_seed(0))
+    batches = torch.zeros(2, 16, 16), p
+    alone = {}
+    for name, metric in metrics.items():
+        for batch in batches:
+            metric.update(batch)
+        alone[name] = float(metric.compute())
+        metric.reset()
+    together = MetricCollection(metrics)
+    for batch in batches:
+        together.update(batch)
+    assert {name: float(value) for name, value in together.compute().items()} == alone
+    assert len(set(alone.values())) == len(alone)
+
+
+def test_a_class_that_is_probable_but_not_predicted_follows_the_empty_policy():
+    p = torch.tensor([[[0.6, 0.6], [0.4, 0.1], [0.0, 0.3]]])
+    settings = {"from_logits": False, "task": "multiclass", "threshold": 0.3, "empty": "agree"}
+    metric = torch_metric.ConfidenceMetric("sdc", **settings)
+    metric.update(p)
+    expected = segtrust.score_classes(
+        p[0].numpy(), ["a", "b", "c"], estimators="sdc", threshold=0.3, empty="agree", background=None
+    )
+    found = metric.compute().confidences[0].tolist()
+    assert found == pytest.approx([scores["sdc"] for scores in expected.classes.values()], rel=1e-6)

@@ -237,12 +237,31 @@ def test_an_estimator_that_is_not_installed_names_its_package():
         lost.decide_map(MAP)
 
 
-STORED = {
-    "numpy": lambda p: p,
-    "dask": lambda p: pytest.importorskip("dask.array").from_array(p, chunks=(5, 7)),
-    "zarr": lambda p: pytest.importorskip("zarr").array(p, chunks=(5, 7)),
-    "torch": lambda p: pytest.importorskip("torch").from_numpy(p),
-}
+def stored(p, kind, folder):
+    """An array of another library with the same values, in chunks if it has any."""
+    if kind == "dask":
+        import dask.array
+
+        return dask.array.from_array(p, chunks=(5, 7))
+    if kind == "zarr":
+        import zarr
+
+        return zarr.array(p, chunks=(5, 7))
+    if kind == "h5py":
+        import h5py
+
+        return h5py.File(folder / f"{p.dtype}.h5", "w").create_dataset("p", data=p, chunks=(5, 7))
+    if kind == "torch":
+        import torch
+
+        return torch.from_numpy(p)
+    return p
+
+
+KINDS = [
+    "numpy",
+    *(pytest.param(kind, marks=pytest.mark.needs(kind)) for kind in ("dask", "zarr", "h5py", "torch")),
+]
 SCORINGS = {
     "as it is": {},
     "recalibrated": {"recalibration": st.TemperatureScaling(2.0).to_dict()},
@@ -251,19 +270,18 @@ SCORINGS = {
 }
 
 
-@pytest.mark.parametrize("selected", [False, True])
+@pytest.mark.parametrize("kind_of_where", [None, *KINDS])
 @pytest.mark.parametrize("scoring", SCORINGS)
-@pytest.mark.parametrize("kind", STORED)
-def test_maps_of_every_kind_are_decided_alike(kind, scoring, selected):
+@pytest.mark.parametrize("kind", KINDS)
+def test_maps_of_every_kind_are_decided_alike(kind, scoring, kind_of_where, tmp_path):
     p = np.random.default_rng(1).beta(0.3, 0.5, (12, 15))
-    where = np.arange(15)[None, :].repeat(12, 0) > 4 if selected else None
+    where = None if kind_of_where is None else np.arange(15)[None, :].repeat(12, 0) > 4
     made = policy(**SCORINGS[scoring])
     expected = made.decide_map(p, where=where)
-    found = made.decide_map(STORED[kind](p), where=where)
-    assert (found.decision, found.confidence) == (
-        expected.decision,
-        pytest.approx(expected.confidence, rel=1e-12),
-    )
-    if selected and scoring == "as it is":
+    selection = None if where is None else stored(where, kind_of_where, tmp_path)
+    found = made.decide_map(stored(p, kind, tmp_path), where=selection)
+    assert found.decision == expected.decision
+    assert found.confidence == pytest.approx(expected.confidence, rel=1e-12)
+    if where is not None and scoring == "as it is":
         alone = made.decide_map(np.ascontiguousarray(p[:, 5:]))
         assert found.confidence == pytest.approx(alone.confidence, rel=1e-12)

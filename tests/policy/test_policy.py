@@ -408,7 +408,10 @@ class TestScoring:
         class OtherSoftDice(AverageMaxProbability):
             name = "sdc"
 
-        for estimator in (Half(), OtherSoftDice()):
+        class Derived(SoftDice):  # a policy would make the estimator that is registered
+            pass
+
+        for estimator in (Half(), OtherSoftDice(), Derived()):
             with pytest.raises(ParameterError, match=r"estimator: .* cannot be stored in a policy"):
                 Scoring.of(estimator)
 

@@ -120,8 +120,9 @@ def dice_optimal_mask(
     """
     check_threshold(compared_with, "compared_with")
     policy = EmptyPolicy(empty)
+    p = as_array(p, "p")
     if where is not None:
-        p = as_array(p, "p")
+        open_map(p, where=where)  # raises if it selects nothing
         p = fill_unselected(p, check_where(where, p))
     host = _readable_by_loops(p, "p")
     usual = open_map(host, threshold=float(compared_with)).dice_statistics()

@@ -82,8 +82,13 @@ RESERVED_NAMES = frozenset(
 Columns with an underscore need no entry: estimator names cannot contain one.
 """
 
-_OTHER_COLUMNS = ("class", "image", "predicted", "foreground_ratio", "relative_error")
-"""Further columns of results in memory, which no label may have."""
+_RESULT_COLUMNS = frozenset(
+    {
+        *("class", "foreground_ratio", "image", "k", "lam", "lower", "mu", "predicted", "relative_error"),
+        *("s", "upper"),
+    }
+)
+"""Other columns of the results in memory (`Assessment`, `ClassScores`), which no label may have."""
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _POINTER = re.compile(r", see `[^`]*`\.?$")
@@ -173,7 +178,7 @@ def named_estimators(
         for label, item in estimators.items():
             if not isinstance(label, str) or not label:
                 raise ParameterError(f"estimators: expected texts as labels, got {describe(label)}.")
-            if label in RESERVED_NAMES or label in _OTHER_COLUMNS:
+            if label in _RESULT_COLUMNS:
                 raise ParameterError(
                     f"estimators: the label {label!r} is the name of another column of the results. Choose "
                     f"another one, such as '{label}-a'."

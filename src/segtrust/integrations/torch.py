@@ -121,7 +121,7 @@ class SoftDiceConfidence(nn.Module):
     threshold
         Decision threshold in [0, 1]. For ``"multiclass"`` it only decides whether a class is absent.
     empty
-        Confidence of an empty mask in a ``"binary"`` task, see `segtrust.EmptyPolicy`.
+        Confidence of an empty mask, see `segtrust.EmptyPolicy`; absent classes have none.
     ignore_index
         Label of pixels that do not count, such as 255; ``None`` if all pixels count. They are the pixels
         whose label in ``mask`` (in the metrics: in ``target``) equals it, whatever the network predicts.
@@ -135,8 +135,8 @@ class SoftDiceConfidence(nn.Module):
     exported or compiled, or mapped by ``torch.func.vmap``.
 
     A binary batch of shape (N, 2, H, W), or with more axes, is rejected because its second axis is almost
-    always two channels; the same holds for (N, C, H, W) probabilities whose channels add up to 1. Pass a
-    volume of two slices as (N, 1, 2, H, W).
+    always two channels; the same holds for (N, C, H, W) and (N, 2, L) probabilities whose channels add up
+    to 1. Pass a volume of two slices as (N, 1, 2, H, W).
 
     Examples
     --------
@@ -398,11 +398,11 @@ class SoftDiceConfidence(nn.Module):
         else:
             s, total = _MaskedSums.apply(p, inside)  # type: ignore[no-untyped-call]
         confidence = 2.0 * s / torch.where(k > 0, k + total, 1.0)
+        if self.empty is EmptyPolicy.AGREE:
+            confidence = torch.where(k > 0, confidence, _probability_of_empty(p, k == 0))
         if self.task != "binary":
             absent = (k == 0) & (p.detach().amax(2) < self.threshold)
             confidence = confidence.masked_fill(absent, math.nan)
-        elif self.empty is EmptyPolicy.AGREE:
-            confidence = torch.where(k > 0, confidence, _probability_of_empty(p, k == 0))
         if maps.where is None:
             return confidence
         return confidence.masked_fill(~maps.where.any(2), math.nan)

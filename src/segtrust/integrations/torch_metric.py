@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
+from zlib import crc32
 
 import numpy as np
 import torch
@@ -95,6 +96,7 @@ class CaseConfidences:
     def __init__(
         self,
         confidences: Tensor,
+        *,
         empty_mask: Tensor,
         risks: Tensor | None = None,
         in_truth: Tensor | None = None,
@@ -120,6 +122,7 @@ class CaseConfidences:
             "empty_mask": self.empty_mask,
             "risk": self.risks,
             "in_truth": self.in_truth,
+            "ranked": self.ranked,
         }.items():
             if values is not None:
                 columns[name] = values.cpu().numpy().reshape(-1)
@@ -128,11 +131,11 @@ class CaseConfidences:
 
     def _repr_html_(self) -> str:
         """Return a table for a notebook: mean confidence and risk, and the area, per class."""
-        shown = {"confidence": self.mean, "risk": self.mean_risk, "aurc": self.aurc}
+        shown = {"mean confidence": self.mean, "mean risk": self.mean_risk, "AURC": self.aurc}
         rows = {name: values.reshape(-1).tolist() for name, values in shown.items() if values is not None}
         classes = [""] if self.confidences.ndim == 1 else [f"class {i}" for i in range(self.mean.numel())]
         table = [[name, *values] for name, values in rows.items()]
-        return html_table(f"{self.confidences.shape[0]} cases", table, header=["mean", *classes])
+        return html_table(f"Cases: {self.confidences.shape[0]}", table, header=["", *classes])
 
     def __repr__(self) -> str:
         """Return shape and mean."""
@@ -242,6 +245,9 @@ class ConfidenceMetric(Base):
         for name in ("confidences", "empty_mask", "risks", "in_truth", "ranked", "ids"):
             self.add_state(name, default=[], dist_reduce_fx="cat")
         self.add_state("columns", default=torch.tensor(0), dist_reduce_fx="max")
+        # A MetricCollection updates metrics whose states are equal after the first batch as one.
+        about = repr((self.estimator, self.confidence.extra_repr(), self.confidence.empty))
+        self.add_state("settings", default=torch.tensor(crc32(about.encode())), dist_reduce_fx="max")
 
     def update(self, preds: Tensor, target: Tensor | None = None, ids: Any = None) -> None:
         """Add a batch.
@@ -325,11 +331,11 @@ class ConfidenceMetric(Base):
         is_known = risks.numel() > 0
         return CaseConfidences(
             confidences,
-            empty_mask.bool(),
-            risks if is_known else None,
-            in_truth.bool() if is_known else None,
-            ranked if is_known else None,
-            ids if ids.numel() else None,
+            empty_mask=empty_mask.bool(),
+            risks=risks if is_known else None,
+            in_truth=in_truth.bool() if is_known else None,
+            ranked=ranked if is_known else None,
+            ids=ids if ids.numel() else None,
         )
 
     def _table(self, state: list[Tensor] | Tensor) -> Tensor:
@@ -483,7 +489,19 @@ class ConfidenceAURC(_OneNumber):
     higher_is_better = False
 
     def update(self, preds: Tensor, target: Tensor | None = None, ids: Any = None) -> None:
-        """Add a batch; see `ConfidenceMetric.update`. The target is needed."""
+        """Add a batch.
+
+        Parameters
+        ----------
+        preds
+            Logits or probabilities, (N, ...) or with classes (N, C, ...).
+        target
+            The ground truth, which is needed: masks of 0 and 1 in the shape of ``preds``, or for
+            ``"multiclass"`` labels, (N, ...) or (N, 1, ...), or one-hot masks (N, C, ...).
+        ids
+            Whole numbers that identify the cases, such as their positions in the data set. Pass them with
+            every batch, or with none. Each case then counts once.
+        """
         if target is None:
             raise ParameterError("target: the area needs the ground truth. Pass it with every batch.")
         super().update(preds, target, ids)

@@ -43,6 +43,9 @@ def as_array(values: Any, name: str) -> Any:
     if type(values) is np.ndarray:
         return values
     if isinstance(values, list | tuple) and values and all(map(is_torch_array, values)):
+        shapes = {tuple(tensor.shape) for tensor in values}
+        if len(shapes) > 1:
+            raise ParameterError(f"{name}: expected tensors of one shape, got {sorted(shapes)}.")
         values = sys.modules["torch"].stack(tuple(values))  # keeps gradient and device
     if not (is_torch_array(values) or _has_shape_and_type(values)):
         try:
@@ -118,20 +121,27 @@ def _check_stored(values: Any, name: str) -> None:
     attributes = getattr(values, "attrs", None)
     if attributes is None or 0 in values.shape:
         return
-    scale, offset = attributes.get("scale_factor", 1), attributes.get("add_offset", 0)
-    if scale != 1 or offset != 0:
-        raise ParameterError(
-            f"{name}: expected probabilities as they are, got an array with scale_factor {scale:g} and "
-            f"add_offset {offset:g}, which are not applied. Apply them: values[:] * {scale:g} + {offset:g}."
-        )
+    for attribute, neutral in (("scale_factor", 1), ("add_offset", 0)):
+        value = attributes.get(attribute, neutral)
+        if not np.array_equal(np.ravel(value), [neutral]):
+            raise ParameterError(
+                f"{name}: expected values that are stored as they are, got an array with {attribute} "
+                f"{value}, which is not applied. Apply it and pass the result: "
+                "values[:] * scale_factor + add_offset."
+            )
+    remedy = "Write or copy it again."
     stored = getattr(values, "nchunks_initialized", None)  # of Zarr
-    if stored is None and not getattr(values, "is_virtual", True):  # of HDF5, not stored in other files
+    if stored is not None:
+        remedy = (
+            "Copy it again. If it is meant to be empty, write it with "
+            "zarr.config.set({'array.write_empty_chunks': True}): Zarr leaves out chunks of the fill value."
+        )
+    elif not getattr(values, "is_virtual", True):  # of HDF5, not stored in other files
         stored = values.id.get_storage_size()
     if stored == 0:
         raise ParameterError(
             f"{name}: expected an array with stored pixels, got one without any, which would be read as its "
-            "fill value everywhere. Write or copy it again; Zarr leaves out chunks that hold the fill value "
-            "unless zarr.config.set({'array.write_empty_chunks': True})."
+            f"fill value everywhere. {remedy}"
         )
 
 

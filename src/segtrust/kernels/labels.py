@@ -22,7 +22,7 @@ def label_pixels(values: Any, number: int, highest: Any, labels: Any) -> None:
     values
         Contiguous array of channels by pixels, of native floats, unsigned integers or bool.
     number
-        Number of the first of these channels. Channel 0 starts again.
+        Number of the first of these channels. Channel 0 fills both buffers again.
     highest
         Buffer of the type of ``values`` for the largest value of each pixel so far; updated.
     labels

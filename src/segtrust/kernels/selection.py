@@ -105,6 +105,7 @@ def check_where(where: Any, p: Any) -> Any:
     if tuple(where.shape) != tuple(p.shape):
         raise_shape_mismatch(tuple(where.shape), f"the shape of the map, {tuple(p.shape)}", "where")
     if is_device_array(p):
+        where = np.asarray(where) if is_chunked(where) else where
         return as_binary_on_device(to_device_of(where, p, "where"), "where")
     where = on_host(where)
     if is_chunked(where) and is_chunked(p):

@@ -34,7 +34,7 @@ _SCALES = {
 _LEAST_AT_TOP = 50
 """Fewest pixels with the largest value that make another scale more than a coincidence."""
 _CERTAIN_AT_TOP = 1000
-"""As many pixels are no coincidence if they are 1 % of all above 0; fewer ones have to be 2 % of them."""
+"""From this many pixels on, 1 % of all pixels above 0 is enough; below, 2 % is required."""
 
 
 def warn_of_surprises(p: Any, may_be_below: Callable[[float], bool], where: Any = None) -> None:

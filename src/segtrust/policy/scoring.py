@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from segtrust._arguments import check_threshold
@@ -78,21 +78,25 @@ class Scoring:
         >>> Scoring.of(PatchLevel(size=20), predictor="fold 0").parameters
         {'size': 20}
         """
-        if isinstance(estimator, str) or not hasattr(estimator, "parameters"):
+        from segtrust.confidence import ConfidenceEstimator, get_estimator
+
+        if not isinstance(estimator, ConfidenceEstimator):
             raise ParameterError(
                 f"estimator: expected an estimator, such as get_estimator('sdc'), got {estimator!r}."
             )
-        from segtrust.confidence import get_estimator
-
-        try:
-            registered = type(get_estimator(estimator.name))
-        except UnknownNameError:
-            registered = None
-        if not isinstance(estimator, registered or ()):
+        registered = None
+        with suppress(UnknownNameError):
+            registered = get_estimator(estimator.name)
+        if type(estimator) is not type(registered):
             raise ParameterError(
                 f"estimator: {estimator.name!r} cannot be stored in a policy, because no installed package "
                 f"offers {type(estimator).__name__} under this name. Register it as an entry point "
                 "'segtrust.estimators', see the page on writing a plug-in."
+            )
+        if not is_dataclass(estimator) and vars(estimator) != vars(registered):
+            raise ParameterError(
+                f"estimator: {type(estimator).__name__} is not a dataclass, so a policy cannot store its "
+                "settings. Make it one, with the settings as fields."
             )
         used_ids = getattr(estimator, "used_ids", ())
         return cls(estimator.name, {**estimator.parameters, "used_ids": used_ids}, **about)
@@ -206,12 +210,13 @@ def prepare_prediction(
         certain background when a map is recalibrated or decoded.
     """
     from segtrust.confidence import decoded
-    from segtrust.kernels import fill_unselected
+    from segtrust.kernels import check_where, fill_unselected
 
     def filled(prediction: Prediction) -> Prediction:
         if where is None:
             return prediction
-        return replace(prediction, probabilities=fill_unselected(prediction.probabilities, where))
+        p = prediction.probabilities  # where may still be in chunks when the recalibrated map is in memory
+        return replace(prediction, probabilities=fill_unselected(p, check_where(where, p)))
 
     if scaling is not None:
         prediction = scaling.calibrate(filled(prediction), keep_mask=decode_empty is None)
