@@ -92,7 +92,7 @@ def open_selection(
 
 
 def check_where(where: Any, p: Any) -> Any:
-    """Return a selection of pixels as booleans beside its map: in chunks, in memory, or on its device.
+    """Return a selection of pixels as booleans, stored like its map: in chunks, in memory or on a device.
 
     Parameters
     ----------
