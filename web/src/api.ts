@@ -160,6 +160,25 @@ export interface Agreement {
   auroc: number | null;
 }
 
+/** What the verdicts on a random share of the accepted cases say about the guarantee. */
+export interface Audit {
+  text: string;
+  alarm: boolean;
+  confirmed: boolean;
+  lower: number;
+  upper: number;
+  judged: number;
+  total: number;
+  /** Judged cases that the bounds rest on: those before the first open one, in the order of the draw. */
+  counted: number;
+  /** Row to be judged next; null if none is left. */
+  next: number | null;
+  /** Whether a case is judged by a verdict, or else by its loss in the table. */
+  by_verdict: boolean;
+  seed: string;
+  share: number;
+}
+
 export interface Monitoring {
   reference: number[];
   new: number[];
@@ -168,6 +187,8 @@ export interface Monitoring {
   drift: { alarm: boolean; text: string; p_value: number | null } | null;
   martingale: { values: number[]; alarm_at: number } | null;
   agreement: Agreement | null;
+  /** Null without a policy. */
+  audit: Audit | null;
 }
 
 /** A policy whose new cases are not like those that it was made with. */

@@ -25,6 +25,7 @@ from segtrust.engine.score_table import journal_beside
 from segtrust.engine.unfinished import find_table
 from segtrust.errors import PolicyError, SegtrustError, UnknownNameError, WrongContentError
 from segtrust.io.tables import Table
+from segtrust.review.audit import AUDIT_SHARE, Audit
 from segtrust.review.cache import ByteCache
 from segtrust.review.changes import change_of
 from segtrust.review.deciding import decide, policy_for
@@ -82,6 +83,8 @@ class Desk:
         Of the run.
     reviewer, minutes
         Name to begin with, and how long a review takes.
+    audit_share
+        Share of the accepted cases that is audited.
     instance
         Tells a desk from one that was started before on the same run: numbers of rows may be others.
     """
@@ -94,6 +97,7 @@ class Desk:
     title: str = ""
     reviewer: str = ""
     minutes: float = 5.0
+    audit_share: float = AUDIT_SHARE
     instance: str = field(default_factory=lambda: secrets.token_hex(8), init=False)
     _lock: Lock = field(default_factory=Lock, init=False)
     _standings: Standings = field(default_factory=Standings, init=False)
@@ -303,6 +307,19 @@ class Desk:
         of_it = np.ones(rows.size, bool) if structure is None else rows.texts("structure") == structure
         said = of_it & (names != "")
         return agreement_of(rows.confidence[said], names[said] == str(Verdict.ACCEPT), rows.confidence[of_it])
+
+    def audit(self, structure: str | None) -> Audit | None:
+        """Return what the verdicts on a random share of the accepted cases say about the guarantee.
+
+        ``None`` if no policy decides on this structure.
+        """
+        snapshot = self.run.now()
+        rows = snapshot.rows
+        self._refuse_unknown(rows, structure)
+        verdicts = self._verdicts(rows, self.standings(), "").names
+        return self._monitor.audit(
+            rows, structure, verdicts, finished=snapshot.finished, share=self.audit_share
+        )
 
     def decide(self, number: int, said: Said, meant: Mapping[str, str]) -> Entry:
         """Write down a verdict on a row; of another case or map than was meant none is.

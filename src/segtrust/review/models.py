@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from segtrust.io.windows import Window
 from segtrust.policy import Decision
+from segtrust.review.audit import Audit
 from segtrust.review.entries import Entry, Verdict
 from segtrust.review.monitoring import Agreement, Drift, MartingaleCourse
 from segtrust.review.pictures import Layer, Plane, Slices, TilePlace
@@ -239,6 +240,7 @@ class MonitoringAnswer(BaseModel):
     drift: Drift | None
     martingale: MartingaleCourse | None
     agreement: Agreement
+    audit: Audit | None = Field(description="Audit of accepted cases; null without a policy.")
 
 
 class BudgetQuery(BaseModel):

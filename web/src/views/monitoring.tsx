@@ -1,12 +1,13 @@
 /** Whether the threshold still holds: confidences against calibration, drift, and what reviewers say. */
 
 import type { Agreement, Monitoring, Run } from "../api";
-import { api, log, returns } from "../desk";
+import { api, go, log, returns } from "../desk";
 import { count, number } from "../format";
 import { Loading, Nothing, Problem, StructureChoice } from "../parts/basics";
 import { Chart, linePath } from "../parts/chart";
 import { useLoaded, useStore } from "../store";
 import { useStructure } from "../structure";
+import { AuditPanel } from "./audit";
 import { quantiles, rollingMedian } from "../statistics";
 
 export function MonitoringView({ run }: { run: Run }) {
@@ -31,7 +32,7 @@ export function MonitoringView({ run }: { run: Run }) {
   );
 }
 
-function Panels({ reference, new: fresh, left_out, drift, martingale, agreement }: Monitoring) {
+function Panels({ reference, new: fresh, left_out, drift, martingale, agreement, audit }: Monitoring) {
   return (
     <>
       <section class="panel" aria-labelledby="drift-title">
@@ -68,6 +69,7 @@ function Panels({ reference, new: fresh, left_out, drift, martingale, agreement 
           </Nothing>
         )}
       </section>
+      {audit && <AuditPanel audit={audit} onOpen={(number) => go({ view: "case", number })} />}
       <section class="panel" aria-labelledby="agreement-title">
         <h2 id="agreement-title">Verdicts by confidence</h2>
         {agreement && agreement.bins.some((bin) => bin.accepted + bin.not_accepted > 0) ? (
