@@ -24,7 +24,8 @@ def by_crepes(confidence: Any, dice: Any, new: Any) -> tuple[Any, Any]:
 
 def by_segtrust(confidence: Any, dice: Any, new: Any) -> tuple[Any, Any]:
     """Take the confidence for the Dice in segtrust too."""
-    found = st.ConformalDice(level=LEVEL, predictor="identity", seed=0).fit(confidence, dice).interval(new)
+    bounds = st.ConformalDice(level=LEVEL, predictor="identity", scale="none", seed=0).fit(confidence, dice)
+    found = bounds.interval(new)
     return found.lower, found.upper
 
 
