@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as hypothesis_st
+from hypothesis.extra.numpy import arrays
 from scipy import stats
 
 import segtrust as st
@@ -14,15 +16,25 @@ from segtrust.errors import (
     TooFewCasesError,
     UnknownNameError,
 )
-from segtrust.selective import Bootstrap, bootstrap_interval, coverage_at_risk, risk_band, risk_coverage_curve
+from segtrust.selective import (
+    Bootstrap,
+    bootstrap_interval,
+    coverage_at_risk,
+    resampled_interval,
+    risk_band,
+    risk_coverage_curve,
+)
 from segtrust.selective.bootstrap import (
     STATISTICS,
+    Sample,
     acceleration,
     bca_levels,
     compute_interval,
+    conservative_interval,
     get_statistic,
     median_bias,
 )
+from segtrust.selective.curve import trace_curve
 
 FEW = Bootstrap(resamples=500)
 ALL = ("aurc", "augrc", "e_aurc", coverage_at_risk(0.2))
@@ -279,6 +291,142 @@ class TestBca:
         levels = bca_levels(np.array([0.0, 1, 1, 1]), 1.0, np.array([0.0, 0, 0, 9]), extreme)
         assert np.all((levels >= 0) & (levels <= 1))
         assert levels[0] < levels[1]
+
+
+class TestNotableLosses:
+    def test_a_loss_of_one_counts_as_one(self):
+        interval = bootstrap_interval([0.1, 0.2, 0.3, 0.4], [1.0, 1.0, 0.1, 0.0], bootstrap=FEW)
+        assert interval.notable_losses == pytest.approx(2.01)
+
+    def test_beyond_one_the_largest_counts_as_one(self):
+        interval = bootstrap_interval([0.1, 0.2, 0.3], [5.0, 2.5, 0.0], bootstrap=FEW)
+        assert interval.notable_losses == pytest.approx(1.25)
+
+    def test_those_of_patients(self):
+        confidence, loss = np.arange(6.0), np.array([1.0, 0.0, 0.5, 0.5, 0.0, 0.0])
+        interval = bootstrap_interval(
+            confidence[::-1], loss[::-1], patients=[0, 0, 1, 1, 2, 2], bootstrap=FEW
+        )
+        assert interval.notable_losses == pytest.approx(0.5**2 + 0.5**2)
+
+    def test_weights_on_any_scale(self):
+        confidence, loss = cases(n=30)
+        plain = bootstrap_interval(confidence, loss, bootstrap=FEW)
+        heavy = bootstrap_interval(confidence, loss, weights=np.full(30, 7.0), bootstrap=FEW)
+        assert heavy.notable_losses == pytest.approx(plain.notable_losses) == pytest.approx(np.sum(loss**2))
+
+    def test_few_are_marked(self):
+        confidence, loss = np.arange(100.0), np.repeat([1.0, 0.0], [19, 81])
+        few = bootstrap_interval(confidence, loss, bootstrap=FEW)
+        assert few.few_losses
+        assert 'few notable losses (19.0); use Bootstrap(method="conservative")' in str(few)
+        assert few._shown()["few_losses"]
+        loss[19] = 1.0
+        enough = bootstrap_interval(confidence, loss, bootstrap=FEW)
+        assert not enough.few_losses
+        assert "notable" not in str(enough)
+
+    def test_neither_conservative_intervals_nor_coverages_are_marked(self):
+        options = replace(FEW, method="conservative")
+        assert not bootstrap_interval(*cases(), bootstrap=options).few_losses
+        assert not bootstrap_interval(*cases(), coverage_at_risk(0.2), bootstrap=FEW).few_losses
+
+
+CAREFUL = Bootstrap(resamples=300, method="conservative")
+eighths = hypothesis_st.integers(0, 8).map(lambda i: i / 8)
+tables = hypothesis_st.integers(2, 12).flatmap(
+    lambda n: hypothesis_st.tuples(*(arrays(np.float64, n, elements=eighths) for _ in range(2)))
+)
+
+
+class TestConservative:
+    @pytest.mark.parametrize("statistic", ["aurc", "augrc", "e_aurc"])
+    @pytest.mark.parametrize("grouped", [False, True])
+    def test_ends_are_those_of_curves_with_one_more_unit(self, statistic, grouped):
+        """Weighted curves, one after the other, of all cases and of one that is tied to a ranked case."""
+        rng = np.random.default_rng(3)
+        confidence, loss, weights = rng.integers(0, 9, 20) / 9, rng.integers(0, 5, 20) / 4, 1 + rng.random(20)
+        patients = np.arange(20) // 3 if grouped else np.arange(20)
+        units = patients.max() + 1
+        statistic = get_statistic(statistic)
+        rankings = [(1.0, confidence)] + ([(-1.0, -loss)] if statistic.minus_oracle else [])
+        sample = Sample.of(loss, 20, patients, weights)
+        found = conservative_interval(sample.resamples(statistic, rankings), 0.3, CAREFUL)
+
+        rng, weights = np.random.default_rng(0), weights / weights.mean()
+        ranked = np.argsort(-confidence, kind="stable")
+        ranks = np.searchsorted(np.cumsum(weights[ranked]), 20 * rng.random(300), side="right")
+        values = {0.0: [], 1.0: []}
+        for rank in ranks:
+            drawn = rng.standard_exponential(units + 1)
+            masses = np.append(drawn[patients] * weights, drawn[-1] * 20 / units)
+            for unseen, areas in values.items():
+                area = 0.0
+                for sign, scores in rankings:
+                    place = scores.max() if unseen == 0 else scores.min()
+                    if unseen == 1 and sign > 0:
+                        place = confidence[ranked[rank]]
+                    curve = trace_curve(np.append(scores, place), np.append(loss, unseen), masses)
+                    area += sign * (curve.augrc if statistic.kind == "augrc" else curve.aurc)
+                areas.append(area)
+        expected = min(0.3, np.quantile(values[0.0], 0.025)), max(0.3, np.quantile(values[1.0], 0.975))
+        assert found == pytest.approx(expected, abs=1e-12)
+
+    @pytest.mark.parametrize("failures", [0, 3, 40])
+    def test_is_that_of_clopper_and_pearson_if_all_are_tied(self, failures):
+        loss = (np.arange(40) < failures).astype(float)
+        options = Bootstrap(resamples=40_000, method="conservative")
+        interval = bootstrap_interval(np.zeros(40), loss, bootstrap=options)
+        assert ends(interval) == pytest.approx(stats.binomtest(failures, 40).proportion_ci(), abs=4e-3)
+
+    @given(tables, hypothesis_st.sampled_from(["aurc", "augrc"]), hypothesis_st.floats(0.01, 0.99))
+    def test_contains_the_estimate_and_stays_in_the_range_of_losses(self, table, statistic, level):
+        sample = Sample.of(table[1], table[0].size)
+        estimate = sample.value(get_statistic(statistic), table[0])
+        resamples = sample.resamples(get_statistic(statistic), [(1.0, table[0])])
+        options = Bootstrap(resamples=100, level=level, method="conservative")
+        low, high = conservative_interval(resamples, estimate, options)
+        assert 0 <= low <= estimate <= high <= 1
+        wider = conservative_interval(resamples, estimate, replace(options, level=0.995))
+        assert wider[0] <= low <= high <= wider[1]
+
+    def test_contains_the_true_value_if_failures_are_rare(self):
+        """Of 30 cases 2 % fail; more than half of the samples contain no failure at all."""
+        rng, contained = np.random.default_rng(0), np.zeros(2)
+        for seed in range(200):
+            loss, confidence = (rng.random(30) < 0.02).astype(float), rng.random(30)
+            for at, method in enumerate(("bca", "conservative")):
+                options = Bootstrap(resamples=200, method=method, seed=seed)
+                interval = resampled_interval(confidence, loss, bootstrap=options)
+                contained[at] += interval.low <= 0.02 <= interval.high
+        assert contained[0] < 0.6 * 200
+        assert contained[1] >= 0.93 * 200
+
+    def test_the_same_for_the_same_seed_in_any_number_of_parts(self, monkeypatch):
+        whole = bootstrap_interval(*cases(), bootstrap=CAREFUL)
+        monkeypatch.setattr("segtrust.selective.bootstrap._DRAWS_AT_A_TIME", 500)
+        assert bootstrap_interval(*cases(), bootstrap=CAREFUL) == whole
+        assert ends(bootstrap_interval(*cases(), bootstrap=replace(CAREFUL, seed=1))) != ends(whole)
+
+    def test_is_wider_where_few_losses_were_seen(self):
+        few, plain = (bootstrap_interval(*cases(n=30), bootstrap=options) for options in (CAREFUL, None))
+        assert few.low < plain.low
+        assert few.high > plain.high + 0.05
+
+    def test_losses_above_one_are_rejected(self):
+        with pytest.raises(CaseValueError, match=r"loss: expected a loss in \[0, 1\], got 1.5"):
+            bootstrap_interval([0.1, 0.2], [1.5, 0.2], bootstrap=CAREFUL)
+
+    def test_is_for_areas_alone(self):
+        confidence, loss = cases()
+        rejected = [
+            lambda: bootstrap_interval(confidence, loss, coverage_at_risk(0.1), bootstrap=CAREFUL),
+            lambda: st.compare_estimators(confidence, -loss, loss, bootstrap=CAREFUL),
+            lambda: risk_band(confidence, loss, [0.5], bootstrap=CAREFUL),
+        ]
+        for call in rejected:
+            with pytest.raises(ParameterError, match='"conservative" is for the areas'):
+                call()
 
 
 class TestRiskBand:

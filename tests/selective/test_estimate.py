@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy import stats
 
 from segtrust.errors import (
     CaseLengthError,
@@ -97,6 +98,42 @@ def test_interval_holds_for_the_population_and_for_these_cases():
             found.append([mean.lower <= each <= mean.upper for each in (truth, dice.mean())])
     assert len(found) >= 77
     assert (np.mean(found, axis=0) >= 0.9 - 3 * np.sqrt(0.09 / len(found))).all()
+
+
+@pytest.mark.parametrize("n", [10, 20])
+def test_interval_holds_if_few_cases_are_labelled_and_failures_are_rare(n):
+    """3 % of the cases have a Dice of about 0.2; most samples of 10 or 20 contain none of them."""
+
+    def failing(rng, n):
+        confidence, dice = draw(rng, n)
+        return confidence, np.where(rng.random(n) < 0.03, rng.beta(2, 8, n), dice)
+
+    truth, rng = failing(np.random.default_rng(1), 10**6)[1].mean(), np.random.default_rng(n)
+    contained = []
+    for seed in range(60):
+        estimator = MeanDiceEstimator(alpha=0.01, resamples=100, seed=seed).fit(*failing(rng, n))
+        mean = estimator.estimate(failing(rng, 100)[0])
+        if not mean.withheld:
+            contained.append(mean.lower <= truth <= mean.upper)
+    assert np.mean(contained) >= 0.93
+
+
+def test_interval_is_that_of_clopper_and_pearson_if_confidences_are_tied_and_dice_is_0_or_1():
+    dice = np.array([0.0] * 3 + [1.0] * 17)
+    mean = MeanDiceEstimator(resamples=4000).fit([0.5] * 20, dice).estimate([0.5] * 2000)
+    expected = stats.binomtest(17, 20).proportion_ci()
+    assert (mean.lower, mean.upper) == pytest.approx(tuple(expected), abs=0.015)
+
+
+def test_interval_stays_within_the_range_of_dice():
+    """Ten perfect cases do not show that all are perfect."""
+    confidence = np.linspace(0.5, 0.9, 10)
+    best, worst = (
+        MeanDiceEstimator().fit(confidence, [dice] * 10).estimate(confidence) for dice in (1.0, 0.0)
+    )
+    assert (best.value, best.upper, worst.value, worst.lower) == (1.0, 1.0, 0.0, 0.0)
+    assert best.lower < 0.8
+    assert worst.upper > 0.2
 
 
 def test_what_is_not_said_is_the_same_in_each_release():

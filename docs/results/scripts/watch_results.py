@@ -32,9 +32,13 @@ def cases_of(maps, masks):
 
 def polyps(folder, sets):
     """Give confidence and Dice of each image of some sets."""
-    cases = [
-        case for each in sets for case in cases_of(folder / each / "predictions", folder / each / "masks")
-    ]
+    found = [scores(folder / each / "predictions", folder / each / "masks") for each in sets]
+    return tuple(np.concatenate(column) for column in zip(*found, strict=True))
+
+
+def scores(maps, masks):
+    """Return confidence and Dice of the cases whose ground truth is not empty."""
+    cases = list(cases_of(maps, masks))
     confidence = [st.SoftDice().score(case) for case in cases]
     dice = [st.dice(case.truth, case.prediction.probabilities >= 127.5) for case in cases]
     return np.array(confidence), np.array(dice)

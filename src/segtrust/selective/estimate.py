@@ -128,7 +128,7 @@ class Recalibration(Displayed, Storable):
 
 
 def _increasing_values(counts: Any, sums: Any) -> Any:
-    """Fit increasing values to the means of groups, weighted by their counts; no count is 0."""
+    """Fit increasing values to the means of groups, weighted by their counts or weights; none is 0."""
     from scipy.optimize import isotonic_regression
 
     return isotonic_regression(sums / counts, weights=counts).x
@@ -206,8 +206,9 @@ class MeanDiceEstimator(HasParams, Displayed, Storable):
     ----------
     level
         Confidence level of the interval, found by resampling the labelled cases, the new cases, and the
-        errors of the curve: it is meant for the mean of the population, and wide enough for that of these
-        new cases.
+        errors of the curve. Each resample also contains one labelled case that was never seen, of Dice 0 for
+        the lower end and of Dice 1 for the upper end: a few labelled cases often contain none of the rare
+        failures. The interval holds for the mean of the population and for that of these new cases.
     alpha
         Level of the two-sample test that precedes every estimate.
     resamples
@@ -355,21 +356,30 @@ class MeanDiceEstimator(HasParams, Displayed, Storable):
         value = float(Recalibration.of_checked(self.confidence, self.dice).predict(new).mean())
         rng = check_seed(self.seed)
         knots, knot = np.unique(self.confidence, return_inverse=True)
-        estimates = [self._resample(new, knots, knot, rng) for _ in range(self.resamples)]
-        tail = (1.0 - self.level) / 2.0
-        lower, upper = np.quantile(np.array(estimates), [tail, 1.0 - tail])
-        return value, float(lower), float(upper)
+        estimates = np.array([self._resample(new, knots, knot, rng) for _ in range(self.resamples)])
+        lower = float(np.quantile(estimates[:, 0], (1.0 - self.level) / 2.0))
+        upper = float(np.quantile(estimates[:, 1], (1.0 + self.level) / 2.0))
+        return value, max(0.0, min(lower, value)), min(1.0, max(upper, value))
 
-    def _resample(self, new: Any, knots: Any, knot: Any, rng: np.random.Generator) -> float:
-        """Return the estimate from both samples drawn with replacement, plus the mean of drawn errors."""
-        drawn = rng.integers(knot.size, size=knot.size)
-        counts = np.bincount(knot[drawn], minlength=knots.size)
-        sums = np.bincount(knot[drawn], self.dice[drawn], minlength=knots.size)
-        present = counts > 0
-        knots, values = knots[present], _increasing_values(counts[present], sums[present])
-        errors = self.dice[drawn] - np.interp(self.confidence[drawn], knots, values)
-        mean = np.interp(rng.choice(new, new.size), knots, values).mean()
-        return float(mean + rng.choice(errors, new.size).mean())
+    def _resample(self, new: Any, knots: Any, knot: Any, rng: np.random.Generator) -> list[float]:
+        """Return the estimate of a resample with one unseen labelled case: of Dice 0, and of Dice 1.
+
+        Labelled and new cases get exponential weights (the Bayesian bootstrap). The unseen case has the
+        confidence of a random labelled case. The mean of as many errors of the curve as there are new cases
+        is added.
+        """
+        knot = np.append(knot, knot[rng.integers(knot.size)])
+        weights, new_weights = rng.standard_exponential(knot.size), rng.standard_exponential(new.size)
+        up_to = np.cumsum(weights)
+        drawn = np.searchsorted(up_to, up_to[-1] * rng.random(new.size), side="right")
+        knot_weights = np.bincount(knot, weights)
+        estimates = []
+        for unseen in (0.0, 1.0):
+            dice = np.append(self.dice, unseen)
+            values = _increasing_values(knot_weights, np.bincount(knot, weights * dice))
+            mean = new_weights @ np.interp(new, knots, values) / new_weights.sum()
+            estimates.append(float(mean + (dice - values[knot])[drawn].mean()))
+        return estimates
 
 
 def _check_watches(watches: Any) -> list[Alarm]:
