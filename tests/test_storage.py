@@ -22,6 +22,12 @@ def watch():
     return made
 
 
+def audit():
+    made = st.AuditBound(st.Target(0.1, below_dice=0.8), population=50)
+    made.extend([0, 1, 0])
+    return made
+
+
 def structures():
     found = st.certify_structures({"liver": CASES, "tumour": CASES}, st.Target(0.2))
     return st.StructurePolicies(
@@ -38,8 +44,10 @@ STORED = {
         GRID, (1 - GRID) / 2, target_risk=0.3, patients=np.arange(400) // 2
     ),
     "cases": lambda: CASES,
+    "looks": lambda: CASES.looks,
     "intervals": lambda: st.ConformalDice(threshold=0.5).fit(GRID, (1 + GRID) / 2, ids=range(400)),
     "intervals, not fitted": st.ConformalDice,
+    "volume intervals": lambda: st.ConformalVolume().fit(GRID, 1 + GRID, 2 * GRID, ids=range(400)),
     "curve": lambda: st.Recalibration.fit(GRID, GRID**2),
     "mean Dice": lambda: st.MeanDiceEstimator(level=0.9).fit(GRID, GRID**2, ids=range(400)),
     "mean Dice, not fitted": lambda: st.MeanDiceEstimator(seed=4),
@@ -47,6 +55,7 @@ STORED = {
     "Platt": lambda: st.PlattScaling(slope=0.7, intercept=0.1),
     "softmax": lambda: st.MulticlassTemperatureScaling(2.0),
     "martingale": watch,
+    "audit": audit,
     "estimator": lambda: st.PatchLevel(size=7),
     "tuned estimator": lambda: st.TunedSoftDice().fit(blobs(6)),
     "empty rule": lambda: st.SoftDice(empty="agree"),
@@ -110,7 +119,7 @@ def test_another_version_and_another_kind(tmp_path):
     with pytest.raises(SavedStateError, match=r"'segtrust-certificate-9', of another version"):
         st.load(path)
     STORED["curve"]().save(path)
-    with pytest.raises(PolicyError, match="expected format 'segtrust-policy-2'"):
+    with pytest.raises(PolicyError, match="expected format 'segtrust-policy-3'"):
         st.Policy.load(path)
     st.PatchLevel().save(path)
     with pytest.raises(SavedStateError, match="expected a SoftDice, got 'pla'"):

@@ -31,18 +31,20 @@ _HOMES = {
     ),
     "segtrust.ensembles": "Fusion fuse pairwise_dice",
     "segtrust.kernels": "DiceBounds worst_relative_error",
-    "segtrust.maps": "Case EmptyPolicy Prediction",
+    "segtrust.maps": "Case EmptyPolicy Prediction volume_ml",
     "segtrust.policy": (
         "Decision MapDecision Policy PolicyStatus Scoring StructurePolicies certify_structures"
     ),
     "segtrust.risks": "RISKS Risk dice f_beta f_beta_risk hamming_loss iou soft_dice_loss",
     "segtrust.selective": (
-        "CalibrationCases CalibrationPlan Certificate Procedure Target certify "
-        "certify_each certify_threshold plan_calibration ConformalDice CoverageThreshold DiceIntervals "
-        "DriftTest ExchangeabilityMartingale MartingaleState MeanDice MeanDiceEstimator Recalibration "
+        "AuditBound AuditPlan AuditState audit_plan draw_audit "
+        "CalibrationCases CalibrationPlan Certificate LookLog Procedure Target certify "
+        "certify_best certify_each certify_threshold plan_calibration ConformalDice ConformalVolume "
+        "CoverageThreshold DiceIntervals DriftTest ExchangeabilityMartingale MartingaleState MeanDice "
+        "MeanDiceEstimator Recalibration "
         "drift_test threshold_for_coverage Bootstrap BootstrapInterval Comparison FailureDetection "
         "OperatingPoint RiskCoverageCurve bootstrap_interval compare_estimators coverage_at_risk "
-        "failure_detection reject_seen risk_coverage_curve"
+        "failure_detection reject_seen risk_coverage_curve VolumeIntervals"
     ),
     "segtrust._compile": "use_threads",
     "segtrust._storage": "load",

@@ -220,6 +220,17 @@ def check_seed(seed: Any) -> np.random.Generator:
     return np.random.default_rng(check_whole(seed, "seed"))
 
 
+def checksum_name(checksum: str) -> str:
+    """Return a checksum in the form in which ``used_ids`` contains it beside ids; empty if it is empty.
+
+    Examples
+    --------
+    >>> checksum_name("crc32:352441c2")
+    'checksum:crc32:352441c2'
+    """
+    return f"checksum:{checksum}" if checksum else ""
+
+
 def suggestion(name: Any, known: Iterable[str]) -> str:
     """Return a question that names the closest of the known names; nothing if none is close.
 

@@ -13,10 +13,13 @@ from segtrust.errors import SavedStateError, SegtrustError
 __all__ = ["Storable", "load", "without_format"]
 
 _KINDS = {
+    "segtrust-audit": "segtrust.selective.AuditBound",
     "segtrust-calibration-cases": "segtrust.selective.CalibrationCases",
     "segtrust-certificate": "segtrust.selective.Certificate",
     "segtrust-conformal-dice": "segtrust.selective.ConformalDice",
+    "segtrust-conformal-volume": "segtrust.selective.ConformalVolume",
     "segtrust-estimator": "segtrust.confidence.ConfidenceEstimator",
+    "segtrust-looks": "segtrust.selective.LookLog",
     "segtrust-martingale": "segtrust.selective.ExchangeabilityMartingale",
     "segtrust-mean-dice": "segtrust.selective.MeanDiceEstimator",
     "segtrust-multiclass-scaling": "segtrust.calibration.MulticlassTemperatureScaling",
@@ -33,6 +36,8 @@ class Storable:
 
     _format: ClassVar[str]
     """Kind and version of the file."""
+    _older_formats: ClassVar[tuple[str, ...]] = ()
+    """Earlier versions that `from_dict` reads too."""
     _load_error: ClassVar[type[SegtrustError]] = SavedStateError
 
     def to_dict(self) -> dict[str, Any]:
@@ -65,7 +70,9 @@ class Storable:
             it.
         """
         saved = read_json(path, error=cls._load_error)
-        check_format(saved, cls._format, str(path), error=cls._load_error)
+        version = saved.get("format") if isinstance(saved, Mapping) else None
+        expected = version if version in cls._older_formats else cls._format
+        check_format(saved, expected, str(path), error=cls._load_error)
         return cls.from_dict(saved, source=str(path))
 
 
@@ -81,8 +88,8 @@ def load(path: str | Path) -> Any:
     ----------
     path
         JSON file of a policy, the policies of several structures, a certificate, calibration cases, Dice
-        intervals, a recalibration, an estimator of the mean Dice, a scaling, a running drift check or a
-        confidence estimator.
+        or volume intervals, a recalibration, an estimator of the mean Dice, a scaling, a running drift check,
+        an audit or a confidence estimator.
 
     Examples
     --------

@@ -67,13 +67,15 @@ EmptyName = Literal["paper", "agree"]
 """How empty masks are scored, see `segtrust.EmptyPolicy`."""
 DecodingName = Literal["threshold", "dice-optimal"]
 """How masks are made if none was delivered, see `segtrust.Scoring`."""
-PValueName = Literal["suited", "betting", "hoeffding-bentkus", "binomial"]
+PValueName = Literal["suited", "adaptive-betting", "betting", "hoeffding-bentkus", "binomial"]
 """Tests of a candidate threshold, see `segtrust.Procedure`."""
+SearchName = Literal["suited", "ranks", "candidates"]
+"""Thresholds that are tested, see `segtrust.Procedure`."""
 ConventionName = Literal["paper", "plugin", "trapezoid-from-first"]
 """Conventions for the area under a risk-coverage curve, see `segtrust.RiskCoverageCurve.area`."""
 StatisticName = Literal["aurc", "augrc", "e_aurc"]
 """Areas under a curve with bootstrap intervals, see `segtrust.bootstrap_interval`."""
-BootstrapMethodName = Literal["suited", "bca", "percentile"]
+BootstrapMethodName = Literal["suited", "bca", "percentile", "conservative"]
 """How resamples become an interval, see `segtrust.Bootstrap`."""
 DriftStatisticName = Literal["ks", "mann-whitney", "energy"]
 """How two samples of confidences are compared, see `segtrust.drift_test`."""

@@ -7,6 +7,7 @@ pass that sums them, because a separate pass would cost more than the confidence
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from numbers import Real
@@ -14,18 +15,21 @@ from typing import Any
 
 import numpy as np
 
-from segtrust._arguments import check_threshold
+from segtrust._arguments import check_threshold, checksum_name
 from segtrust.errors import GeometryError, ParameterError
 from segtrust.kernels import (
     Agreement,
+    as_array,
+    as_binary,
     check_array,
     check_map_type,
     check_shapes,
     mask_name,
+    on_host,
     raise_shape_mismatch,
 )
 
-__all__ = ["Case", "EmptyPolicy", "Prediction", "prediction_of"]
+__all__ = ["Case", "EmptyPolicy", "Prediction", "prediction_of", "volume_ml"]
 
 
 class EmptyPolicy(StrEnum):
@@ -77,6 +81,9 @@ class Prediction:
     image
         The image that was segmented, or ``None``: an array of the map's shape, possibly with further axes
         for colours or channels behind it. Only estimators that see pixels read it.
+    checksum
+        Checksum of the map, such as the column ``digest`` of a score table, or empty. Whatever learns from
+        the map remembers it, so that a copy under another id is recognised.
 
     Examples
     --------
@@ -92,6 +99,7 @@ class Prediction:
     spacing_mm: tuple[float, ...] | None = None
     agreement: Agreement | None = None
     image: Any = None
+    checksum: str = ""
 
     def __post_init__(self) -> None:
         """Check type, shape and geometry."""
@@ -117,6 +125,11 @@ class Prediction:
     def shape(self) -> tuple[int, ...]:
         """Number of pixels along each axis."""
         return tuple(self.probabilities.shape)
+
+    @property
+    def used_names(self) -> frozenset[str]:
+        """Id and checksum, as whatever learns from this map keeps them in ``used_ids``; empty if unknown."""
+        return frozenset([self.id, checksum_name(self.checksum)]) - {""}
 
     @property
     def source(self) -> str:
@@ -158,6 +171,11 @@ class Case:
         """Name of the image."""
         return self.prediction.id
 
+    @property
+    def used_names(self) -> frozenset[str]:
+        """Id and checksum, as whatever learns from this case keeps them in ``used_ids``; empty if unknown."""
+        return self.prediction.used_names
+
 
 def _check_same_shape(mask: Any, shape: tuple[int, ...], *, name: str) -> None:
     check_array(mask, name)
@@ -171,6 +189,30 @@ def prediction_of(case: Case | Prediction) -> Prediction:
     if not isinstance(prediction, Prediction):
         raise _no_prediction(prediction, "case: expected a Prediction or a Case")
     return prediction
+
+
+def volume_ml(mask: Any, spacing_mm: Sequence[float]) -> float:
+    """Return the volume of a 3-D mask in ml: the number of its voxels times the volume of one voxel.
+
+    Parameters
+    ----------
+    mask
+        Array of 0 and 1, or bool, with three axes. The volume of an empty mask is 0.
+    spacing_mm
+        Distance between neighbouring voxels along each axis of the array, in mm.
+
+    Examples
+    --------
+    >>> volume_ml(np.ones((10, 20, 30), bool), spacing_mm=(5.0, 0.5, 0.5))
+    7.5
+    """
+    voxels = as_binary(np.asarray(on_host(as_array(mask, "mask"))), "mask")
+    if voxels.ndim != 3:
+        raise GeometryError(
+            f"mask: expected a volume with 3 axes, got shape {voxels.shape}. Stack the slices of one scan."
+        )
+    _check_spacing(spacing_mm, voxels.shape, "mask")
+    return float(np.count_nonzero(voxels)) * math.prod(map(float, spacing_mm)) / 1000.0
 
 
 def _no_prediction(value: object, expected: str) -> ParameterError:

@@ -4,6 +4,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from tests.nnunet.data import TEST_CASES, VALIDATION_CASES, VARIANTS
 from tests.nnunet.run import NnunetRun
 
@@ -40,13 +42,15 @@ class Layout:
 
 
 def lay_out(root: Path, made: NnunetRun, labels: str, *, folds: tuple = (0,), copies: int = 1) -> Layout:
-    """Copy the files of a run; each fold has its own copies of the validation cases."""
+    """Copy the files of a run; each fold has its own, fainter copies of the validation cases."""
     found = Layout(root, VARIANTS[labels].name)
     for fold in folds:
         for number in range(copies):
             for case in VALIDATION_CASES:
                 name = f"{case}_{fold}_{number:03}"
                 copy(made.validation / case, found.fold(fold) / "validation" / name, ENDINGS)
+                if number:
+                    make_fainter(found.fold(fold) / "validation" / f"{name}.npz", 1.0 - number / 1000.0)
                 copy(made.validation_labels / case, found.truths / name, (".nii.gz",))
         shutil.copy(made.validation / "summary.json", found.fold(fold) / "validation")
     for folder in (found.model, found.root / "raw" / found.dataset):
@@ -54,6 +58,16 @@ def lay_out(root: Path, made: NnunetRun, labels: str, *, folds: tuple = (0,), co
         shutil.copy(made.dataset_json, folder / "dataset.json")
     predict(found, made)
     return found
+
+
+def make_fainter(path: Path, factor: float) -> None:
+    """Replace a link to a map by a map with less foreground: maps with equal checksums are one case."""
+    with np.load(path) as kept:
+        p = kept["probabilities"]
+    fainter = p[1:] * factor
+    path.unlink()
+    background = 1.0 - fainter.sum(axis=0, keepdims=True)
+    np.savez_compressed(path, probabilities=np.concatenate([background, fainter]).astype(p.dtype))
 
 
 def predict(found: Layout, made: NnunetRun) -> None:

@@ -151,8 +151,10 @@ class TestFingerprint:
 class TestRecord:
     def test_keeps_what_an_audit_needs(self):
         made = policy()
-        assert made.procedure == CERTIFICATE.procedure == Procedure()
-        assert made.evidence == CalibrationEvidence(400, 400, False, 50, 0, CASES.digest)
+        assert made.procedure == CERTIFICATE.procedure == Procedure(seed=0)
+        assert made.evidence == CalibrationEvidence(
+            400, 400, False, 50, 0, CASES.digest, tests=("adaptive-betting", "binomial")
+        )
         assert (made.n, made.digest, made.delta) == (400, CASES.digest, 0.05)
         assert made.made == "2026-01-02T03:04:05+00:00"
 
@@ -195,7 +197,8 @@ class TestRecord:
         limits = "the mean loss of accepted cases is at most 0.2 and at most"
         assert f"Guarantee (95 % confidence): {limits}" in said
         assert "Valid for the model fold 0." in said
-        assert "Certified on 400 cases (betting test and exact binomial test), 2026-01-02." in said
+        tests = "betting test with adaptive stakes and exact binomial test"
+        assert f"Certified on 400 cases ({tests}), 2026-01-02." in said
         cases = CalibrationCases(GRID, (1 - GRID) / 2, patients=np.arange(400) // 2, reference=REFERENCE)
         found = certify(cases, [Target(0.2)])
         patients = Policy.from_certificate(found, Scoring("sdc"), structure="liver")
@@ -454,7 +457,7 @@ def path(tmp_path):
 
 def with_intervals():
     made = policy()
-    bounds = ConformalDice(threshold=made.threshold)
+    bounds = ConformalDice(threshold=made.threshold, predictor="isotonic")
     return made.with_intervals(bounds.fit(GRID, (1 + GRID) / 2, ids=[f"new {i}" for i in range(400)]))
 
 
@@ -521,6 +524,7 @@ def test_keeps_what_an_audit_needs():
         "references": 50,
         "set_aside": 0,
         "digest": CASES.digest,
+        "tests": ["adaptive-betting", "binomial"],
     }
     assert kept["procedure"]["p_value"] == "suited"
     assert kept["procedure"]["start_coverages"] == [0.5]

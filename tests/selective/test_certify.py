@@ -1,6 +1,7 @@
 """Certified thresholds: the cases, the sequence of tests, its units, and that the guarantee holds."""
 
 import secrets
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from segtrust.selective import (
     certify_each,
     certify_threshold,
     chernoff_interval,
-    walk_candidates,
+    find_threshold,
 )
 from segtrust.selective.certify import ThresholdTests
 from segtrust.selective.pvalues import binomial_p_value
@@ -27,6 +28,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:.*more confident cases have:segtrust.errors.SegtrustWarning"  # random confidences, by chance
 )
 
+CANDIDATES = Procedure(search="candidates")
 CONFIDENCE, LOSS, IDS = [0.9, 0.4, 0.7], [0.1, 0.6, 0.2], ["a", "b", "c"]
 
 
@@ -296,7 +298,7 @@ class TestSequence:
 class TestSetAside:
     def test_a_fifth_serves_for_candidates_only(self):
         cases = CalibrationCases(*(getattr(drawn(500), name) for name in ("confidence", "loss")))
-        found = certify(cases, [Target(0.2)])
+        found = certify(cases, [Target(0.2)], procedure=CANDIDATES)
         assert found.n == 400
         assert found.certified
 
@@ -307,14 +309,18 @@ class TestSetAside:
         assert certify(cases, [Target(0.2)]).n == 400
 
     def test_too_few_for_it(self):
+        cases = CalibrationCases(np.linspace(0, 1, 40), np.zeros(40))
         with pytest.raises(
             TooFewCasesError, match=r"40 cases are too few .* 8 would be set aside .*\(at least 10 are"
         ):
-            certify_threshold(np.linspace(0, 1, 40), np.zeros(40), target_risk=0.1)
+            certify(cases, Target(0.1), procedure=CANDIDATES)
 
     @pytest.mark.parametrize(("share", "left"), [(0.9, 2), (0.95, 1)])
     def test_two_must_be_left_to_test_on(self, share, left):
-        cases, procedure = CalibrationCases(np.linspace(0, 1, 20), np.zeros(20)), Procedure(set_aside=share)
+        cases, procedure = (
+            CalibrationCases(np.linspace(0, 1, 20), np.zeros(20)),
+            replace(CANDIDATES, set_aside=share),
+        )
         if left < 2:
             with pytest.raises(
                 TooFewCasesError, match=r"20 cases .* 19 would be set aside .* leaving 1 to test on"
@@ -360,7 +366,9 @@ class TestTargets:
         cases = drawn(600)
         found = certify_each(cases, [Target(0.15), Target(0.2)], delta=0.1)
         assert [each.delta for each in found] == [0.05, 0.05]
-        assert found[0] == certify(cases, [Target(0.15)], delta=0.05)
+        assert found[0].steps == certify(drawn(600), [Target(0.15)], delta=0.05).steps
+        assert {each.evidence.planned for each in found} == {2}
+        assert "Planned as one of 2 that share δ." in str(found[0])
 
     def test_failure_rates_with_the_exact_p_value(self):
         cases = drawn(600)
@@ -395,8 +403,10 @@ class TestNotCertifiable:
         found = certify(drawn(40), [Target(0.2)])
         assert (found.threshold, found.coverage, found.certified) == (None, None, False)
         assert 40 < found.need.cases < 400
+        need = found.need.without_reference
         assert "Not certifiable with these 40 cases at 95 % confidence: the mean loss" in str(found)
-        assert f"About {found.need.cases} labelled cases would give a 90 % chance of success" in str(found)
+        assert f"About {need} new labelled cases would give a 90 % chance of success" in str(found)
+        assert "is the second look at these cases and would have 90 % confidence." in str(found)
         assert certify(drawn(2 * found.need.cases), [Target(0.2)]).certified
 
     def test_says_when_no_number_would(self):
@@ -456,7 +466,7 @@ class TestPatients:
     def test_z_of_the_design(self):
         """Of a patient's two cases one is accepted with loss 0.5: Z = (0.5 - 0.2) / 2."""
         cases = CalibrationCases([0.9, 0.1, 0.8], [0.5, 0.7, 0.0], patients=["a", "a", "b"])
-        tests = ThresholdTests(cases, (Target(0.2),), Procedure())
+        tests = ThresholdTests(cases, (Target(0.2),), Procedure(), by_rank=False)
         (found,) = tests.unit_losses(tests.confidence >= 0.5)
         assert sorted(found - 0.2) == pytest.approx([-0.2, 0.15])
 
@@ -486,45 +496,46 @@ class TestPatients:
 @pytest.mark.parametrize("p_value", ["betting", "binomial"])
 def test_the_guarantee_holds_where_all_confidences_are_tied(p_value, aside):
     """Coins just above the target, all of the same confidence: nothing but luck certifies them."""
-    n, draws, procedure = 100, 1500, Procedure(p_value=p_value)
+    n, draws, procedure = 100, 1500, Procedure(p_value=p_value, search="candidates")
     rng = np.random.default_rng(1)
     broken = 0
     for _ in range(draws):
         loss = (rng.random(n) < 0.1) * 1.0
         cases = CalibrationCases(np.full(n, 0.7), loss, reference=None if aside else np.full(30, 0.7))
-        _, steps = walk_candidates(cases, [Target(0.1)], 0.05, procedure)
-        broken += steps[0].passed
+        broken += find_threshold(cases, [Target(0.1)], 0.05, procedure).threshold is not None
     assert binom.sf(broken - 1, draws, 0.05) > 1e-4
 
 
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("levels", [1, 2])
-def test_the_guarantee_holds_where_ties_come_sorted_by_loss(levels, sign):
+@pytest.mark.parametrize("procedure", [Procedure(), Procedure(search="candidates")])
+def test_the_guarantee_holds_where_ties_come_sorted_by_loss(levels, sign, procedure):
     """With rows told apart by their place it was broken in 35 % of such draws."""
     n, draws, rng = 85, 600, np.random.default_rng(2)
     broken = 0
     for _ in range(draws):
         loss = sign * np.sort(sign * (rng.random(n) < 0.2001))
         confidence = np.where(np.arange(n) % levels == 0, 0.5, 0.6)
-        _, steps = walk_candidates(CalibrationCases(confidence, loss), [Target(0.2, 0.5)], 0.05, Procedure())
-        broken += steps[0].passed
+        cases = CalibrationCases(confidence, loss)
+        broken += find_threshold(cases, [Target(0.2, 0.5)], 0.05, procedure).threshold is not None
     assert binom.sf(broken - 1, draws, 0.05) > 1e-4
 
 
 @pytest.mark.parametrize(("n", "target"), [(53, 0.3), (132, 0.3), (145, 0.1)])
-def test_the_guarantee_holds_where_confidences_have_two_levels(n, target):
+@pytest.mark.parametrize("procedure", [Procedure(), Procedure(search="candidates")])
+def test_the_guarantee_holds_where_confidences_have_two_levels(n, target, procedure):
     """There are only n + 1 such tables. With one split for each of them it was broken in 14 to 20 %."""
     draws, rng = 1500, np.random.default_rng(n)
     broken = 0
     for _ in range(draws):
         confidence = (rng.random(n) >= target) * 1.0  # the losses of all together are at the target
         cases = CalibrationCases(confidence, 1.0 - confidence)
-        _, steps = walk_candidates(cases, [Target(target, below_dice=0.5)], 0.05, Procedure())
-        broken += any(step.passed and step.threshold == 0.0 for step in steps)
+        found = find_threshold(cases, [Target(target, below_dice=0.5)], 0.05, procedure)
+        broken += found.threshold == 0.0
     assert binom.sf(broken - 1, draws, 0.05) > 1e-4
 
 
-@pytest.mark.parametrize("p_value", ["hoeffding-bentkus", "betting"])
+@pytest.mark.parametrize("p_value", ["hoeffding-bentkus", "betting", "adaptive-betting"])
 def test_the_guarantee_holds_where_patients_are_tied_and_named_by_their_losses(p_value):
     n, draws, rng = 280, 400, np.random.default_rng(3)
     patients = np.repeat(np.arange(n // 2), 2)
@@ -532,8 +543,8 @@ def test_the_guarantee_holds_where_patients_are_tied_and_named_by_their_losses(p
     for _ in range(draws):
         loss = np.repeat(np.sort(rng.random(n // 2) < 0.3), 2) * 1.0
         cases = CalibrationCases(np.full(n, 0.7), loss, patients=patients)
-        _, steps = walk_candidates(cases, [Target(0.3)], 0.05, Procedure(p_value=p_value))
-        broken += steps[0].passed
+        found = find_threshold(cases, [Target(0.3)], 0.05, Procedure(p_value=p_value))
+        broken += found.threshold is not None
     assert binom.sf(broken - 1, draws, 0.05) > 1e-4
 
 

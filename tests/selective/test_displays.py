@@ -7,7 +7,7 @@ import segtrust as st
 from segtrust.calibration import reliability
 from segtrust.io.tables import Table
 from tests.policy.certified import CASES, CERTIFICATE, GRID, policy
-from tests.test_storage import structures, watch
+from tests.test_storage import audit, structures, watch
 
 LOSS = (1 - GRID) / 2
 FITTED = st.ConformalDice(threshold=0.5).fit(GRID, (1 + GRID) / 2, ids=range(400))
@@ -22,6 +22,8 @@ RESULTS = {
     "structures": structures(),
     "drift": st.drift_test(reference=GRID, new=GRID**2),
     "martingale": watch(),
+    "audit": audit(),
+    "audit plan": st.audit_plan(0.1, 0.04),
     "interval": st.bootstrap_interval(GRID, LOSS, bootstrap=st.Bootstrap(resamples=100)),
     "comparison": st.compare_estimators(GRID, GRID**2, LOSS, bootstrap=st.Bootstrap(resamples=100)),
     "failures": st.failure_detection(GRID, LOSS, cutoff=0.7),
@@ -75,6 +77,7 @@ ROWS = {
     "intervals": lambda intervals: intervals.lower.size,
     "recalibration": lambda curve: len(curve.dice),
     "martingale": lambda check: len(check.history),
+    "audit": lambda audit: len(audit.history),
 }
 
 

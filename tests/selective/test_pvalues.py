@@ -80,7 +80,7 @@ def test_valid_where_the_mean_is_the_target(law, name):
         assert binom.sf((found <= level).sum() - 1, draws, level) > 1e-4
 
 
-@pytest.mark.parametrize("name", P_VALUES)
+@pytest.mark.parametrize("name", [name for name in P_VALUES if name != "adaptive-betting"])  # see test_ranks
 def test_valid_for_coins_to_the_last_digit(name):
     """Every number of failures with its probability, no simulation; a coin of the target is the worst."""
     for target, n, level in product((0.01, 0.1, 0.3, 0.7), (1, 5, 30, 100, 400), (0.01, 0.05, 0.2)):

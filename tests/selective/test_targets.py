@@ -57,11 +57,28 @@ def test_certification_checks_targets(check):
 def test_the_p_value_that_is_asked_for_is_used(name):
     for target in (Target(0.2), Target(0.2, below_dice=0.5)):
         for grouped in (False, True):
-            assert Procedure(p_value=name).p_value_for(target, grouped=grouped) == name
+            for by_rank in (False, True):
+                found = Procedure(p_value=name).tests_for([target], 100, grouped=grouped, by_rank=by_rank)
+                assert found == (name,)
+
+
+def test_the_suited_test_depends_on_target_size_and_units():
+    mean, failures = Target(0.2), Target(0.2, below_dice=0.5)
+
+    def suited(targets, n=100, grouped=False, by_rank=True):
+        return Procedure().tests_for(targets, n, grouped=grouped, by_rank=by_rank)
+
+    assert suited([mean]) == ("adaptive-betting",)
+    assert suited([failures]) == ("binomial",)
+    assert suited([failures], grouped=True, by_rank=False) == ("adaptive-betting",)
+    assert suited([mean], n=5001) == ("betting",)
+    assert suited([mean, failures]) == ("betting", "binomial")
+    assert suited([mean, failures], by_rank=False) == ("adaptive-betting", "binomial")
 
 
 BAD_PROCEDURES = [
     {"p_value": "wsr"},
+    {"search": "grid"},
     *({"start_coverages": starts} for starts in (0.5, "0.5", None, (), (0.0,), (1.5,), ("a",), [None])),
     {"step": 0},
     {"set_aside": 1},
@@ -70,7 +87,7 @@ BAD_PROCEDURES = [
 
 
 def test_unknown_p_values_list_the_known_ones():
-    with pytest.raises(ParameterError, match="suited, betting, hoeffding-bentkus, binomial, got 'wsr'"):
+    with pytest.raises(ParameterError, match=r"suited, adaptive-betting, betting, .*, got 'wsr'"):
         Procedure(p_value="wsr")
 
 

@@ -156,14 +156,14 @@ class Scaling(_Fitted, ABC):
             those that certify a threshold, and not those that the model was trained on, for which its
             probabilities are better than for others.
         """
-        counts, ids, n = _LogitCounts(self.ends, self.band_px, self.weigh), set(), 0
+        counts, ids, n = _LogitCounts(self.ends, self.band_px, self.weigh), set[str](), 0
         for case in check_cases(cases):
             counts.add(case)
-            ids.add(case.id)
+            ids |= case.used_names
             n += 1
         _check_any(n)
         slope, intercept = _fit_curve(counts.points(), with_intercept=self._with_intercept)
-        return replace(self._with_curve(slope, intercept), used_ids=frozenset(ids - {""}), n_cases=n)
+        return replace(self._with_curve(slope, intercept), used_ids=frozenset(ids), n_cases=n)
 
     @overload
     def apply(self, p: MapOnHost, *, source: str = "p") -> npt.NDArray[np.floating[Any]]: ...

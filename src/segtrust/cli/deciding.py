@@ -86,7 +86,7 @@ def calibrate(
 ) -> None:
     """Certify an acceptance threshold on cases with known loss, and write the policy."""
     chosen = _chosen_rows(scores, rows)
-    found = certify_rows(chosen, promise, output, reference=rows.reference)
+    found = certify_rows(chosen, scores, promise, output, reference=rows.reference)
     tell_unversioned(chosen)
     if as_json:
         typer.echo(json.dumps(found.values))

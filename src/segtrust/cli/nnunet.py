@@ -166,7 +166,7 @@ def _certify(
     from segtrust.io.tables import read_table
 
     promised = PromiseFlags(**asdict(promise), predictor=found.predictor)
-    return certify_rows(read_table(table), promised, output, reference=reference)
+    return certify_rows(read_table(table), table, promised, output, reference=reference)
 
 
 def _failures(table: Path) -> Path:

@@ -87,7 +87,7 @@ class Certified:
 
 
 def certify_rows(
-    table: Table, promise: PromiseFlags, output: Path, *, reference: Path | None = None
+    table: Table, scores: Path, promise: PromiseFlags, output: Path, *, reference: Path | None = None
 ) -> Certified:
     """Certify thresholds on the rows of a table, and write the policy if there are any.
 
@@ -95,6 +95,8 @@ def certify_rows(
     ----------
     table
         With losses.
+    scores
+        Path of the table; what was asked of its cases is kept beside it.
     promise
         What was asked for.
     output
@@ -102,10 +104,12 @@ def certify_rows(
     reference
         Scores of unlabelled cases, for candidate thresholds.
     """
-    from segtrust.engine.calibration import calibrate_table, save_policies
+    from segtrust.engine.calibration import calibrate_table, read_looks, save_policies, write_looks
     from segtrust.engine.score_table import DOUBT
 
-    found = calibrate_table(table, _calibration(promise, reference))
+    looks = read_looks(scores)
+    found = calibrate_table(table, _calibration(promise, reference), looks)
+    write_looks(scores, looks)  # before anybody sees the answer
     certificates = {name: certificate for name, (certificate, _) in found.items()}
     certified = all(each.certified for each in certificates.values())
     doubt = str(table.about.get(DOUBT) or "")

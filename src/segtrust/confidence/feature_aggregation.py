@@ -142,11 +142,11 @@ class FeatureAggregation(LearningEstimator):
 
         The threshold is chosen in the first pass, so that the second extracts features at this one alone.
         """
-        overlaps, losses, ids = [], [], []
+        overlaps, losses, ids = [], [], set[str]()
         for case in self._labelled(cases):
             overlaps.append(self._overlaps(case))
             losses.append(loss_of(case, self.empty))
-            ids.append(case.id)
+            ids |= case.used_names
             del case  # a map is released before the next one is loaded
         if not overlaps:
             raise EmptyArrayError(f"{self.name}: expected at least one case to learn from, got none.")
@@ -163,7 +163,7 @@ class FeatureAggregation(LearningEstimator):
                 "generator."
             )
         fitted = self._grow(tau, rows, dimensions, np.array(losses))
-        return replace(fitted, used_ids=frozenset(ids) - {""})
+        return replace(fitted, used_ids=frozenset(ids))
 
     # Overridden in paper/medical/published.py.
     def _overlaps(self, case: Case) -> Any:

@@ -64,13 +64,13 @@ class LearningEstimator(ConfidenceEstimator):
 
         The ground truth is used for the Dice of each mask. A case without one is an error that names it.
         """
-        observations, losses, ids = [], [], []
+        observations, losses, ids = [], [], set[str]()
         for case in self._labelled(cases):
             losses.append(loss_of(case, self.empty))
             observations.append(self.observe(case))
-            ids.append(case.id)
+            ids |= case.used_names
             del case  # a map is released before the next one is loaded
-        return replace(self.fit_observations(observations, losses), used_ids=frozenset(ids) - {""})
+        return replace(self.fit_observations(observations, losses), used_ids=frozenset(ids))
 
     def _labelled(self, cases: Iterable[Any]) -> Iterator[Case]:
         """Yield the cases; raise for one without a ground truth."""

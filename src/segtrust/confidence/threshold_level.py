@@ -110,13 +110,13 @@ class ThresholdLevel(ConfidenceEstimator):
         at a time; they are not held in memory together.
         """
 
-        def id_and_foreground(case: Case | Prediction) -> tuple[str, float]:
+        def names_and_foreground(case: Case | Prediction) -> tuple[frozenset[str], float]:
             counts = _open_on_host(case).count()
-            return case.id, counts.k / counts.n
+            return case.used_names, counts.k / counts.n
 
-        ids_and_shares = _for_each(id_and_foreground, cases)
-        alpha = math.fsum(share for _, share in ids_and_shares) / len(ids_and_shares)
-        ids = frozenset(name for name, _ in ids_and_shares) - {""}
+        names_and_shares = _for_each(names_and_foreground, cases)
+        alpha = math.fsum(share for _, share in names_and_shares) / len(names_and_shares)
+        ids = frozenset().union(*(names for names, _ in names_and_shares))
         return replace(self, tau=entropy_quantile(cases, 1.0 - alpha), used_ids=ids)
 
     def observe(self, case: Case | Prediction) -> Observation:

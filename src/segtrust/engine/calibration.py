@@ -15,6 +15,7 @@ from segtrust._files import (
     plain_values,
     read_json,
     remove_stale_drafts_of,
+    write_json,
 )
 from segtrust.engine.judging import (
     DICE,
@@ -40,7 +41,7 @@ from segtrust.policy import (
     rank_empty_last,
 )
 from segtrust.risks import find_risk
-from segtrust.selective import CalibrationCases, Certificate, Procedure, Target
+from segtrust.selective import CalibrationCases, Certificate, LookLog, Procedure, Target
 
 __all__ = [
     "Calibration",
@@ -48,15 +49,19 @@ __all__ = [
     "check_policies",
     "check_reading",
     "fusion_of",
+    "looks_beside",
     "other_masks",
+    "read_looks",
     "read_reference",
     "reference_beside",
     "save_policies",
     "standing_for",
     "structures_of",
+    "write_looks",
 ]
 
 _REFERENCE = "segtrust-reference-1"
+_LOOKS = "segtrust-table-looks-1"
 _IN_REFERENCE = {"digests": dict, "confidences": dict, "read": dict, "masks": list, "members": list}
 _READING = ("mask", "threshold", "channel", "labels", "decode", "fuse")
 """Of the options of reading those on which confidences depend, beside the structure."""
@@ -105,8 +110,19 @@ class Calibration:
     seed: int | None = None
 
 
-def calibrate_table(table: Table, how: Calibration) -> dict[str, tuple[Certificate, Scoring]]:
-    """Certify a threshold for each structure of a table, with what their confidences were made by.
+def calibrate_table(
+    table: Table, how: Calibration, looks: dict[str, LookLog] | None = None
+) -> dict[str, tuple[Certificate, Scoring]]:
+    """Certify a threshold for each structure of a table; return each with how its confidences were computed.
+
+    Parameters
+    ----------
+    table
+        Score table with losses.
+    how
+        What to certify.
+    looks
+        What was asked of the cases before, by structure (`read_looks`); this question is added.
 
     Examples
     --------
@@ -119,6 +135,7 @@ def calibrate_table(table: Table, how: Calibration) -> dict[str, tuple[Certifica
     >>> certificate.certified, scoring.estimator
     (True, 'sdc')
     """
+    looks = {} if looks is None else looks
     scoring = scoring_of(table, how)
     empties_rank_last = scoring.empty == "paper"
     table.column("case")  # or say that there is none
@@ -126,7 +143,8 @@ def calibrate_table(table: Table, how: Calibration) -> dict[str, tuple[Certifica
     refuse_text(table, [how.estimator, how.loss, DICE])
     _check_losses(table, how)
     cases = {
-        name: _cases(table, name, how, empties_rank_last) for name in dict.fromkeys(structures_of(table))
+        name: _cases(table, name, how, empties_rank_last, looks.setdefault(name, LookLog()))
+        for name in dict.fromkeys(structures_of(table))
     }
     found = certify_structures(
         cases,
@@ -167,7 +185,9 @@ def _rows_of(table: Table, structure: str) -> list[Row]:
     return [row for row, each in zip(table.rows, structures_of(table), strict=True) if each == structure]
 
 
-def _cases(table: Table, structure: str, how: Calibration, empties_rank_last: bool) -> CalibrationCases:
+def _cases(
+    table: Table, structure: str, how: Calibration, empties_rank_last: bool, looks: LookLog
+) -> CalibrationCases:
     rows = [row for row in _rows_of(table, structure) if not how.drop_unjudged or _has_loss(row, table, how)]
     groups = [row.get("group") or "" for row in rows] if how.by_patient else None
     if groups is not None and not all(groups):
@@ -187,7 +207,34 @@ def _cases(table: Table, structure: str, how: Calibration, empties_rank_last: bo
         patients=groups,
         ids=[row["case"] for row in rows],
         reference=how.reference.get(structure),
+        checksums=[row.get("digest") or "" for row in rows],
+        looks=looks,
     )
+
+
+def looks_beside(table: Path) -> Path:
+    """Return the path of the file that remembers what was asked of the cases of a score table."""
+    return table.with_name(f"{table.stem}.looks.json")
+
+
+def read_looks(table: Path) -> dict[str, LookLog]:
+    """Read what was asked of the cases of a score table before, by structure; nothing without a file."""
+    path = looks_beside(table)
+    if not path.exists():
+        return {}
+    saved = read_json(path)
+    check_format(saved, _LOOKS, str(path))
+    with naming_errors(str(path)):
+        return {
+            name: LookLog.from_dict(log, source=f"{path}: {name}")
+            for name, log in dict(saved["structures"]).items()
+        }
+
+
+def write_looks(table: Path, looks: Mapping[str, LookLog]) -> None:
+    """Write what was asked of the cases of a score table, by structure."""
+    structures = {name: log.to_dict() for name, log in looks.items()}
+    write_json(looks_beside(table), {"format": _LOOKS, "structures": structures}, indent=None)
 
 
 def _with_loss(target: Target, table: Table, how: Calibration) -> Target:

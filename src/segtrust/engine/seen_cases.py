@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._arguments import checksum_name
 from segtrust.policy import Policy
 
 __all__ = ["are_calibration_cases"]
@@ -16,13 +17,19 @@ _SAME = 1e-9
 
 
 def are_calibration_cases(
-    names: Sequence[Any], confidence: Any, policy: Policy, reference: Sequence[float] = ()
+    names: Sequence[Any],
+    confidence: Any,
+    policy: Policy,
+    reference: Sequence[float] = (),
+    *,
+    checksums: Sequence[str] = (),
 ) -> Any:
-    """Tell of each case whether a policy was made with it.
+    """Return for each case whether the policy was calibrated with it.
 
-    A name alone does not tell: ``1`` or ``case_001`` are in many data sets. So the confidence must be one of
-    the calibration too, where these are known. Cases of the same name whose confidence is one of others, such
-    as that of all empty masks, are still taken for them.
+    A checksum that is known to the policy is enough. A name alone is not: ``1`` or ``case_001`` are in many
+    data sets. So the confidence must be one of the calibration cases too, if these are known. A new case with
+    the name of one calibration case and the confidence of another, such as that of all empty masks, is still
+    taken for a calibration case.
 
     Parameters
     ----------
@@ -33,10 +40,13 @@ def are_calibration_cases(
     reference
         Confidences of its cases, as they are kept beside it; where there are none names alone are compared.
 
+    checksums
+        Checksums of the maps, if they are known; empty for a case without one.
+
     Returns
     -------
     array of bool
-        One a case.
+        One value per case.
 
     Examples
     --------
@@ -58,6 +68,8 @@ def are_calibration_cases(
         found = _among(values, np.sort(np.asarray(reference, np.float64)))
     for place in map(int, np.flatnonzero(found)):
         found[place] = names[place] in policy.used_ids
+    for place, checksum in enumerate(checksums):
+        found[place] |= bool(checksum) and checksum_name(checksum) in policy.used_ids
     return found
 
 

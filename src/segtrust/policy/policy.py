@@ -44,7 +44,6 @@ from segtrust.selective import (
     check_same_index,
     check_targets,
     check_vector,
-    describe_confidence,
     describe_coverage,
     describe_limits,
     ids_as_text,
@@ -58,7 +57,9 @@ if TYPE_CHECKING:
     from segtrust._types import ColumnT
     from segtrust.confidence import ConfidenceEstimator
 
-_FORMAT = "segtrust-policy-2"
+_FORMAT = "segtrust-policy-3"
+_FORMAT_0_1 = "segtrust-policy-2"
+"""Format of release 0.1.0; policies that say nothing new are still written in it."""
 _LARGEST_CONFIDENCE = 1.0 + 1e-6
 """Largest confidence of segtrust's own estimators, and what rounding to single precision may add."""
 OWN_VERSIONS = ("segtrust", "numpy", "python")
@@ -138,6 +139,10 @@ class MapDecision(Displayed):
         return f"Decision: {self.decision}"
 
 
+_SEARCH_TITLES = {"ranks": " at every rank", "candidates": ""}
+"""Which thresholds were tested, in words."""
+
+
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -166,8 +171,9 @@ class Policy(Displayed, Storable):
     procedure
         How the threshold was searched for: p-value, start coverages, step, share set aside, seed.
     evidence
-        The cases it was tested on: number of cases and units, whether these are patients, number of
-        references and of cases set aside, and the checksum of the table. It contains no ids.
+        The cases it was tested on: number of cases and units, whether these are patients, which thresholds
+        were tested by which tests, earlier looks at the same cases, and the checksum of the table. It
+        contains no ids.
     used_ids
         Ids of the calibration cases, hashed; empty if they had none.
     status, reason
@@ -196,6 +202,7 @@ class Policy(Displayed, Storable):
     intervals: ConformalDice | None = None
 
     _format = _FORMAT
+    _older_formats = (_FORMAT_0_1,)
     _load_error = PolicyError
     standing = renamed_attribute("standing", "status")
     remark = renamed_attribute("remark", "reason")
@@ -246,6 +253,9 @@ class Policy(Displayed, Storable):
                 "recalibration has learned from them. Use certify(CalibrationCases(…, ids=…), …)."
             )
         reject_seen(sorted(used), scoring.seen_ids, len(used))
+        reason = ""
+        if certificate.total_delta >= 1.0:
+            reason = f"after {certificate.evidence.earlier_looks} earlier looks at the same cases"
         return cls(
             replace(scoring, seen_ids=frozenset()),
             certificate.operation,
@@ -254,6 +264,8 @@ class Policy(Displayed, Storable):
             certificate.procedure,
             replace(certificate.evidence, used_ids=frozenset()),
             HashedIds.of(used, certificate.digest),
+            status=PolicyStatus.ESTIMATED if reason else PolicyStatus.CERTIFIED,
+            reason=reason,
             structure=structure,
             made=_now() if made is None else made.isoformat(timespec="seconds"),
             versions=_versions(scoring.estimator),
@@ -303,6 +315,11 @@ class Policy(Displayed, Storable):
         return self.evidence.n
 
     @property
+    def total_delta(self) -> float:
+        """Probability that this guarantee, or one from an earlier look at the same cases, does not hold."""
+        return self.evidence.total_delta(self.delta)
+
+    @property
     def digest(self) -> str:
         """Checksum of the calibration table."""
         return self.evidence.digest
@@ -338,21 +355,21 @@ class Policy(Displayed, Storable):
                 if self.scoring.predictor
                 else "Valid only for the model that made the calibration maps, which has no name."
             )
-            guarantee = f"Guarantee ({describe_confidence(self.delta)}): {limits}. {model}"
+            guarantee = f"Guarantee ({evidence.describe_confidence(self.delta)}): {limits}. {model}"
         else:
             guarantee = f"Expected, but not guaranteed: {limits}."
         patients = f" of {evidence.units} patients" if evidence.patients else ""
-        grouped = evidence.units < evidence.n
-        names = dict.fromkeys(self.procedure.p_value_for(target, grouped=grouped) for target in self.targets)
-        tests = " and ".join(TEST_TITLES[name] for name in names)
+        tests = " and ".join(TEST_TITLES[name] for name in self.evidence.describe_tests(self.targets))
+        tests += _SEARCH_TITLES[evidence.search]
+        copies = f"; {evidence.copies} copies counted once" if evidence.copies else ""
         tested = "Certified" if self.status is PolicyStatus.CERTIFIED else "Calibrated"
         coverage = describe_coverage(
             operation.coverage, operation.coverage_interval, "them", patients=evidence.patients
         )
         return (
             f"{title} ({self.status}{reason}): accept cases with a confidence ({self.scoring.estimator}) "
-            f"of at least {self.threshold:.6g}. {guarantee} {tested} on {self.n} cases{patients} ({tests}), "
-            f"{self.made[:10]}. {coverage}"
+            f"of at least {self.threshold:.6g}. {guarantee} {tested} on {self.n} cases{patients} "
+            f"({tests}{copies}), {self.made[:10]}. {coverage}"
         )
 
     def estimated(self, reason: str) -> Policy:
@@ -431,7 +448,7 @@ class Policy(Displayed, Storable):
             )
         return bounds
 
-    def reject_seen(self, ids: Sequence[Any]) -> None:
+    def reject_seen(self, ids: Sequence[Any], *, checksums: Sequence[str] | None = None) -> None:
         """Raise `SeenCasesError` if a case is among the calibration cases.
 
         Evaluating the policy, or fitting intervals for it, takes other cases. The check works on a loaded
@@ -441,6 +458,9 @@ class Policy(Displayed, Storable):
         ----------
         ids
             Ids of the cases.
+        checksums
+            Checksums of their maps, by which a calibration case is recognised under another name; ``None``
+            if they are unknown.
 
         Examples
         --------
@@ -459,7 +479,7 @@ class Policy(Displayed, Storable):
                 "them. Certify cases with ids."
             )
         names = ids_as_text(ids)
-        reject_seen(names, self.used_ids, len(names or ()))
+        reject_seen(names, self.used_ids, len(names or ()), checksums=checksums)
 
     def estimator(self) -> ConfidenceEstimator:
         """Return the estimator that the policy was calibrated with, its parameters and empty rule set.
@@ -719,13 +739,16 @@ class Policy(Displayed, Storable):
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as they are saved; no id is readable."""
         values = _plain_values(self)
-        return {"format": _FORMAT, **values, "checksum": checksum(values)}
+        is_new = self.evidence.tests or {"scale", "correction"} & set(values["intervals"] or ())
+        return {"format": _FORMAT if is_new else _FORMAT_0_1, **values, "checksum": checksum(values)}
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any], *, source: str = "policy") -> Self:
         """Rebuild a policy from plain values; reject what is corrupt, incomplete or of another kind."""
         names = {_SAVED_AS.get(attribute.name, attribute.name): attribute.name for attribute in fields(cls)}
-        checked = check_saved_policy(saved, _FORMAT, list(names), source)
+        version = saved.get("format") if isinstance(saved, Mapping) else None
+        expected = _FORMAT_0_1 if version == _FORMAT_0_1 else _FORMAT
+        checked = check_saved_policy(saved, expected, list(names), source)
         rest = {names[key]: value for key, value in checked.items()}
         with naming_errors(source, error=PolicyError):
             return cls(**{**rest, **_rebuild_parts(rest, source)})
@@ -830,9 +853,12 @@ def _plain_values(policy: Policy) -> dict[str, Any]:
         _SAVED_AS.get(attribute.name, attribute.name): getattr(policy, attribute.name)
         for attribute in fields(policy)
     }
-    for name in ("scoring", "operation", "procedure", "evidence"):
+    for name in ("scoring", "operation", "procedure"):
         values[name] = asdict(values[name])
+    values["evidence"] = policy.evidence.to_dict()
     del values["evidence"]["used_ids"], values["scoring"]["seen_ids"]
+    if values["procedure"]["search"] == "suited":
+        del values["procedure"]["search"]
     for name, usual in _USUAL_MASKS.items():
         if values["scoring"][name] == usual:
             del values["scoring"][name]
@@ -858,13 +884,16 @@ def _rebuild_parts(values: Mapping[str, Any], source: str) -> dict[str, Any]:
     scoring, targets = values["scoring"], values["targets"]
     if isinstance(scoring, Mapping):
         scoring = {**_USUAL_MASKS, **scoring}
+    procedure = values["procedure"]
+    if isinstance(procedure, Mapping):
+        procedure = {"search": "suited", **procedure}
     if not isinstance(targets, list):
         raise PolicyError(f"{source}: expected a list of targets, got {targets!r}.")
     parts = {
         "scoring": part("scoring", Scoring, scoring, without=("seen_ids",)),
         "operation": part("operation", SelectedThreshold, values["operation"]),
-        "procedure": part("procedure", Procedure, values["procedure"]),
-        "evidence": part("evidence", CalibrationEvidence, values["evidence"], without=("used_ids",)),
+        "procedure": part("procedure", Procedure, procedure),
+        "evidence": CalibrationEvidence.from_dict(values["evidence"], source=f"{source}: evidence"),
         "targets": [
             part("targets", Target, {"loss": "", **target} if isinstance(target, Mapping) else target)
             for target in targets

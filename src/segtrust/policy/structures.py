@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from segtrust._arguments import check_delta, check_number, describe, renamed_attribute
+from segtrust._arguments import check_number, describe, renamed_attribute
 from segtrust._display import Displayed, html_table
 from segtrust._files import checksum, naming_errors
 from segtrust._optional import require
@@ -22,7 +22,7 @@ from segtrust.selective import (
     HashedIds,
     Procedure,
     Target,
-    certify,
+    certify_planned,
     check_targets,
     describe_confidence,
     without_tensors,
@@ -74,7 +74,6 @@ def certify_structures(
         raise ParameterError(f"cases: expected cases by structure, at least one, got {describe(cases)}.")
     for name in cases:
         _check_name(name, "cases")
-    level = check_delta(delta) / len(cases)
     if isinstance(targets, Mapping):
         _check_known(targets, cases, "targets")
         missing = [name for name in cases if name not in targets]
@@ -83,10 +82,9 @@ def certify_structures(
         by_name = {name: check_targets(targets[name], f"targets of {name!r}") for name in cases}
     else:
         by_name = dict.fromkeys(cases, check_targets(targets))
-    return {
-        name: certify(calibration, by_name[name], delta=level, procedure=procedure, used_ids=used_ids)
-        for name, calibration in cases.items()
-    }
+    questions = [(calibration, by_name[name]) for name, calibration in cases.items()]
+    certificates = certify_planned(questions, delta, procedure, used_ids, same_losses=False)
+    return dict(zip(cases, certificates, strict=True))
 
 
 @dataclass(frozen=True, repr=False)
@@ -133,8 +131,8 @@ class StructurePolicies(Displayed, Storable):
 
     @property
     def delta(self) -> float:
-        """Probability that the guarantee of any structure does not hold."""
-        return min(1.0, sum(policy.delta for policy in self.policies.values()))
+        """Probability that the guarantee of any structure does not hold, earlier looks included."""
+        return min(1.0, sum(policy.total_delta for policy in self.policies.values()))
 
     @property
     def status(self) -> PolicyStatus:

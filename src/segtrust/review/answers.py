@@ -71,7 +71,7 @@ def _policy(policy: Policy) -> PolicyAnswer:
         standing=str(policy.status),
         text=str(policy),
         digest=policy.fingerprint,
-        probability=1.0 - policy.delta,
+        probability=1.0 - policy.total_delta,
         targets=[
             TargetAnswer(risk=each.risk, below_dice=each.below_dice, text=str(each))
             for each in policy.targets
@@ -130,4 +130,5 @@ def monitoring_of(desk: Desk, structure: str | None) -> MonitoringAnswer:
         drift=found.drift,
         martingale=found.martingale,
         agreement=desk.agreement(structure),
+        audit=desk.audit(structure),
     )

@@ -13,7 +13,8 @@ from segtrust.engine.decisions import Policies
 from segtrust.engine.seen_cases import are_calibration_cases
 from segtrust.engine.triage import check_drift
 from segtrust.policy import Policy
-from segtrust.review.deciding import policy_for
+from segtrust.review.audit import AUDIT_SHARE, Audit, audit_accepted
+from segtrust.review.deciding import decide, policy_for
 from segtrust.review.rows import Rows
 from segtrust.selective import ExchangeabilityMartingale, detect_failures, drift_test
 
@@ -145,10 +146,38 @@ class Monitor:
     )
     _drifts: dict[str, tuple[list[float], Drift | None]] = field(default_factory=dict, init=False)
 
+    def audit(
+        self, rows: Rows, structure: str | None, verdicts: Any, *, finished: bool, share: float = AUDIT_SHARE
+    ) -> Audit | None:
+        """Audit the accepted cases of a structure, without the calibration cases; ``None`` without a policy.
+
+        Parameters
+        ----------
+        rows
+            The table.
+        structure
+            The structure; ``None`` for all cases.
+        verdicts
+            Last verdict of each row; an empty text where there is none.
+        finished
+            Whether all cases are scored.
+        share
+            Share of the accepted cases that is audited.
+        """
+        named = _name_of(rows, structure)
+        policy = policy_for(self.policies, named)
+        if policy is None:
+            return None
+        places = _places_of(rows, named)
+        new = places[~_seen(rows, places, policy, self.reference.get(policy.structure, ()))]
+        decisions = decide(rows, self.policies).names
+        return audit_accepted(
+            rows, new, decisions, verdicts, policy, finished=finished, alpha=self._alpha, share=share
+        )
+
     def look(self, rows: Rows, structure: str | None) -> Monitoring:
         """Compare the cases of a structure with those of its policy; all where there is one structure."""
-        known = rows.known("structure")
-        named = known[0] if structure is None and len(known) == 1 else structure or ""
+        named = _name_of(rows, structure)
         policy = policy_for(self.policies, named)
         name = "" if policy is None else policy.structure
         reference = list(self.reference.get(name, ()))
@@ -206,6 +235,12 @@ class Monitor:
         return MartingaleCourse(values, -math.log10(self._alpha), watch.state.alarmed_at, watch.explain())
 
 
+def _name_of(rows: Rows, structure: str | None) -> str:
+    """Return the name of a structure, or of the only one if none is requested; empty for all of several."""
+    known = rows.known("structure")
+    return known[0] if structure is None and len(known) == 1 else structure or ""
+
+
 def _places_of(rows: Rows, structure: str) -> Any:
     """Give the places of the rows of a structure, or of all, that have a confidence."""
     of_it = rows.texts("structure") == structure if structure else np.ones(rows.size, bool)
@@ -217,7 +252,8 @@ def _seen(rows: Rows, places: Any, policy: Policy | None, reference: Sequence[fl
     if policy is None:
         return np.zeros(places.size, bool)
     names = rows.texts("case")[places]
-    return are_calibration_cases(names, rows.confidence[places], policy, reference)
+    checksums = [str(rows.table.rows[int(place)].get("digest") or "") for place in places]
+    return are_calibration_cases(names, rows.confidence[places], policy, reference, checksums=checksums)
 
 
 def agreement_of(confidence: Any, accepted: Any, everything: Any) -> Agreement:

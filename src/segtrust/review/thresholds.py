@@ -240,7 +240,7 @@ class Numbers:
         standing = self.policy.status
         return Certified(
             [self._limit(target, curve, value) for target, curve in self._target_curves],
-            1.0 - self.policy.delta,
+            1.0 - self.policy.total_delta,
             str(standing),
             standing is PolicyStatus.CERTIFIED and value >= self.policy.threshold,
             value == self.policy.threshold,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from segtrust.selective.audit import AuditBound, AuditPlan, AuditState, audit_plan, draw_audit
 from segtrust.selective.bootstrap import (
     Bootstrap,
     BootstrapInterval,
@@ -11,16 +12,18 @@ from segtrust.selective.bootstrap import (
     resampled_interval,
     risk_band,
 )
+from segtrust.selective.cases import CalibrationCases
 from segtrust.selective.certify import (
-    CalibrationCases,
     CalibrationEvidence,
     CandidateTest,
     Certificate,
     SelectedThreshold,
     certify,
+    certify_best,
     certify_each,
+    certify_planned,
     certify_threshold,
-    walk_candidates,
+    find_threshold,
 )
 from segtrust.selective.compare import Comparison, compare_estimators, compare_rankings
 from segtrust.selective.conformal import ConformalDice, DiceIntervals
@@ -37,9 +40,10 @@ from segtrust.selective.drift import DriftTest, ExchangeabilityMartingale, Marti
 from segtrust.selective.estimate import MeanDice, MeanDiceEstimator, Recalibration
 from segtrust.selective.failure import FailureDetection, detect_failures, failure_detection
 from segtrust.selective.intervals import chernoff_interval, clopper_pearson
+from segtrust.selective.looks import Look, LookLog, describe_look
 from segtrust.selective.plan import CalibrationPlan, plan_calibration
 from segtrust.selective.pvalues import TEST_TITLES
-from segtrust.selective.seen import HashedIds, ids_as_text, reject_seen, used_ids_as_text
+from segtrust.selective.seen import HashedIds, checksum_names, ids_as_text, reject_seen, used_ids_as_text
 from segtrust.selective.targets import (
     Observed,
     Procedure,
@@ -50,10 +54,14 @@ from segtrust.selective.targets import (
     describe_limits,
 )
 from segtrust.selective.vectors import check_same_index, check_vector, without_tensors
+from segtrust.selective.volume import ConformalVolume, VolumeIntervals
 
 __all__ = [
     "CONVENTIONS",
     "TEST_TITLES",
+    "AuditBound",
+    "AuditPlan",
+    "AuditState",
     "Bootstrap",
     "BootstrapInterval",
     "CalibrationCases",
@@ -63,12 +71,15 @@ __all__ = [
     "Certificate",
     "Comparison",
     "ConformalDice",
+    "ConformalVolume",
     "CoverageThreshold",
     "DiceIntervals",
     "DriftTest",
     "ExchangeabilityMartingale",
     "FailureDetection",
     "HashedIds",
+    "Look",
+    "LookLog",
     "MartingaleState",
     "MeanDice",
     "MeanDiceEstimator",
@@ -80,14 +91,19 @@ __all__ = [
     "RiskCoverageCurve",
     "SelectedThreshold",
     "Target",
+    "VolumeIntervals",
+    "audit_plan",
     "bootstrap_interval",
     "certify",
+    "certify_best",
     "certify_each",
+    "certify_planned",
     "certify_threshold",
     "check_same_index",
     "check_target_risk",
     "check_targets",
     "check_vector",
+    "checksum_names",
     "chernoff_interval",
     "clopper_pearson",
     "compare_estimators",
@@ -96,9 +112,12 @@ __all__ = [
     "describe_confidence",
     "describe_coverage",
     "describe_limits",
+    "describe_look",
     "detect_failures",
+    "draw_audit",
     "drift_test",
     "failure_detection",
+    "find_threshold",
     "ids_as_text",
     "plan_calibration",
     "reject_seen",
@@ -108,6 +127,5 @@ __all__ = [
     "threshold_for_coverage",
     "trace_curve",
     "used_ids_as_text",
-    "walk_candidates",
     "without_tensors",
 ]

@@ -2,7 +2,11 @@
 
 Each p-value is valid for any distribution of the losses and any number of cases: if the mean loss is above
 the target, the p-value is at most δ with probability at most δ. All of them treat the losses as independent
-draws, and none depends on their order. Which one is used has to be fixed before the losses are seen.
+draws; these need not have the same distribution, as long as the mean of each is above the target. Only
+`adaptive_betting_p_value` depends on the order of the losses, which has to be random. Which p-value is used
+has to be fixed before the losses are seen.
+
+`p_values_by_rank` computes the p-values of the k most confident cases for every k.
 """
 
 from __future__ import annotations
@@ -28,8 +32,8 @@ def betting_p_value(losses: Any, target: float, delta: float) -> float:
     so does that of several gamblers who share it. By Markov's inequality it reaches 1/δ with probability at
     most δ. A product does not depend on the order of its factors, so neither does the p-value.
 
-    Waudby-Smith and Ramdas (2024) adapt the stake to the losses seen so far. Stakes fixed beforehand need
-    no random order and do as well here, because the useful ones lie close together (see `betting_stakes`).
+    Stakes that adapt to the losses seen so far (`adaptive_betting_p_value`) are sharper, but need a random
+    order, and take too long at every rank of very many cases.
 
     Parameters
     ----------
@@ -74,6 +78,40 @@ def betting_stakes(n: int, target: float, delta: float) -> Any:
     return stakes
 
 
+def adaptive_betting_p_value(losses: Any, target: float, delta: float) -> float:
+    """Return one over the largest capital of a gambler who adapts the stake to the losses seen so far.
+
+    As in `betting_p_value`, the capital is multiplied by 1 - λ(loss - target) at each case. Here the stake λ
+    is chosen before each case from the losses of the cases before it (Waudby-Smith and Ramdas 2024): larger
+    if they scatter little, and if the capital is still far from 1/δ with few cases left. If each loss has an
+    expectation above the target, whatever the losses before it were, no such choice makes the game
+    favourable, and by Ville's inequality the capital *ever* reaches 1/δ with probability at most δ. So the
+    largest capital counts, not the last.
+
+    Parameters
+    ----------
+    losses
+        Losses in [0, 1], in an order that was drawn at random, independently of losses and confidences.
+        Sorted losses make the p-value invalid.
+    target
+        Limit on the mean loss, in (0, 1).
+    delta
+        Level that the stakes aim for; the p-value is valid at every level.
+
+    Examples
+    --------
+    >>> round(adaptive_betting_p_value(np.full(30, 0.02), 0.10, 0.05), 3)  # too few cases
+    0.078
+    >>> adaptive_betting_p_value(np.full(100, 0.11), 0.10, 0.05)
+    1.0
+    """
+    from segtrust.selective.betting_loops import peak_of_capital
+
+    if losses.size == 0:
+        return 1.0
+    return math.exp(-peak_of_capital(np.ascontiguousarray(losses), target, math.log(1.0 / delta)))
+
+
 @lru_cache(maxsize=65_536)  # SciPy spends more time on checks than on the computation
 def _binomial_cdf(hits: int, n: int, share: float) -> float:
     from scipy.stats import binom
@@ -109,15 +147,20 @@ def binomial_p_value(losses: Any, target: float, delta: float) -> float:
     >>> round(binomial_p_value(np.zeros(59), 0.05, 0.05), 4)
     0.0485
     """
+    _check_zeros_and_ones(losses)
+    return _binomial_cdf(int(losses.sum()), losses.size, target) if losses.size else 1.0
+
+
+def _check_zeros_and_ones(losses: Any) -> None:
     if not np.isin(losses, (0.0, 1.0)).all():
         raise CaseValueError(
             "p_value: 'binomial' needs losses of 0 and 1 (a failure rate) and independent cases; for other "
             "losses, and for patients with several cases, choose 'betting'."
         )
-    return _binomial_cdf(int(losses.sum()), losses.size, target) if losses.size else 1.0
 
 
 P_VALUES: dict[str, PValue] = {
+    "adaptive-betting": adaptive_betting_p_value,
     "betting": betting_p_value,
     "hoeffding-bentkus": hoeffding_bentkus_p_value,
     "binomial": binomial_p_value,
@@ -125,8 +168,56 @@ P_VALUES: dict[str, PValue] = {
 """P-values by name."""
 
 TEST_TITLES = {
+    "adaptive-betting": "betting test with adaptive stakes",
     "betting": "betting test",
     "hoeffding-bentkus": "Hoeffding-Bentkus test",
     "binomial": "exact binomial test",
 }
 """The tests in words, by the name of their p-value."""
+
+
+def p_values_by_rank(
+    losses: Any, name: str, target: float, delta: float, *, first: int, bet_order: Any
+) -> Any:
+    """Return the p-values of the k most confident cases, for k = first, first + 1, … up to all cases.
+
+    They equal those of the p-value of this name on the first k losses, with two exceptions: the stakes of
+    ``"betting"`` are those for the geometric mean of ``first`` and all cases, so that every rank follows from
+    cumulative sums; and ``"adaptive-betting"`` ends with the first p-value above ``delta``.
+
+    Parameters
+    ----------
+    losses
+        Losses in [0, 1], those of the most confident cases first.
+    name
+        Name of the p-value: a key of `P_VALUES`.
+    target
+        Limit on the mean loss, in (0, 1).
+    delta
+        Level of each test.
+    first
+        Smallest number of cases, at least 0.
+    bet_order
+        A random order of the cases, in which adaptive stakes bet on them.
+    """
+    n = losses.size
+    if name == "adaptive-betting":
+        from segtrust.selective.betting_loops import peaks_by_rank
+
+        peaks = peaks_by_rank(losses[bet_order], bet_order, first, target, math.log(1.0 / delta))
+        return np.exp(-peaks)
+    if name == "betting":
+        stakes = betting_stakes(max(1, round(math.sqrt(max(first, 1) * n))), target, delta)
+        factors = np.maximum(1.0 - np.multiply.outer(stakes, losses - target), 0.0)
+        with np.errstate(divide="ignore"):
+            log_capitals = np.cumsum(np.log(factors), axis=-1)
+        log_capital = np.logaddexp.reduce(log_capitals, axis=0) - math.log(stakes.size)
+        return np.append(1.0, np.exp(-np.maximum(log_capital, 0.0)))[first:]
+    counts = np.arange(n + 1)
+    sums = np.append(0.0, np.cumsum(losses))
+    if name == "binomial":
+        _check_zeros_and_ones(losses)
+        from scipy.stats import binom
+
+        return np.where(counts == 0, 1.0, binom.cdf(sums, counts, target))[first:]
+    return np.array([P_VALUES[name](losses[:k], target, delta) for k in counts[first:]])

@@ -3,7 +3,8 @@
 A guarantee, an interval or an estimate is only valid on cases that nothing else was chosen with: not a
 fitted estimator, not a recalibration of the probabilities, not a threshold. Whatever learns from cases
 keeps their ids (``used_ids``), and whatever relies on fresh cases compares ids first (`reject_seen`). Ids
-are compared as text: 7, 7.0 and "7" are the same id.
+are compared as text: 7, 7.0 and "7" are the same id. The same image may come back under another name, so
+checksums are kept and compared too, as ``checksum:...`` among the ids.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from segtrust._arguments import checksum_name
 from segtrust._files import check_keys
 from segtrust.errors import CaseLengthError, CaseValueError, ParameterError, SeenCasesError
 from segtrust.selective.vectors import check_length, format_label
@@ -116,6 +118,17 @@ def _id_as_text(value: Any) -> str | None:
     return None if text in _MISSING and not isinstance(value, np.str_) else text
 
 
+def checksum_names(checksums: Iterable[Any] | None) -> frozenset[str]:
+    """Return checksums in the form in which ``used_ids`` contains them; empty ones are left out.
+
+    Examples
+    --------
+    >>> sorted(checksum_names(["crc32:352441c2", ""]))
+    ['checksum:crc32:352441c2']
+    """
+    return frozenset(map(checksum_name, checksums or ())) - {""}
+
+
 def check_ids(ids: Sequence[Any] | None, n: int) -> tuple[str, ...]:
     """Check that ``n`` cases have different ids, and return them as text; an empty tuple for ``None``.
 
@@ -149,7 +162,11 @@ def used_ids_as_text(used_ids: Iterable[Any] | None) -> frozenset[str]:
 
 
 def reject_seen(
-    ids: Sequence[Any] | None, used_ids: Iterable[Any] | HashedIds | None, n: int
+    ids: Sequence[Any] | None,
+    used_ids: Iterable[Any] | HashedIds | None,
+    n: int,
+    *,
+    checksums: Sequence[str] | None = None,
 ) -> tuple[str, ...]:
     """Return the ids of ``n`` cases as text; reject cases that something has already learned from.
 
@@ -166,6 +183,9 @@ def reject_seen(
         conformal interval has learned from: the attribute ``used_ids`` of each of these.
     n
         Number of cases.
+    checksums
+        Checksum of each case's map, or ``None``; empty for a case without one. A copy of a used case under
+        another name is recognised by it, if its checksum was known when it was used.
 
     Raises
     ------
@@ -178,10 +198,14 @@ def reject_seen(
     ('a', 'b')
     """
     used = used_ids if isinstance(used_ids, HashedIds) else used_ids_as_text(used_ids)
-    if used and ids is None:
+    if used and ids is None and not any(checksums or ()):
         raise ParameterError("ids: expected the id of each case, to be compared with used_ids; got none.")
     names = check_ids(ids, n)
     seen = [name for name in names if name in used]
+    for number, checksum in enumerate(checksums or ()):
+        name = names[number] if names else f"case {number}"
+        if checksum and name not in seen and checksum_name(checksum) in used:
+            seen.append(name)
     if seen:
         examples = ", ".join(map(repr, seen[:3])) + (", …" if len(seen) > 3 else "")
         raise SeenCasesError(

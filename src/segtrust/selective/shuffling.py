@@ -33,7 +33,9 @@ def choose_seed(confidence: Any, seed: int | None) -> int:
     return 0 if distinct >= _NEARLY_ALL * confidence.size else secrets.randbits(53)
 
 
-def shuffled_order(seed: int, confidence: Any, *, units: Any = None, ids: Sequence[str] | None = None) -> Any:
+def shuffled_order(
+    seed: int, confidence: Any, *, units: Any = None, ids: Sequence[str] | None = None, stream: int = 0
+) -> Any:
     """Return the indices of the cases in a random order independent of their losses; units stay together.
 
     The rows are sorted by confidence first: a table may be sorted by Dice, and a seed alone would then always
@@ -51,6 +53,8 @@ def shuffled_order(seed: int, confidence: Any, *, units: Any = None, ids: Sequen
         Number of the independent unit of each case, such as its patient; by default each case is a unit.
     ids
         Unique texts, one per case.
+    stream
+        Number of the order: those with different numbers are independent of each other.
 
     Examples
     --------
@@ -62,7 +66,7 @@ def shuffled_order(seed: int, confidence: Any, *, units: Any = None, ids: Sequen
     tie_breakers = [np.asarray(labels) for labels in (ids, units) if labels is not None]
     canonical = np.lexsort((*tie_breakers, confidence))
     checksum = hashlib.sha256(confidence[canonical].tobytes()).hexdigest()
-    rng = np.random.default_rng([seed, int(checksum, 16)])
+    rng = np.random.default_rng([seed, int(checksum, 16), *([stream] if stream else ())])
     numbers = np.arange(canonical.size) if units is None else number_by_appearance(units[canonical])
     return canonical[np.argsort(rng.permutation(numbers.max() + 1)[numbers], kind="stable")]
 

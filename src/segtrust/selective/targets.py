@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from segtrust._arguments import check_fraction, check_seed
-from segtrust._types import PValueName
+from segtrust._types import PValueName, SearchName
 from segtrust.errors import ParameterError
 from segtrust.selective.intervals import chernoff_interval, clopper_pearson
 from segtrust.selective.pvalues import P_VALUES
@@ -221,6 +221,10 @@ def check_targets(targets: Any, name: str = "targets") -> tuple[Target, ...]:
     return tuple(targets)
 
 
+_MOST_ADAPTIVE = 5000
+"""Number of cases up to which adaptive stakes are used: at every rank, their time grows with its square."""
+
+
 @dataclass(frozen=True)
 class Procedure:
     """How a threshold is searched for; chosen before any loss is seen.
@@ -228,21 +232,26 @@ class Procedure:
     Attributes
     ----------
     p_value
-        Name of the test that computes p-values: ``"betting"``, ``"hoeffding-bentkus"``, ``"binomial"`` (for
-        failure rates of single cases), or ``"suited"``: binomial if it applies, else betting.
+        Name of the test that computes p-values: ``"adaptive-betting"``, ``"betting"`` (fixed stakes),
+        ``"hoeffding-bentkus"``, ``"binomial"`` (for failure rates of single cases), or ``"suited"``: binomial
+        if it applies, else adaptive betting; fixed stakes for more than 5,000 cases, and for several targets
+        at every rank.
     start_coverages
-        Coverages at which a sequence of candidate thresholds starts; with m sequences, each is tested at
-        level δ/m.
+        Coverages at which a sequence of tests starts; with m sequences, each is tested at level δ/m.
     step
-        Difference in coverage between two candidates.
+        Difference in coverage between two candidate thresholds, if these come from other cases.
     set_aside
-        Share of the cases (or patients) that only provide candidate thresholds if there are no reference
-        cases.
+        Share of the cases (or patients) that only provide candidate thresholds, if there are no reference
+        cases and not every rank is tested.
     seed
-        Random seed for choosing the cases that are set aside. Without a seed, the same cases are set aside
-        each time if nearly all confidences differ, and different ones each time if many are equal; the
-        certificate keeps the seed, so that it can be repeated. Trying several seeds means choosing by the
-        losses, and invalidates the guarantee.
+        Seed of all random numbers: ties are broken, adaptive stakes get their order and cases are set aside
+        by them. Without a seed, the same cases get the same random numbers each time if nearly all
+        confidences differ, and different ones if many are equal; the certificate keeps the seed, so that it
+        can be repeated. Trying several seeds means choosing by the losses, and invalidates the guarantee.
+    search
+        Which thresholds are tested: ``"ranks"``, the confidence of every calibration case below the start;
+        ``"candidates"``, thresholds from reference cases or from cases that are set aside; or ``"suited"``:
+        every rank, but candidates if there are reference cases or patients with several cases.
 
     Examples
     --------
@@ -255,12 +264,14 @@ class Procedure:
     step: float = 0.01
     set_aside: float = 0.2
     seed: int | None = None
+    search: SearchName = "suited"
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        if self.p_value not in ("suited", *P_VALUES):
-            names = ", ".join(["suited", *P_VALUES])
-            raise ParameterError(f"p_value: expected one of {names}, got {self.p_value!r}.")
+        for name, known in (("p_value", P_VALUES), ("search", ("ranks", "candidates"))):
+            if getattr(self, name) not in ("suited", *known):
+                names = ", ".join(["suited", *known])
+                raise ParameterError(f"{name}: expected one of {names}, got {getattr(self, name)!r}.")
         check_fraction(self.step, "step", open_ends=True)
         check_fraction(self.set_aside, "set_aside", open_ends=True)
         if self.seed is not None:
@@ -274,24 +285,62 @@ class Procedure:
             raise ParameterError(f"start_coverages: expected numbers in (0, 1], got {self.start_coverages}.")
         object.__setattr__(self, "start_coverages", starts)
 
-    def p_value_for(self, target: Target, *, grouped: bool) -> str:
-        """Return the name of the test for a target; it never depends on the losses.
+    def tests_for(
+        self, targets: Sequence[Target], n: int, *, grouped: bool, by_rank: bool
+    ) -> tuple[PValueName, ...]:
+        """Return the name of the test for each target; it never depends on the losses.
 
         Parameters
         ----------
-        target
-            The target to be tested.
+        targets
+            The targets to be tested.
+        n
+            Number of cases.
         grouped
             Whether some patients have several cases; a patient's share of failures is then not 0 or 1.
+        by_rank
+            Whether every rank is tested.
 
         Examples
         --------
-        >>> Procedure().p_value_for(Target(0.1), grouped=False)
-        'betting'
+        >>> targets = [Target(0.1), Target(0.1, below_dice=0.8)]
+        >>> Procedure().tests_for(targets, 300, grouped=False, by_rank=True)
+        ('betting', 'binomial')
         """
         if self.p_value != "suited":
-            return self.p_value
-        return "binomial" if target.below_dice is not None and not grouped else "betting"
+            return (self.p_value,) * len(targets)
+        is_fixed = n > _MOST_ADAPTIVE or (by_rank and len(targets) > 1)
+        betting: PValueName = "betting" if is_fixed else "adaptive-betting"
+        return tuple(
+            "binomial" if target.below_dice is not None and not grouped else betting for target in targets
+        )
+
+    def search_for(self, targets: Sequence[Target], *, grouped: bool, has_reference: bool) -> str:
+        """Return which thresholds are tested, ``"ranks"`` or ``"candidates"``, for cases of this kind.
+
+        With several targets at every rank, only a test whose chance of passing falls with the share of worse
+        cases is known to be valid: binomial, or betting with fixed stakes.
+        """
+        is_ordered = len(targets) == 1 or self.p_value in ("suited", "betting", "binomial")
+        if self.search == "ranks":
+            if grouped:
+                raise ParameterError(
+                    "search: every rank can be tested if cases are independent, got patients with several "
+                    "cases. Use search='suited', which takes candidate thresholds from other patients."
+                )
+            if not is_ordered:
+                raise ParameterError(
+                    f"search: with several targets, every rank can be tested by betting or binomial, got the "
+                    f"p-value {self.p_value!r}. Use p_value='suited', or search='candidates'."
+                )
+            if has_reference:
+                raise ParameterError(
+                    "search: testing every rank takes no reference cases, got some. Leave them out, or use "
+                    "search='candidates'."
+                )
+            return "ranks"
+        by_rank = self.search == "suited" and is_ordered and not grouped and not has_reference
+        return "ranks" if by_rank else "candidates"
 
     def candidates(self, reference: Any, start: float) -> list[float]:
         """Return candidate thresholds, highest first.

@@ -52,7 +52,7 @@ def validity(
     seed: Annotated[int, typer.Option(min=0, help="Of the population.")] = 0,
     workers: _Workers = None,
 ) -> None:
-    """Show by simulation whether certified thresholds keep their promise, and the coverage it costs."""
+    """Show by simulation whether certified thresholds keep their guarantee, and the coverage it costs."""
     from segtrust.paper.validity import DELTA, draw_validity, settings, simulate_validity
     from segtrust.report.figures import save_figure
     from segtrust.report.runs import mark_running, open_run, write_run
@@ -76,16 +76,20 @@ def validity(
     parameters = {"draws": draws, "seed": seed, "delta": DELTA}
     seconds = time.perf_counter() - begin
     write_run(out, command="reproduce validity", parameters=parameters, seconds=seconds)
-    typer.echo(f"{markdown_table(rows, _VALIDITY_FORMATS)}\n\n{_told_promises(outcomes)}")
+    typer.echo(f"{markdown_table(rows, _VALIDITY_FORMATS)}\n\n{_describe_broken(outcomes)}")
     typer.echo(f"Tables and figures are in {out.resolve()}.")
 
 
-def _told_promises(outcomes: Sequence[Outcome]) -> str:
-    """Name the rows whose promises are broken too often for chance."""
-    broken = [f"{each.scenario}, {each.p_value}, {each.n} cases" for each in outcomes if not each.is_kept]
+def _describe_broken(outcomes: Sequence[Outcome]) -> str:
+    """Name the rows whose guarantees are broken too often for chance, corrected for the number of rows."""
+    broken = [
+        f"{outcome.scenario}, {outcome.p_value}, {outcome.n} cases"
+        for outcome in outcomes
+        if not outcome.is_kept(len(outcomes))
+    ]
     if broken:
-        return f"Broken more often than promised: {'; '.join(broken)}."
-    return "No promise is broken demonstrably more often than allowed."
+        return f"Broken more often than allowed: {'; '.join(broken)}."
+    return f"No guarantee is broken significantly more often than allowed ({len(outcomes)} settings)."
 
 
 _DRIFT_EPILOG = (

@@ -148,7 +148,7 @@ def _calibration(policy: Policy) -> str:
     """Say how a policy was calibrated."""
     limits = describe_limits(policy.targets, patients=policy.evidence.patients)
     how = in_words({**asdict(policy.procedure), "start_coverages": list(policy.procedure.start_coverages)})
-    return f"{policy.scoring.estimator}; {limits}; δ {policy.delta:g}; {how}; made {policy.made}"
+    return f"{policy.scoring.estimator}; {limits}; δ {policy.total_delta:g}; {how}; made {policy.made}"
 
 
 def _files(run: ReportedRun) -> Html:

@@ -144,7 +144,9 @@ def compared_with_calibration(path: Path | None, policies: Policies, rows: Seque
 
 def _compared(rows: Sequence[Row], policy: Policy, reference: Sequence[float], alpha: float) -> Comparison:
     confidence = [row[policy.scoring.estimator] for row in rows]
-    seen = are_calibration_cases([row["case"] for row in rows], confidence, policy, reference)
+    checksums = [row.get("digest") or "" for row in rows]
+    names = [row["case"] for row in rows]
+    seen = are_calibration_cases(names, confidence, policy, reference, checksums=checksums)
     new = [row for row, is_seen in zip(rows, seen, strict=True) if not is_seen]
     name = policy.structure
     tests = check_drift(new, {name: policy}, {name: reference}, alpha=alpha)
