@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.behaviour.helpers import assert_golden, read_csv
@@ -44,15 +45,22 @@ def link(source, target):
 
 @pytest.fixture(scope="module")
 def laid_out(tmp_path_factory):
-    """Two folds of sixty cases each, which are copies of two, and two predictions."""
+    """Two folds of sixty cases each, which are slightly fainter copies of two, and two predictions."""
     found = Layout(tmp_path_factory.mktemp("nnunet"))
     for fold in (0, 1):
         folder = found.model / f"fold_{fold}/validation"
         link(KEPT / "validation/summary.json", folder / "summary.json")
         for case, number in product(("train_0", "train_1"), range(30)):
             name = f"{case}_{fold}_{number:03}"
-            for ending in ("npz", "pkl", "nii.gz"):
+            for ending in ("pkl", "nii.gz"):
                 link(KEPT / f"validation/{case}.{ending}", folder / f"{name}.{ending}")
+            if number:
+                with np.load(KEPT / f"validation/{case}.npz") as kept:
+                    fainter = kept["probabilities"][1:] * (1.0 - number / 1000.0)
+                p = np.concatenate([1.0 - fainter.sum(axis=0, keepdims=True), fainter])
+                np.savez_compressed(folder / f"{name}.npz", probabilities=p.astype(fainter.dtype))
+            else:
+                link(KEPT / f"validation/{case}.npz", folder / f"{name}.npz")
             truth = found.root / "preprocessed" / DATASET / f"gt_segmentations/{name}.nii.gz"
             link(KEPT / f"validation_labels/{case}.nii.gz", truth)
     raw = found.root / "raw" / DATASET
@@ -88,7 +96,7 @@ def test_show(laid_out):
 
 @pytest.fixture(scope="module")
 def policy(laid_out):
-    """A policy of fold 0; its cases are copies, so that which of them are set aside is drawn each time."""
+    """A policy of fold 0."""
     path = laid_out.root / "policies/fold.json"
     nnunet(laid_out, "calibrate", "1", "-o", path, "--target-risk", 0.4, "-f", "0")
     return path
@@ -97,7 +105,7 @@ def policy(laid_out):
 def test_calibrate(laid_out, policy):
     content = json.loads(policy.read_text())
     assert content["standing"] == "certified"
-    assert (content["evidence"]["n"], content["evidence"]["set_aside"]) == (48, 12)
+    assert (content["evidence"]["n"], content["evidence"]["set_aside"]) == (60, 0)
     name = content["scoring"]["predictor"]
     rows = read_csv(policy.with_name("fold.scores.csv"), without=UNTIMED)
     assert len(rows) == 60

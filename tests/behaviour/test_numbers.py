@@ -429,27 +429,34 @@ def certificate(found):
 
 
 def test_thresholds_are_certified():
-    """With reference confidences; without them, cases are set aside by chance, unless a seed is given."""
+    """With reference confidences; without them, every rank is tested."""
     found = {}
     for name, options in {
-        "easy": {"target_risk": 0.45},
-        "less easy": {"target_risk": 0.4},
-        "strict": {"target_risk": 0.35, "delta": 0.01},
-        "patients": {"target_risk": 0.45, "patients": [f"p{number // 4}" for number in range(400)]},
-        "impossible": {"target_risk": 0.01},
+        "easy": {"risk": 0.45},
+        "less easy": {"risk": 0.4},
+        "strict": {"risk": 0.35, "delta": 0.01},
+        "patients": {"risk": 0.45, "patients": [f"p{number // 4}" for number in range(400)]},
+        "impossible": {"risk": 0.01},
+        "every rank": {"risk": 0.45, "reference": None},
     }.items():
-        made = st.certify_threshold(MANY_CONFIDENCE, MANY_LOSS, reference=REFERENCE, **options)
-        found[name] = certificate(made)
+        columns = {"reference": REFERENCE, **options}
+        target, delta = st.Target(columns.pop("risk")), columns.pop("delta", 0.05)
+        cases = st.CalibrationCases(MANY_CONFIDENCE, MANY_LOSS, **columns)
+        # Many confidences are equal, so that other random numbers would be drawn each time.
+        found[name] = certificate(st.certify(cases, target, delta=delta, procedure=st.Procedure(seed=3)))
     found["few cases"] = outcome(
         lambda: certificate(st.certify_threshold(MANY_CONFIDENCE[:8], MANY_LOSS[:8], target_risk=0.3))
     )
     check("certified thresholds", found, rel=1e-10)
 
 
-def test_cases_are_set_aside_by_chance():
-    """Two runs without a seed rarely agree, and each says how many cases it used."""
+def test_no_cases_are_set_aside():
+    """Cases are set aside on request only."""
     made = st.certify_threshold(MANY_CONFIDENCE, MANY_LOSS, target_risk=0.45)
     assert made.certified
+    assert (made.evidence.references, made.evidence.set_aside, made.evidence.n) == (0, 0, 400)
+    cases = st.CalibrationCases(MANY_CONFIDENCE, MANY_LOSS)
+    made = st.certify(cases, st.Target(0.45), procedure=st.Procedure(search="candidates"))
     assert (made.evidence.references, made.evidence.set_aside, made.evidence.n) == (80, 80, 320)
 
 
@@ -493,10 +500,13 @@ def test_coverages():
     check("coverage thresholds", found)
 
 
-@pytest.mark.parametrize("predictor", ["isotonic", "identity"])
-def test_intervals(predictor):
+@pytest.mark.parametrize(
+    ("predictor", "scale"), [("isotonic", "none"), ("identity", "none"), ("corrected", "confidence")]
+)
+def test_intervals(predictor, scale):
     def values():
-        fitted = st.ConformalDice(level=0.8, predictor=predictor, seed=2).fit(MANY_CONFIDENCE, 1 - MANY_LOSS)
+        unfit = st.ConformalDice(level=0.8, predictor=predictor, scale=scale, seed=2)
+        fitted = unfit.fit(MANY_CONFIDENCE, 1 - MANY_LOSS)
         new = np.array([0.0, 0.2, 0.55, 0.99])
         intervals = fitted.interval(new)
         return {
@@ -542,7 +552,8 @@ def test_mean_dice():
 
 
 def test_policies_decide():
-    made = st.certify_threshold(MANY_CONFIDENCE, MANY_LOSS, target_risk=0.45, reference=REFERENCE)
+    cases = st.CalibrationCases(MANY_CONFIDENCE, MANY_LOSS, reference=REFERENCE)
+    made = st.certify(cases, st.Target(0.45), procedure=st.Procedure(seed=3))
     policy = st.Policy.from_certificate(made, st.Scoring("sdc"))
     confidences = [0.0, policy.threshold - 1e-9, policy.threshold, 1.0]
     found = {

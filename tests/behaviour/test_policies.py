@@ -35,8 +35,9 @@ def policy_values(path):
     return content
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def table(tmp_path_factory):
+    """A new table for each test: what was asked of its cases is remembered beside it."""
     folder = tmp_path_factory.mktemp("table")
     return write_rows(folder / "scores.csv", score_rows(160), SETTINGS)
 
@@ -115,17 +116,60 @@ def test_rows_that_are_used(table, tmp_path):
 
 
 def test_not_certifiable(table, tmp_path):
-    done = segtrust("calibrate", table, "-o", tmp_path / "policy.json", "--target-risk", 0.16, "--json")
+    done = segtrust("calibrate", table, "-o", tmp_path / "policy.json", "--target-risk", 0.19, "--json")
     assert done.returncode == 1
     (told,) = json.loads(done.stdout).values()
     assert told["certified"] is False
     assert not (tmp_path / "policy.json").exists()
-    said = segtrust("calibrate", table, "-o", tmp_path / "policy.json", "--target-risk", 0.16)
+    said = segtrust("calibrate", table, "-o", tmp_path / "policy.json", "--target-risk", 0.19)
     assert (said.returncode, said.stdout) == (1, "")
     cases = st.CalibrationCases(*columns(score_rows(160)))
-    need = st.certify(cases, [st.Target(0.16)]).need
+    need = st.certify(cases, [st.Target(0.19)]).need
     assert str(need.without_reference) in said.stderr
     assert_golden("decisions/policy_need", {"printed": {**told, "text": ""}, "need": need_values(need)})
+
+
+def test_few_cases_are_not_certifiable(tmp_path):
+    table = write_rows(tmp_path / "scores.csv", score_rows(8), SETTINGS)
+    done = segtrust("calibrate", table, "-o", tmp_path / "policy.json", "--target-risk", 0.3)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Not certifiable with these 8 cases" in done.stderr
+
+
+def test_every_look_is_remembered_beside_the_table(table, tmp_path):
+    out = tmp_path / "policy.json"
+    calibrate(table, out, "--target-risk", 0.3)
+    assert "(95 % confidence)" in str(st.Policy.load(out))
+    calibrate(table, out, "--target-risk", 0.3)
+    assert "(95 % confidence)" in str(st.Policy.load(out)), "the same question again"
+    calibrate(table, out, "--target-risk", 0.35)
+    calibrate(table, out, "--target-risk", 0.35, "--start-coverage", 0.4)
+    assert "(85 % confidence, third look at these cases)" in str(st.Policy.load(out))
+    record = table.with_name("scores.looks.json")
+    assert len(json.loads(record.read_text())["structures"]["foreground"]["looks"]) == 3
+    assert "case" not in record.read_text().replace('"cases"', "").replace("accepted cases", "")
+    record.write_text("{}")
+    done = segtrust("calibrate", table, "-o", out, "--target-risk", 0.3)
+    assert (done.returncode, record.read_text()) == (2, "{}")
+    assert str(record) in done.stderr
+
+
+def test_copies_count_as_one_case(table, tmp_path):
+    rows = [{**row, "digest": f"crc32:{at:08x}"} for at, row in enumerate(score_rows(160))]
+    copies = [{**row, "case": f"copy of {row['case']}"} for row in rows]
+    once, twice = (
+        write_rows(tmp_path / f"{name}.csv", content, SETTINGS)
+        for name, content in (("once", rows), ("twice", [*rows, *copies]))
+    )
+    option, out = ("--target-risk", 0.3), tmp_path / "policy.json"
+    assert calibrate(once, out, *option) == calibrate(twice, out, *option)
+    assert "160 copies counted once" in str(st.Policy.load(out))
+    copies[7]["dice"] = copies[7]["dice"] / 2
+    other = write_rows(tmp_path / "other.csv", [*rows, *copies], SETTINGS)
+    done = segtrust("calibrate", other, "-o", out, *option)
+    assert done.returncode == 2
+    assert rows[7]["case"] in done.stderr
+    assert copies[7]["case"] in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -166,7 +210,6 @@ def with_value(name, value):
         with_value("dice", ""),
         with_value("dice", "1.2"),
         lambda rows: [{key: row[key] for key in row if key != "case"} for row in rows],
-        lambda rows: rows[:8],
     ],
 )
 def test_tables_that_are_rejected(tmp_path, change):
@@ -327,7 +370,7 @@ def test_dice_intervals_of_a_policy(tmp_path):
     policy = st.Policy.from_certificate(
         st.certify(calibration_cases(), [st.Target(0.3)]), st.Scoring("sdc", predictor=MODEL)
     )
-    unfit = st.ConformalDice(level=0.8, threshold=policy.threshold)
+    unfit = st.ConformalDice(level=0.8, threshold=policy.threshold, predictor="isotonic", scale="none")
     intervals = unfit.fit(confidence, [1 - each for each in loss], ids=names)
     policy.with_intervals(intervals).save(tmp_path / "policy.json")
     loaded = st.Policy.load(tmp_path / "policy.json")

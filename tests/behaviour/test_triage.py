@@ -148,7 +148,7 @@ def test_empty_masks_may_be_no_finding(tmp_path):
     maps = write_cases(tmp_path / "maps", 6, first=300)
     np.save(maps / "case_001.npy", np.zeros((24, 30), np.float32))
     doubtful = np.zeros((24, 30), np.float32)
-    doubtful[3:5, 7:9] = 0.25
+    doubtful[3:5, 7:9] = 0.45
     np.save(maps / "case_002.npy", doubtful)
     told = triage(maps, policy, tmp_path / "out", *SAME_MODEL)
     lists = lists_of(tmp_path / "out")
