@@ -120,7 +120,7 @@ def test_what_is_not_certifiable_is_1_and_says_how_many_cases_it_takes(data, tmp
     # Which it is depends on the last digits of the confidences.
     said = r"About \d+ new labelled cases would give|No number of cases is enough|More than \d+ cases would"
     assert re.search(said, done.stderr)
-    assert "is the second look at these cases and would have 90 % confidence." in done.stderr
+    assert "would be the second look at these cases: at most 90 % confidence." in done.stderr
     assert not (tmp_path / "policy.json").exists()
     told = segtrust(*arguments, "--target-risk", 0.28, "--json")
     assert told.returncode == 1

@@ -406,7 +406,7 @@ class TestNotCertifiable:
         need = found.need.without_reference
         assert "Not certifiable with these 40 cases at 95 % confidence: the mean loss" in str(found)
         assert f"About {need} new labelled cases would give a 90 % chance of success" in str(found)
-        assert "is the second look at these cases and would have 90 % confidence." in str(found)
+        assert "would be the second look at these cases: at most 90 % confidence." in str(found)
         assert certify(drawn(2 * found.need.cases), [Target(0.2)]).certified
 
     def test_says_when_no_number_would(self):

@@ -124,7 +124,7 @@ class TestLooks:
         asked = cases()
         certify(asked, Target(0.01))
         said = str(certify(asked, Target(0.02)))
-        assert "is the third look at these cases and would have 85 % confidence." in said
+        assert "would be the third look at these cases: at most 85 % confidence." in said
         assert "With new cases, start at a lower coverage" in said
 
     def test_records_are_saved_with_the_cases(self, tmp_path):

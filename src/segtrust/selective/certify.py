@@ -371,8 +371,8 @@ class Certificate(Displayed, Storable):
             spent_next = describe_confidence(min(1.0, self.total_delta + self.delta))
             return (
                 f"Not certifiable with these {self.n} cases{copies} at {confidence}: {limits}. {self.need} "
-                "Another question to these cases, with another target, start or estimator or with some cases "
-                f"more, is the {describe_look(evidence.earlier_looks + 2)} and would have {spent_next}."
+                "Asking these cases again (another target, start or estimator, or a few more cases) would be "
+                f"the {describe_look(evidence.earlier_looks + 2)}: at most {spent_next}."
             )
         accepted, interval = self.operation.coverage, self.operation.coverage_interval
         coverage = describe_coverage(
