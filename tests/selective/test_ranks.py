@@ -1,6 +1,7 @@
 """Testing every rank: the walk equals its slow twin, adaptive stakes are valid, and the start is safe."""
 
 import math
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -139,15 +140,16 @@ def broken_by_atom(n, target, delta, coverage, *, twice):
     above = coverage - on_atom
     first = math.ceil(n / 2)
 
+    @cache
     def passes(failures, size):
-        return size > 0 and binom.cdf(failures, size, target) <= delta
+        return size > 0 and bool(binom.cdf(failures, size, target) <= delta)
 
     def wrong(zeros, ones):
         """Probability over the coins below the atom that it, or a threshold below it, is certified."""
         down_to_atom = zeros + ones
         if down_to_atom < first:  # the start is one of the coins
-            coins = np.arange(first - down_to_atom)
-            chances = binom.pmf(coins, first - 1 - down_to_atom, target)
+            coins = range(first - down_to_atom)
+            chances = binom.pmf(list(coins), first - 1 - down_to_atom, target)
             last = [
                 (1 - target) * passes(ones + coin, first) + target * passes(ones + coin + 1, first)
                 for coin in coins
@@ -255,6 +257,30 @@ def test_the_guarantee_holds_at_every_rank(kind, below_dice):
         )
         limit = 0.0 if kind == "two levels" else math.inf
         broken += found.threshold is not None and found.threshold <= limit
+    assert binom.sf(broken - 1, draws, 0.05) > 1e-4
+
+
+def test_the_guarantee_holds_where_the_start_lies_between_two_targets():
+    """Failures are too frequent above the start, and the mean loss is too high below it."""
+    n, draws, rng = 60, 2000, np.random.default_rng(5)
+    targets = [Target(0.2), Target(0.1, below_dice=0.5)]
+
+    def risks(coverage):
+        top, middle, bottom = min(coverage, 0.45), np.clip(coverage - 0.45, 0, 0.1), max(coverage - 0.55, 0)
+        mean = (top * (0.101 + 0.899 * 0.05) + middle * 0.443 + bottom * 0.21) / coverage
+        return mean, top * 0.101 / coverage
+
+    assert risks(0.5)[0] < 0.2 < risks(0.56)[0]
+    assert risks(0.5)[1] < 0.1 < risks(0.45)[1]
+    broken = 0
+    for draw in range(draws):
+        position = rng.random(n)
+        top = np.where(rng.random(n) < 0.101, 1.0, 0.05)
+        loss = np.where(position < 0.45, top, np.where(position < 0.55, 0.443, 0.21))
+        found = find_threshold(CalibrationCases(-position, loss), targets, 0.05, Procedure(seed=draw))
+        if found.threshold is not None:
+            mean, failures = risks(-found.threshold)
+            broken += mean > 0.2 or failures > 0.1
     assert binom.sf(broken - 1, draws, 0.05) > 1e-4
 
 
