@@ -145,7 +145,7 @@ def test_every_look_is_remembered_beside_the_table(table, tmp_path):
     calibrate(table, out, "--target-risk", 0.35)
     calibrate(table, out, "--target-risk", 0.35, "--start-coverage", 0.4)
     assert "(85 % confidence, third look at these cases)" in str(st.Policy.load(out))
-    record = table.with_name("scores.looks.json")
+    record = table.with_name("calibration-looks.json")
     assert len(json.loads(record.read_text())["structures"]["foreground"]["looks"]) == 3
     assert "case" not in record.read_text().replace('"cases"', "").replace("accepted cases", "")
     record.write_text("{}")

@@ -1,12 +1,16 @@
 """``segtrust evaluate``, ``calibrate`` and ``triage``: from maps with truths to decisions on new ones."""
 
+import errno
 import json
+import os
 import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from segtrust.engine import calibration
 from segtrust.engine.calibration import Calibration, calibrate_table, save_policies
 from segtrust.io.tables import Table, read_table
 from segtrust.selective import Target
@@ -125,6 +129,19 @@ def test_what_is_not_certifiable_is_1_and_says_how_many_cases_it_takes(data, tmp
     told = segtrust(*arguments, "--target-risk", 0.28, "--json")
     assert told.returncode == 1
     assert parsed(told.stdout)["foreground"]["certified"] is False
+
+
+def test_a_look_that_cannot_be_recorded_is_told(data, tmp_path):
+    table = Path(shutil.copy(data["folder"] / "run/scores.parquet", tmp_path))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(calibration, "write_json", raise_full_disk)
+        done = segtrust("calibrate", table, "-o", tmp_path / "policy.json", "--target-risk", 0.42)
+    assert done.returncode == 0
+    assert "calibration-looks.json: this look at the cases could not be recorded (No space left" in done.stderr
+
+
+def raise_full_disk(*_, **__):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 @pytest.mark.parametrize(

@@ -104,12 +104,25 @@ def certify_rows(
     reference
         Scores of unlabelled cases, for candidate thresholds.
     """
-    from segtrust.engine.calibration import calibrate_table, read_looks, save_policies, write_looks
+    from segtrust.engine.calibration import (
+        calibrate_table,
+        looks_beside,
+        read_looks,
+        save_policies,
+        write_looks,
+    )
     from segtrust.engine.score_table import DOUBT
 
     looks = read_looks(scores)
     found = calibrate_table(table, _calibration(promise, reference), looks)
-    write_looks(scores, looks)  # before anybody sees the answer
+    try:
+        write_looks(scores, looks)  # before anybody sees the answer
+    except OSError as error:
+        typer.secho(
+            f"{looks_beside(scores)}: this look at the cases could not be recorded ({error.strerror}). "
+            "Count it yourself before you ask them again.",
+            err=True,
+        )
     certificates = {name: certificate for name, (certificate, _) in found.items()}
     certified = all(each.certified for each in certificates.values())
     doubt = str(table.about.get(DOUBT) or "")

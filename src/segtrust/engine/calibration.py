@@ -213,8 +213,11 @@ def _cases(
 
 
 def looks_beside(table: Path) -> Path:
-    """Return the path of the file that remembers what was asked of the cases of a score table."""
-    return table.with_name(f"{table.stem}.looks.json")
+    """Return the path of the file that remembers what was asked of the cases of a score table.
+
+    It is one file per folder: cases are recognised by their checksums, whichever table they are in.
+    """
+    return table.with_name("calibration-looks.json")
 
 
 def read_looks(table: Path) -> dict[str, LookLog]:
