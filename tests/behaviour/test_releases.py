@@ -58,6 +58,7 @@ def test_sums_of_the_table(release, numbers):
 
 def test_policies(release, numbers):
     policy = st.Policy.load(release / "policy.json")
+    assert "(exact binomial test at candidate thresholds, as in release 0.1.0)" in str(policy)
     confidences = [row["sdc"] for row in read_csv(release / "scores.csv")]
     assert policy.threshold == numbers["threshold"]
     decisions = [str(policy.decide(confidence)) for confidence in confidences]

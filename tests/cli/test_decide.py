@@ -137,7 +137,9 @@ def test_a_look_that_cannot_be_recorded_is_told(data, tmp_path):
         patched.setattr(calibration, "write_json", raise_full_disk)
         done = segtrust("calibrate", table, "-o", tmp_path / "policy.json", "--target-risk", 0.42)
     assert done.returncode == 0
-    assert "calibration-looks.json: this look at the cases could not be recorded (No space left" in done.stderr
+    assert (
+        "calibration-looks.json: this look at the cases could not be recorded (No space left" in done.stderr
+    )
 
 
 def raise_full_disk(*_, **__):

@@ -80,6 +80,20 @@ def test_empty_masks_with_a_small_loss_certify_nothing_for_the_others():
         calibrate_table(Table.of([*table, {**empty[0], "own": 5.0}]), how)
 
 
+def test_empty_masks_are_no_copies_of_each_other():
+    """All empty maps have one checksum, but are maps of different images: they count, with a loss of 1."""
+    table = [{**row, "k": 5, "digest": f"crc32:{at:08x}"} for at, row in enumerate(rows())]
+    empty = [
+        {**row, "case": f"e{at}", "k": 0, "sdc": 0.0, "dice": 0.0, "digest": "crc32:0"}
+        for at, row in enumerate(rows())
+    ]
+    certificate = calibrate_table(Table.of([*table, *empty]), HOW)["organ"][0]
+    assert (certificate.n, certificate.evidence.copies) == (2 * len(table), 0)
+    assert certificate.threshold is None or certificate.threshold > 0.0
+    agree = Table.of([*table, *({**row, "dice": at % 2} for at, row in enumerate(empty))], {"empty": "agree"})
+    assert calibrate_table(agree, HOW)["organ"][0].n == 2 * len(table), "different losses are no error"
+
+
 def test_two_structures_share_the_risk_of_a_broken_promise():
     found = calibrate_table(Table.of([*rows("liver"), *rows("tumour")]), HOW)
     assert [each.delta for each, _ in found.values()] == [0.025, 0.025]

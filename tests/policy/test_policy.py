@@ -198,7 +198,7 @@ class TestRecord:
         assert f"Guarantee (95 % confidence): {limits}" in said
         assert "Valid for the model fold 0." in said
         tests = "betting test with adaptive stakes and exact binomial test"
-        assert f"Certified on 400 cases ({tests}), 2026-01-02." in said
+        assert f"Certified on 400 cases ({tests} at candidate thresholds), 2026-01-02." in said
         cases = CalibrationCases(GRID, (1 - GRID) / 2, patients=np.arange(400) // 2, reference=REFERENCE)
         found = certify(cases, [Target(0.2)])
         patients = Policy.from_certificate(found, Scoring("sdc"), structure="liver")

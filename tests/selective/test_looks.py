@@ -8,6 +8,7 @@ from segtrust.errors import CaseLengthError, CaseValueError, ParameterError, Sav
 from segtrust.policy import Policy, PolicyStatus, Scoring, StructurePolicies, certify_structures
 from segtrust.selective import (
     CalibrationCases,
+    CaseKeys,
     Look,
     LookLog,
     Procedure,
@@ -85,11 +86,37 @@ class TestLooks:
         others = cases(checksums=[f"other {each}" for each in SUMS], looks=log)
         assert certify(others, Target(0.15)).evidence.earlier_looks == 0
 
-    def test_cases_without_names_are_recognised_by_their_losses(self):
+    def test_without_names_every_look_of_the_record_counts(self):
         log = LookLog()
-        certify(CalibrationCases(CONFIDENCE, LOSS, looks=log), Target(0.2))
-        turned = CalibrationCases(CONFIDENCE[::-1] ** 2, LOSS[::-1], looks=log)
-        assert certify(turned, Target(0.2)).evidence.earlier_looks == 1
+        for earlier, n in enumerate((200, 250, 300)):
+            part = CalibrationCases(CONFIDENCE[:n], LOSS[:n], looks=log)
+            assert certify(part, Target(0.2)).evidence.earlier_looks == earlier
+
+    def test_a_missing_checksum_does_not_make_anybody_forget(self):
+        log = LookLog()
+        certify(cases(checksums=SUMS, looks=log), Target(0.2))
+        assert certify(cases(checksums=["", *SUMS[1:]], looks=log), Target(0.15)).evidence.earlier_looks == 1
+        assert certify(cases(looks=log), Target(0.18)).evidence.earlier_looks == 2
+
+    def test_all_cases_of_a_plan_are_remembered(self):
+        log = LookLog()
+        other = CalibrationCases(CONFIDENCE, LOSS, ids=[f"other {name}" for name in IDS], looks=log)
+        certify_best({"one": cases(looks=log), "two": other}, Target(0.2))
+        assert certify(other, Target(0.15)).evidence.earlier_looks == 1
+
+    def test_a_plan_with_ties_draws_its_random_numbers_once(self):
+        tied = cases(CONFIDENCE.round(1))
+        first = certify_each(tied, [Target(0.15), Target(0.2)])
+        again = certify_each(tied, [Target(0.15), Target(0.2)])
+        assert len({each.procedure.seed for each in (*first, *again)}) == 1
+        assert again == first
+
+    def test_repeating_a_certificate_is_not_another_look(self):
+        tied = cases(CONFIDENCE.round(1))
+        first = certify(tied, [Target(0.2), Target(0.3, below_dice=0.5)])
+        turned = [Target(0.3, below_dice=0.5), Target(0.2)]
+        again = certify(tied, turned, procedure=first.procedure)
+        assert (again.threshold, again.evidence.earlier_looks, len(tied.looks)) == (first.threshold, 0, 1)
 
     def test_parts_share_the_record(self):
         asked = cases()
@@ -118,6 +145,8 @@ class TestLooks:
         assert found.total_delta == 1.0
         made = Policy.from_certificate(found, Scoring("sdc"))
         assert made.status is PolicyStatus.ESTIMATED
+        assert "(no confidence left, look number 21 at these cases)" in str(found)
+        assert "delta=1" in repr(found)
         assert "after 20 earlier looks at the same cases" in made.reason
 
     def test_a_refusal_names_the_cost_of_asking_again(self):
@@ -142,7 +171,7 @@ class TestLooks:
     def test_corrupt_records(self):
         look = Look("a question", "3f", 0.05, None, "2026-01-01T00:00:00+00:00")
         log = LookLog()
-        log.record(["a"], look)
+        log.record(CaseKeys.of(ids=["a"]), look)
         saved = log.to_dict()
         assert LookLog.from_dict(saved).looks == (look,)
         for change in ({"cases": 1}, {"cases": -1}, {"delta": 2.0}, {"asked": None}):
@@ -210,11 +239,14 @@ class TestCopies:
                 checksums=["crc32:1", "crc32:2", "crc32:1"],
             )
 
+    def test_rounding_does_not_hide_a_copy(self):
+        assert CalibrationCases([0.9, 0.9 + 1e-13], [0.1, 0.1 - 1e-13], checksums=["x", "x"]).n == 1
+
     def test_equal_short_checksums_of_different_maps_are_no_copies(self):
         assert CalibrationCases([0.9, 0.4], [0.1, 0.6], checksums=["crc32:1", "crc32:1"]).n == 2
 
     def test_cases_without_a_checksum_are_no_copies(self):
-        assert CalibrationCases([0.9, 0.9], [0.1, 0.6], checksums=["", None]).n == 2
+        assert CalibrationCases([0.9, 0.9, 0.9], [0.1, 0.6, 0.2], checksums=["", None, np.nan]).n == 3
 
     def test_one_checksum_per_case(self):
         with pytest.raises(CaseLengthError, match="checksums: expected 2 values"):
@@ -251,6 +283,22 @@ class TestSeenByChecksum:
         made.reject_seen(["new"], checksums=["crc32:ffffffff"])
         with pytest.raises(SeenCasesError, match="'new'"):
             made.reject_seen(["new"], checksums=[SUMS[5]])
+
+    @pytest.mark.parametrize(
+        ("make", "columns"),
+        [
+            (st.ConformalDice, (CONFIDENCE, 1 - LOSS)),
+            (st.ConformalVolume, (CONFIDENCE, 1 + CONFIDENCE, 1 + CONFIDENCE)),
+        ],
+    )
+    def test_intervals_reject_calibration_cases_under_another_name(self, make, columns):
+        used = cases(checksums=SUMS).used_ids
+        new = [f"new {name}" for name in IDS]
+        with pytest.raises(SeenCasesError):
+            make().fit(*columns, ids=new, used_ids=used, checksums=SUMS)
+        others = [f"other {each}" for each in SUMS]
+        fitted = make().fit(*columns, ids=new, used_ids=used, checksums=others)
+        assert f"checksum:{others[0]}" in fitted.used_ids
 
     def test_checksums_alone_are_enough(self):
         with pytest.raises(SeenCasesError, match="'case 1'"):

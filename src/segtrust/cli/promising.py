@@ -149,6 +149,8 @@ def _values(found: Certificate, doubt: str) -> dict[str, Any]:
         "doubt": doubt,
         "threshold": found.threshold,
         "coverage": found.coverage,
+        "probability": 1.0 - found.total_delta,
+        "looks": found.evidence.earlier_looks + 1,
         "cases": found.n,
         "text": said if found.certified else str(found),
     }

@@ -10,6 +10,7 @@ from typing import Any
 from segtrust._files import (
     atomic_write_all,
     check_format,
+    check_keys,
     format_json,
     naming_errors,
     plain_values,
@@ -29,6 +30,7 @@ from segtrust.engine.judging import (
 )
 from segtrust.engine.outcomes import Row
 from segtrust.engine.score_table import DOUBT, PACKAGES, PREDICTOR
+from segtrust.engine.seen_cases import checksum_of
 from segtrust.errors import ParameterError, PolicyError, SavedStateError, WrongContentError
 from segtrust.io.structures import FOREGROUND
 from segtrust.io.tables import Table
@@ -207,7 +209,7 @@ def _cases(
         patients=groups,
         ids=[row["case"] for row in rows],
         reference=how.reference.get(structure),
-        checksums=[row.get("digest") or "" for row in rows],
+        checksums=[checksum_of(row) for row in rows],
         looks=looks,
     )
 
@@ -227,11 +229,10 @@ def read_looks(table: Path) -> dict[str, LookLog]:
         return {}
     saved = read_json(path)
     check_format(saved, _LOOKS, str(path))
-    with naming_errors(str(path)):
-        return {
-            name: LookLog.from_dict(log, source=f"{path}: {name}")
-            for name, log in dict(saved["structures"]).items()
-        }
+    structures = check_keys(saved, ("format", "structures"), str(path))["structures"]
+    if not isinstance(structures, dict):
+        raise SavedStateError(f"{path}: expected questions by structure, got {structures!r}.")
+    return {name: LookLog.from_dict(log, source=f"{path}: {name}") for name, log in structures.items()}
 
 
 def write_looks(table: Path, looks: Mapping[str, LookLog]) -> None:

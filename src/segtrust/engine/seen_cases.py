@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,23 @@ import numpy as np
 from segtrust._arguments import checksum_name
 from segtrust.policy import Policy
 
-__all__ = ["are_calibration_cases"]
+__all__ = ["are_calibration_cases", "checksum_of"]
 
 _SAME = 1e-9
 """Relative difference up to which two confidences are the same; files keep them in full."""
+
+
+def checksum_of(row: Mapping[str, Any]) -> str:
+    """Return the checksum by which the case of a row is recognised; empty for an empty mask.
+
+    Many images have the same map if there is nothing in it, and they are different cases.
+
+    Examples
+    --------
+    >>> checksum_of({"digest": "crc32:352441c2", "k": 7}), checksum_of({"digest": "crc32:352441c2", "k": 0})
+    ('crc32:352441c2', '')
+    """
+    return "" if row.get("k") == 0 else str(row.get("digest") or "")
 
 
 def are_calibration_cases(

@@ -139,7 +139,7 @@ class MapDecision(Displayed):
         return f"Decision: {self.decision}"
 
 
-_SEARCH_TITLES = {"ranks": " at every rank", "candidates": ""}
+_SEARCH_TITLES = {"ranks": " at every rank", "candidates": " at candidate thresholds"}
 """Which thresholds were tested, in words."""
 
 
@@ -337,7 +337,8 @@ class Policy(Displayed, Storable):
         shown |= {"structure": self.structure} if self.structure else {}
         limits = ", ".join(f"{target.quantity} <= {target.risk:g}" for target in self.targets)
         shown |= {"threshold": self.threshold, "targets": limits}
-        shown |= {"delta": self.delta, "coverage": self.operation.coverage, "cases": self.n}
+        shown |= {"looks": self.evidence.earlier_looks + 1} if self.evidence.earlier_looks else {}
+        shown |= {"delta": self.total_delta, "coverage": self.operation.coverage, "cases": self.n}
         return shown | ({"model": self.scoring.predictor} if self.scoring.predictor else {})
 
     def _caption(self) -> str:
@@ -360,7 +361,7 @@ class Policy(Displayed, Storable):
             guarantee = f"Expected, but not guaranteed: {limits}."
         patients = f" of {evidence.units} patients" if evidence.patients else ""
         tests = " and ".join(TEST_TITLES[name] for name in self.evidence.describe_tests(self.targets))
-        tests += _SEARCH_TITLES[evidence.search]
+        tests += _SEARCH_TITLES[evidence.search] + ("" if evidence.tests else ", as in release 0.1.0")
         copies = f"; {evidence.copies} copies counted once" if evidence.copies else ""
         tested = "Certified" if self.status is PolicyStatus.CERTIFIED else "Calibrated"
         coverage = describe_coverage(

@@ -44,7 +44,7 @@ from segtrust._optional import require
 from segtrust._storage import Storable
 from segtrust._types import VectorLike
 from segtrust.errors import ParameterError
-from segtrust.selective.plan import POWER, _draw_failures, _draw_losses
+from segtrust.selective.plan import POWER, draw_failures, draw_losses
 from segtrust.selective.seen import check_ids
 from segtrust.selective.targets import Target, describe_confidence
 from segtrust.selective.vectors import check_dice, check_losses
@@ -259,10 +259,14 @@ class AuditBound(Displayed, Storable):
         bound, error = (f"at least {low}", self.alpha) if state.alarm else (f"at most {high}", self.delta)
         cases = f"{state.n} accepted case" + "s" * (state.n > 1)
         text = f"Audit of {cases}: {name} {bound} ({describe_confidence(error)})."
+        if state.n == self.population and state.mean is not None:  # nothing is left to be estimated
+            text = f"Audit of all {cases}: {name} {_format_risk(state.mean, is_rate=is_rate)}."
         if self.target is None:
             return text
         result = "neither confirmed nor contradicted yet"
-        if state.alarm:
+        if state.n == self.population:
+            result = "confirmed" if state.confirmed else "broken"
+        elif state.alarm:
             result = "broken"
         elif state.confirmed:
             result = "confirmed"
@@ -527,7 +531,7 @@ def audit_plan(
 
     def count_cases(risk: float, sign: int, stakes: Any, level: float) -> int | None:
         """Return after how many cases the target is ruled out from above (sign 1) or from below (-1)."""
-        draw = _draw_failures(risk) if is_rate else _draw_losses(risk, spread)
+        draw = draw_failures(risk) if is_rate else draw_losses(risk, spread)
         rng = np.random.default_rng(seed)
         mean, capitals = (limit if sign > 0 else 1.0 - limit), np.ones((_TRIALS, 1, stakes.size))
         passed_at = np.full(_TRIALS, np.inf)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -19,8 +20,15 @@ from segtrust._optional import require
 from segtrust._storage import Storable, without_format
 from segtrust._types import FloatArray, VectorLike
 from segtrust.errors import CaseValueError, ParameterError
-from segtrust.selective.looks import LookLog
-from segtrust.selective.seen import HashedIds, check_ids, checksum_names, ids_as_text, reject_seen
+from segtrust.selective.looks import CaseKeys, LookLog
+from segtrust.selective.seen import (
+    HashedIds,
+    check_ids,
+    checksum_names,
+    id_as_text,
+    ids_as_text,
+    reject_seen,
+)
 from segtrust.selective.shuffling import number_by_appearance, shuffled_order
 from segtrust.selective.vectors import (
     check_confidences,
@@ -37,7 +45,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _COLUMNS = ("confidence", "loss", "patients", "ids", "reference")
-_SAME_LOSS = 1e-9
+_SAME = {"rel_tol": 1e-9, "abs_tol": 1e-12}
+"""Differences of two copies that rounding explains."""
 _LATER_COLUMNS = ("checksums", "copies", "copied_ids", "looks")
 """Saved since certificates remember every look; files without them are read too."""
 
@@ -66,7 +75,8 @@ class CalibrationCases(Displayed, Storable):
     checksums
         Checksum of each case's map, such as the column ``digest`` of a score table; empty for a case without
         one. Cases with equal checksums and confidences are copies: they count as one case, and different
-        losses for them are an error.
+        losses for them are an error. Pass an empty text for an empty mask: the maps of different images
+        may be equal if there is nothing in them, and these are different cases.
     looks
         What was asked of these cases before; a new record by default. `certify` adds to it.
 
@@ -136,7 +146,7 @@ class CalibrationCases(Displayed, Storable):
             columns["reference"] = frozen_copy(check_reference(reference, confidence))
         if checksums is not None:
             check_length(checksums, confidence.size, "checksums")
-            columns["checksums"] = tuple("" if value is None else str(value) for value in checksums)
+            columns["checksums"] = tuple(id_as_text(value) or "" for value in checksums)
         for name, column in columns.items():
             object.__setattr__(self, name, column)
         if self.checksums is not None:
@@ -147,18 +157,21 @@ class CalibrationCases(Displayed, Storable):
 
         Short checksums may agree by chance, but then the confidences differ.
         """
-        first: dict[tuple[str, float], int] = {}
+        originals: dict[str, list[int]] = {}
         kept = []
         for number, checksum in enumerate(self.checksums or ()):
-            original = first.setdefault((checksum, float(self.confidence[number])), number)
-            if original == number or not checksum:
+            known = originals.setdefault(checksum, [])
+            same = (at for at in known if math.isclose(self.confidence[at], self.confidence[number], **_SAME))
+            original = next(same, None) if checksum else None
+            if original is None:
                 kept.append(number)
-            elif abs(self.loss[number] - self.loss[original]) > _SAME_LOSS:
+                known.append(number)
+            elif not math.isclose(self.loss[original], self.loss[number], **_SAME):
                 one, other = (self.ids[at] if self.ids else f"case {at}" for at in (original, number))
                 raise CaseValueError(
                     f"loss: {one!r} and {other!r} are copies of the same map (checksum {checksum}), but have "
                     f"the losses {self.loss[original]:.6g} and {self.loss[number]:.6g}. Check their ground "
-                    "truth, and leave one of them out."
+                    "truth, and leave both of them out unless one is known to be wrong."
                 )
         if len(kept) == self.n:
             return
@@ -191,13 +204,9 @@ class CalibrationCases(Displayed, Storable):
         return frozenset(self.ids or ()) | self.copied_ids | checksum_names(self.checksums)
 
     @property
-    def keys(self) -> frozenset[str]:
-        """What the cases are recognised by in `LookLog`: checksums, or ids; without both, all losses."""
-        if self.checksums is not None and all(self.checksums):
-            return frozenset(self.checksums)
-        if self.ids is not None:
-            return frozenset(self.ids)
-        return frozenset([hashlib.sha256(np.sort(self.loss).tobytes()).hexdigest()])
+    def keys(self) -> CaseKeys:
+        """What the cases are recognised by in `LookLog`: checksums and ids."""
+        return CaseKeys.of(self.checksums or (), (*(self.ids or ()), *self.copied_ids))
 
     @cached_property
     def digest(self) -> str:

@@ -200,7 +200,8 @@ class CalibrationEvidence:
         delta
             Probability spent on this look.
         """
-        confidence = describe_confidence(self.total_delta(delta))
+        total = self.total_delta(delta)
+        confidence = describe_confidence(total) if total < 1.0 else "no confidence left"
         if not self.earlier_looks:
             return confidence
         return f"{confidence}, {describe_look(self.earlier_looks + 1)}"
@@ -356,7 +357,13 @@ class Certificate(Displayed, Storable):
     def _shown(self) -> dict[str, Any]:
         shown = {"certified": self.certified, "threshold": self.threshold, "coverage": self.coverage}
         targets = ", ".join(map(str, self.targets))
-        return shown | {"delta": self.delta, "cases": self.n, "tests": len(self.steps), "targets": targets}
+        shown |= {"looks": self.evidence.earlier_looks + 1} if self.evidence.earlier_looks else {}
+        return shown | {
+            "delta": self.total_delta,
+            "cases": self.n,
+            "tests": len(self.steps),
+            "targets": targets,
+        }
 
     def _caption(self) -> str:
         return str(self)
@@ -595,14 +602,19 @@ def certify_planned(
         cases.reject_seen(used_ids)
         asked.append((cases, check_targets(targets)))
     everything = [_question(cases, targets) for cases, targets in asked]
-    question = checksum(plain_values([*everything, delta, asdict(procedure)], "question"))
-    earlier = [cases.looks.earlier(cases.keys, question) for cases, _ in asked]
+    options = {**asdict(procedure), "seed": None}
+    question = checksum(plain_values([*everything, delta, options], "question"))
     before = next((look for cases, _ in asked if (look := cases.looks.find(question))), None)
-    if before is not None and procedure.seed is None:
-        procedure = replace(procedure, seed=before.seed)
+    if procedure.seed is None:
+        # One seed for all, recorded with the look: asking again must not draw other random numbers.
+        seeds = [choose_seed(cases.confidence, None) for cases, _ in asked]
+        procedure = replace(procedure, seed=max(seeds) if before is None else before.seed)
+    elif before is not None and before.seed != procedure.seed:
+        question = f"{question} with seed {procedure.seed}"  # drawn again: another question
+    earlier = [cases.looks.earlier(cases.keys, question) for cases, _ in asked]
     searches = [find_threshold(cases, targets, delta / len(asked), procedure) for cases, targets in asked]
     words = "; ".join(describe_limits(targets, patients=False) for _, targets in asked)
-    made, seed = now(), searches[0].tests.procedure.seed
+    made, seed = now(), procedure.seed
     for cases, _ in asked:
         sharing = sum(other.looks is cases.looks for other, _ in asked)
         part = delta if same_losses else delta * sharing / len(asked)
@@ -616,7 +628,8 @@ def certify_planned(
 def _question(cases: CalibrationCases, targets: Sequence[Target]) -> list[Any]:
     """Return all that an answer depends on, except the procedure and δ."""
     reference = None if cases.reference is None else np.sort(cases.reference).tolist()
-    return [cases.digest, reference, [asdict(target) for target in targets]]
+    limits = sorted((target.risk, target.below_dice or 0.0, target.loss) for target in targets)
+    return [cases.digest, reference, limits]
 
 
 def _certificate(

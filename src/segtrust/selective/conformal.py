@@ -28,7 +28,7 @@ from segtrust._types import BoolArray, FloatArray, IntArray, VectorLike
 from segtrust.errors import CaseValueError, NotFittedError, ParameterError, TooFewCasesError
 from segtrust.selective.coverage import as_decimal
 from segtrust.selective.estimate import Recalibration
-from segtrust.selective.seen import HashedIds, ids_as_text, reject_seen
+from segtrust.selective.seen import HashedIds, checksum_names, ids_as_text, reject_seen
 from segtrust.selective.shuffling import choose_seed, shuffled_order
 from segtrust.selective.vectors import (
     check_confidences,
@@ -394,6 +394,7 @@ class ConformalDice(ConformalBounds):
         groups: Sequence[Any] | None = None,
         ids: Sequence[Any] | None = None,
         used_ids: Iterable[Any] | HashedIds | None = None,
+        checksums: Sequence[str] | None = None,
     ) -> Self:
         """Return bounds learned from labelled cases that nothing else has learned from.
 
@@ -417,6 +418,8 @@ class ConformalDice(ConformalBounds):
         used_ids
             Ids of cases that the threshold, the estimator or a calibration of the probabilities was chosen
             with (such as `Policy.used_ids`); `SeenCasesError` if one of these cases is among them.
+        checksums
+            Checksum of each case's map, by which a used case is recognised under another name.
         """
         made = self if spread is None else replace(self, scale="spread")
         check_same_index(confidence=confidence, dice=dice, loss=loss, spread=spread, groups=groups, ids=ids)
@@ -424,7 +427,7 @@ class ConformalDice(ConformalBounds):
         confidence = check_confidences(confidence, ids=ids, fewest=2)
         dice = check_outcomes(confidence, loss, dice, ids=ids, as_dice=True)
         scale = made._scales(confidence, spread, ids)
-        names = reject_seen(ids, used_ids, confidence.size)
+        names = reject_seen(ids, used_ids, confidence.size, checksums=checksums)
         made._warn_outside(confidence)
         keys = self._cell_keys(confidence, groups, ids)
         seed = choose_seed(confidence, self.seed)
@@ -438,7 +441,9 @@ class ConformalDice(ConformalBounds):
         curve = None
         if is_training.any():
             curve = Recalibration.of_checked(confidence[is_training], dice[is_training])
-        made = replace(made, seed=seed, recalibration=curve, used_ids=frozenset(names))
+        made = replace(
+            made, seed=seed, recalibration=curve, used_ids=frozenset(names) | checksum_names(checksums)
+        )
         errors = made._centres(confidence) - dice
         correction = float(errors.sum() / scale.sum()) if self.predictor == "corrected" else None
         ranked = errors / scale

@@ -9,7 +9,7 @@ So every question is recorded, and later answers state what is left.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Self
@@ -58,25 +58,67 @@ class Look:
             check_seed(self.seed)
 
 
+@dataclass(frozen=True)
+class CaseKeys:
+    """What cases are recognised by: short hashes of the checksums of their maps and of their ids.
+
+    Attributes
+    ----------
+    checksums, ids
+        Hashes; empty if the cases have none.
+
+    Examples
+    --------
+    >>> CaseKeys.of(ids=["a", "b"]).overlap(CaseKeys.of(ids=["b", "c"]))
+    True
+    >>> CaseKeys.of(["x"], ids=["a"]).overlap(CaseKeys.of(["y"], ids=["a"]))  # the same name, another map
+    False
+    """
+
+    checksums: frozenset[str] = frozenset()
+    ids: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, checksums: Iterable[str] = (), ids: Iterable[str] = ()) -> CaseKeys:
+        """Hash checksums and ids; empty checksums are left out."""
+        return cls(frozenset(map(_short, filter(None, checksums))), frozenset(map(_short, ids)))
+
+    def overlap(self, other: CaseKeys) -> bool:
+        """Return whether a case is in both; true if that cannot be known.
+
+        Checksums decide if both have some: the maps of another model are other cases, with other losses.
+        """
+        if self.checksums and other.checksums:
+            return bool(self.checksums & other.checksums)
+        if self.ids and other.ids:
+            return bool(self.ids & other.ids)
+        return True
+
+    def __or__(self, other: CaseKeys) -> CaseKeys:
+        """Return the keys of both."""
+        return CaseKeys(self.checksums | other.checksums, self.ids | other.ids)
+
+
 class LookLog(Displayed, Storable):
     """Record of the questions that have been asked of calibration cases.
 
-    `CalibrationCases` has one; the command line keeps one per structure in a file beside the score table.
+    `CalibrationCases` has one; the command line keeps one per structure in a file beside the score tables.
 
     Examples
     --------
     >>> log = LookLog()
-    >>> log.record(["a", "b"], Look("mean loss at most 0.1", "3f", 0.05, 0, "2026-01-01T00:00:00+00:00"))
-    >>> [look.asked for look in log.earlier(["b", "c"], "other question")]
+    >>> look = Look("mean loss at most 0.1", "3f", 0.05, 0, "2026-01-01T00:00:00+00:00")
+    >>> log.record(CaseKeys.of(ids=["a", "b"]), look)
+    >>> [look.asked for look in log.earlier(CaseKeys.of(ids=["b", "c"]), "other question")]
     ['mean loss at most 0.1']
-    >>> log.earlier(["b", "c"], "3f"), log.earlier(["d"], "other question")  # the same question; other cases
+    >>> log.earlier(CaseKeys.of(ids=["b", "c"]), "3f"), log.earlier(CaseKeys.of(ids=["d"]), "other question")
     ((), ())
     """
 
     _format = "segtrust-looks-1"
 
     def __init__(self) -> None:
-        self._looks: list[tuple[Look, frozenset[str]]] = []
+        self._looks: list[tuple[Look, CaseKeys]] = []
 
     def __len__(self) -> int:
         """Return the number of questions."""
@@ -87,36 +129,41 @@ class LookLog(Displayed, Storable):
         """All questions, in their order."""
         return tuple(look for look, _ in self._looks)
 
-    def earlier(self, cases: Collection[str], question: str) -> tuple[Look, ...]:
+    def earlier(self, cases: CaseKeys, question: str) -> tuple[Look, ...]:
         """Return the other questions that were asked of any of these cases.
 
         Parameters
         ----------
         cases
-            Names of the cases, see `CalibrationCases.keys`.
+            What the cases are recognised by, see `CalibrationCases.keys`.
         question
             Checksum of the question that is asked now. Asking the same again is not another look.
         """
-        keys = set(map(_short, cases))
-        return tuple(look for look, asked_of in self._looks if look.question != question and asked_of & keys)
+        return tuple(
+            look for look, asked_of in self._looks if look.question != question and asked_of.overlap(cases)
+        )
 
     def find(self, question: str) -> Look | None:
         """Return the look at which this question was asked before, or ``None``."""
         return next((look for look, _ in self._looks if look.question == question), None)
 
-    def record(self, cases: Collection[str], look: Look) -> None:
-        """Add a question about cases, unless it was asked before."""
-        if self.find(look.question) is None:
-            self._looks.append((look, frozenset(map(_short, cases))))
+    def record(self, cases: CaseKeys, look: Look) -> None:
+        """Add a question about cases; if it was asked before, the cases are added to it."""
+        for number, (known, asked_of) in enumerate(self._looks):
+            if known.question == look.question:
+                self._looks[number] = known, asked_of | cases
+                return
+        self._looks.append((look, cases))
 
     def _shown(self) -> dict[str, Any]:
         return {"looks": len(self), "delta": sum(look.delta for look in self.looks)}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; cases are stored as short hashes, and equal sets of them once."""
+        """Return plain values for JSON; equal sets of cases are stored once."""
         sets = list(dict.fromkeys(cases for _, cases in self._looks))
         looks = [{**asdict(look), "cases": sets.index(cases)} for look, cases in self._looks]
-        return {"looks": looks, "cases": [sorted(cases) for cases in sets]}
+        keys = [{"checksums": sorted(cases.checksums), "ids": sorted(cases.ids)} for cases in sets]
+        return {"looks": looks, "cases": keys}
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any], *, source: str = "looks") -> Self:
@@ -124,7 +171,10 @@ class LookLog(Displayed, Storable):
         values = check_keys(without_format(saved), ("looks", "cases"), source)
         log = cls()
         with naming_errors(source):
-            sets = [frozenset(map(str, cases)) for cases in values["cases"]]
+            sets = []
+            for cases in values["cases"]:
+                keys = check_keys(cases, ("checksums", "ids"), source)
+                sets.append(CaseKeys(frozenset(keys["checksums"]), frozenset(keys["ids"])))
             for look in values["looks"]:
                 rest = {name: value for name, value in look.items() if name != "cases"}
                 number = look.get("cases")

@@ -108,7 +108,8 @@ def plan_calibration(
         their losses are then simulated as if they were independent.
     spread
         Standard deviation of their losses; by default equal to their mean, or as large as possible if that
-        is less. Not used for failures, which are 0 or 1.
+        is less. State it if a pilot shows more: a larger spread needs more cases. Not used for failures,
+        which are 0 or 1.
     marginal_risk
         Expected risk of the cases with a confidence close to the start, where the worst accepted cases are:
         the steeper the risk rises there, the more cases are needed. By default 2.5 times the expected mean
@@ -158,7 +159,7 @@ def plan_calibration(
     start = max(procedure.start_coverages)
 
     def draw_kind(target: Target, mean: float, spread: float | None) -> Draw:
-        return _draw_failures(mean) if target.below_dice is not None else _draw_losses(mean, spread)
+        return draw_failures(mean) if target.below_dice is not None else draw_losses(mean, spread)
 
     inside = [draw_kind(target, mean, spread) for target, mean in zip(targets, means, strict=True)]
     at_start = [draw_kind(target, margin, None) for target, margin in zip(targets, margins, strict=True)]
@@ -179,11 +180,12 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _draw_failures(rate: float) -> Draw:
+def draw_failures(rate: float) -> Draw:
+    """Draw losses of 1 at this rate, and 0 otherwise."""
     return lambda rng, n: [(rng.random(n) < rate) * 1.0]
 
 
-def _draw_losses(mean: float, spread: float | None) -> Draw:
+def draw_losses(mean: float, spread: float | None) -> Draw:
     """Draw losses in [0, 1] with this mean and standard deviation: beta-distributed, constant, or 0 and 1."""
     most = math.sqrt(mean * (1.0 - mean))
     spread = min(mean, most) if spread is None else check_fraction(spread, "spread")
@@ -195,7 +197,7 @@ def _draw_losses(mean: float, spread: float | None) -> Draw:
         return lambda rng, n: [np.full(n, mean)]
     concentration = (most / spread) ** 2 - 1.0
     if concentration < 1e-9:
-        return _draw_failures(mean)
+        return draw_failures(mean)
     return lambda rng, n: [rng.beta(mean * concentration, (1.0 - mean) * concentration, n)]
 
 

@@ -80,7 +80,7 @@ class HashedIds:
 
     def __contains__(self, name: object) -> bool:
         """Whether an id is among them."""
-        return _hash(str(_id_as_text(name)), self.salt) in self.hashes
+        return _hash(str(id_as_text(name)), self.salt) in self.hashes
 
     def __len__(self) -> int:
         """Return the number of ids."""
@@ -104,13 +104,13 @@ def ids_as_text(ids: Any) -> tuple[str, ...] | None:
     unordered = isinstance(ids, str | bytes | set | frozenset) or not isinstance(ids, Iterable)
     if unordered or getattr(ids, "ndim", 1) != 1:
         raise CaseLengthError(f"ids: expected one per case, in the order of the cases, got {ids!r}.")
-    names = [_id_as_text(value) for value in ids]
+    names = [id_as_text(value) for value in ids]
     if None in names:
         raise CaseValueError(f"ids: expected one for every case, got none for case {names.index(None)}.")
     return tuple(map(str, names))
 
 
-def _id_as_text(value: Any) -> str | None:
+def id_as_text(value: Any) -> str | None:
     """Return an id as text; ``None`` if it is missing. Other objects, such as paths, are ids too."""
     if value is None or isinstance(value, str | int | float):
         return format_label(value)
@@ -157,7 +157,7 @@ def used_ids_as_text(used_ids: Iterable[Any] | None) -> frozenset[str]:
     """
     if isinstance(used_ids, str | bytes) or not isinstance(used_ids, Iterable | None):
         raise ParameterError(f"used_ids: expected a collection of ids, got {used_ids!r}.")
-    names = (_id_as_text(value) for value in (() if used_ids is None else used_ids))
+    names = (id_as_text(value) for value in (() if used_ids is None else used_ids))
     return frozenset(name for name in names if name is not None)
 
 

@@ -247,7 +247,9 @@ class Procedure:
         Seed of all random numbers: ties are broken, adaptive stakes get their order and cases are set aside
         by them. Without a seed, the same cases get the same random numbers each time if nearly all
         confidences differ, and different ones if many are equal; the certificate keeps the seed, so that it
-        can be repeated. Trying several seeds means choosing by the losses, and invalidates the guarantee.
+        can be repeated. A seed of your own must be drawn at random for this data set: with few different
+        confidences and no ids, a guarantee does not hold for every single seed, only on average over them.
+        Trying several seeds means choosing by the losses, and invalidates the guarantee.
     search
         Which thresholds are tested: ``"ranks"``, the confidence of every calibration case below the start;
         ``"candidates"``, thresholds from reference cases or from cases that are set aside; or ``"suited"``:

@@ -22,7 +22,7 @@ from segtrust.selective.conformal import (
     confidence_scale,
     rebuild_cells,
 )
-from segtrust.selective.seen import HashedIds, ids_as_text, reject_seen
+from segtrust.selective.seen import HashedIds, checksum_names, ids_as_text, reject_seen
 from segtrust.selective.vectors import check_confidences, check_same_index
 
 _OPTIONS = ("level", "threshold", "floor_ml")
@@ -111,6 +111,7 @@ class ConformalVolume(ConformalBounds):
         groups: Sequence[Any] | None = None,
         ids: Sequence[Any] | None = None,
         used_ids: Iterable[Any] | HashedIds | None = None,
+        checksums: Sequence[str] | None = None,
     ) -> Self:
         """Return bounds learned from labelled cases that nothing else has learned from.
 
@@ -130,19 +131,22 @@ class ConformalVolume(ConformalBounds):
         used_ids
             Ids of cases that the threshold, the estimator or a calibration of the probabilities was chosen
             with (such as `Policy.used_ids`); `SeenCasesError` if one of these cases is among them.
+        checksums
+            Checksum of each case's map, by which a used case is recognised under another name.
         """
         columns = {"volume_ml": volume_ml, "true_volume_ml": true_volume_ml}
         check_same_index(confidence=confidence, **columns, groups=groups, ids=ids)
         ids = ids_as_text(ids)
         confidence = check_confidences(confidence, ids=ids, fewest=2)
         volume, truth = (check_amounts(columns[name], name, confidence.size, ids) for name in columns)
-        names = reject_seen(ids, used_ids, confidence.size)
+        names = reject_seen(ids, used_ids, confidence.size, checksums=checksums)
         scale = self._scales(confidence, volume)
         keys = self._cell_keys(confidence, groups, ids, volume == 0.0)
         errors = volume - truth
         cells = [self._make_cell(key, (errors / scale)[keys == key]) for key in np.unique(keys)]
         correction = float(errors.sum() / scale.sum())
-        return replace(self, correction=correction, cells=tuple(cells), used_ids=frozenset(names))
+        used = frozenset(names) | checksum_names(checksums)
+        return replace(self, correction=correction, cells=tuple(cells), used_ids=used)
 
     def interval(
         self,

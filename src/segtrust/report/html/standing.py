@@ -12,7 +12,7 @@ import numpy as np
 from segtrust.engine.calibration import check_policies, read_reference, reference_beside, standing_for
 from segtrust.engine.decisions import Policies, decide_rows, load_policies
 from segtrust.engine.judging import loss_of_row, loss_of_target
-from segtrust.engine.seen_cases import are_calibration_cases
+from segtrust.engine.seen_cases import are_calibration_cases, checksum_of
 from segtrust.engine.triage import check_drift
 from segtrust.errors import ParameterError
 from segtrust.io.tables import Table
@@ -144,7 +144,7 @@ def compared_with_calibration(path: Path | None, policies: Policies, rows: Seque
 
 def _compared(rows: Sequence[Row], policy: Policy, reference: Sequence[float], alpha: float) -> Comparison:
     confidence = [row[policy.scoring.estimator] for row in rows]
-    checksums = [row.get("digest") or "" for row in rows]
+    checksums = [checksum_of(row) for row in rows]
     names = [row["case"] for row in rows]
     seen = are_calibration_cases(names, confidence, policy, reference, checksums=checksums)
     new = [row for row, is_seen in zip(rows, seen, strict=True) if not is_seen]
