@@ -291,8 +291,9 @@ def settings() -> list[Setting]:
         for risk in HOSTILE_RISKS:
             for losses in LOSSES:
                 scenario = Scenario(f"{name}, losses {losses}", Target(risk), hostile=(name, losses))
-                hostile_tests: list[PValueName] = ["adaptive-betting"]
-                hostile_tests += ["betting"] if losses == "0 or 1" else []
+                hostile_tests: tuple[PValueName, ...] = ("adaptive-betting",)
+                if losses == "0 or 1":
+                    hostile_tests = ("adaptive-betting", "betting")
                 rows += [Setting(scenario, "ranks", test, n) for test in hostile_tests for n in HOSTILE_CASES]
             scenario = Scenario(f"{name}, failures", Target(risk, below_dice=0.5), hostile=(name, "0 or 1"))
             rows += [Setting(scenario, "ranks", "binomial", n) for n in HOSTILE_CASES]
