@@ -94,6 +94,22 @@ def test_empty_masks_are_no_copies_of_each_other():
     assert calibrate_table(agree, HOW)["organ"][0].n == 2 * len(table), "different losses are no error"
 
 
+def test_maps_of_one_stack_are_no_copies_of_each_other():
+    """The checksum in a table is that of the file; some maps of a stack have the same confidence."""
+    table = [
+        {
+            **row,
+            "k": 5,
+            "digest": "zip-crc32:1",
+            "sdc": round(row["sdc"], 1),
+            "file": f"stack.npz::p_hat[{at}]",
+        }
+        for at, row in enumerate(rows())
+    ]
+    certificate = calibrate_table(Table.of(table), HOW)["organ"][0]
+    assert (certificate.n, certificate.evidence.copies) == (len(table), 0)
+
+
 def test_two_structures_share_the_risk_of_a_broken_promise():
     found = calibrate_table(Table.of([*rows("liver"), *rows("tumour")]), HOW)
     assert [each.delta for each, _ in found.values()] == [0.025, 0.025]

@@ -83,7 +83,10 @@ class Certified:
     @property
     def values(self) -> dict[str, Any]:
         """Give for machines what `tell_certified` tells people."""
-        return {name: _values(each, self.doubt) for name, each in self.certificates.items()}
+        return {
+            name: _values(each, self.doubt or ("no confidence is left" if each.total_delta >= 1.0 else ""))
+            for name, each in self.certificates.items()
+        }
 
 
 def certify_rows(

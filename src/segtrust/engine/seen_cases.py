@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from segtrust._arguments import checksum_name
+from segtrust.io.places import Place
 from segtrust.policy import Policy
 
 __all__ = ["are_calibration_cases", "checksum_of"]
@@ -19,14 +22,20 @@ _SAME = 1e-9
 def checksum_of(row: Mapping[str, Any]) -> str:
     """Return the checksum by which the case of a row is recognised; empty for an empty mask.
 
-    Many images have the same map if there is nothing in it, and they are different cases.
+    Many images have the same map if there is nothing in it, and they are different cases. The checksum in
+    a table is that of the file; of a file with several maps, the place of the map is added.
 
     Examples
     --------
     >>> checksum_of({"digest": "crc32:352441c2", "k": 7}), checksum_of({"digest": "crc32:352441c2", "k": 0})
     ('crc32:352441c2', '')
+    >>> checksum_of({"digest": "zip-crc32:352441c2", "k": 7, "file": "maps/stack.npz::p_hat[3]"})
+    'zip-crc32:352441c2::p_hat[3]'
     """
-    return "" if row.get("k") == 0 else str(row.get("digest") or "")
+    if row.get("k") == 0 or not row.get("digest"):
+        return ""
+    place = Place.of(str(row.get("file") or ""))
+    return str(row["digest"]) + str(replace(place, path=Path()))[len(str(Path())) :]
 
 
 def are_calibration_cases(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from segtrust.errors import EmptyArrayError, ParameterError
+from segtrust.io.digests import digest_of
 from segtrust.io.places import Place
 from segtrust.io.readers import open_volume
 from segtrust.maps import Case, Prediction
@@ -38,7 +39,8 @@ class ImagePair:
 
     def __call__(self) -> Case:
         """Load the case."""
-        return Case(Prediction(_grey(self.prediction), id=self.id), self.load_truth())
+        prediction = Prediction(_grey(self.prediction), id=self.id, checksum=digest_of(self.prediction))
+        return Case(prediction, self.load_truth())
 
     def load_truth(self) -> Any:
         """Load the truth alone: black and white, or 0 and 1."""

@@ -121,6 +121,10 @@ The first one depends on the target: no loss above an atom, a loss of 1 on it, a
 target at the atom, which ends just under half of the cases, and below it.
 """
 
+BETWEEN = "start between two targets"
+"""Failures are too frequent above the start, and the mean loss is too high below it."""
+_BETWEEN_TARGETS = (Target(0.2), Target(0.1, below_dice=0.5))
+
 LOSSES = ("0 or 1", "small", "rare 1")
 """Losses of a segment with a given mean: 0 and 1; spread closely around it; small ones, and few of 1."""
 
@@ -131,7 +135,7 @@ def hostile_population(name: str, risk: float, losses: str = "0 or 1", *, size: 
     Parameters
     ----------
     name
-        A key of `HOSTILE`, or one of the populations with atoms: many cases of one confidence.
+        A key of `HOSTILE`, one of the populations with atoms (many cases of one confidence), or `BETWEEN`.
     risk
         The target.
     losses
@@ -145,6 +149,11 @@ def hostile_population(name: str, risk: float, losses: str = "0 or 1", *, size: 
     >>> round(float(population.loss.mean()), 3)
     0.101
     """
+    if name == BETWEEN:
+        counts = [round(share * size) for share in (0.45, 0.10, 0.45)]
+        top = np.where(_losses(0.101, counts[0], "0 or 1") > 0.0, 1.0, 0.05)
+        below = np.repeat([0.443, 0.21], counts[1:])
+        return Population(np.arange(size, 0, -1) / size, np.concatenate([top, below]))
     segments = HOSTILE.get(name) or _ATOMS[name]
     if name == "atom at the start":
         on_atom = 0.48 * risk * _ABOVE
@@ -183,6 +192,8 @@ class Scenario:
         Name in the table.
     target
         What is to be guaranteed.
+    also
+        A second target that is to hold together with it, or ``None``.
     failing
         Share of failures of a model as one meets it; ``None`` for a population built to break a guarantee.
     hostile
@@ -193,6 +204,12 @@ class Scenario:
     target: Target
     failing: float | None = None
     hostile: tuple[str, str] = ("", "")
+    also: Target | None = None
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """All that is to be guaranteed."""
+        return (self.target,) if self.also is None else (self.target, self.also)
 
     def population(self, seed: int) -> Population:
         """Return the population, which is made once in each process."""
@@ -297,7 +314,9 @@ def settings() -> list[Setting]:
                 rows += [Setting(scenario, "ranks", test, n) for test in hostile_tests for n in HOSTILE_CASES]
             scenario = Scenario(f"{name}, failures", Target(risk, below_dice=0.5), hostile=(name, "0 or 1"))
             rows += [Setting(scenario, "ranks", "binomial", n) for n in HOSTILE_CASES]
-    return rows
+    mean, failures = _BETWEEN_TARGETS
+    scenario = Scenario(BETWEEN, mean, hostile=(BETWEEN, ""), also=failures)
+    return [*rows, *(Setting(scenario, "ranks", "suited", n) for n in HOSTILE_CASES)]
 
 
 def parts_of(draws: int, seed: int) -> list[Part]:
@@ -372,23 +391,23 @@ def _certified_cases(population: Population, setting: Setting, draw: int) -> int
     cases = population.cases.part(rng.integers(0, population.loss.size, setting.n))
     if setting.search == "candidates" and setting.n * procedure.set_aside < 10:
         return 0  # too few to set some aside
-    found = find_threshold(cases, setting.scenario.target, DELTA, procedure)
+    found = find_threshold(cases, setting.scenario.targets, DELTA, procedure)
     return 0 if found.threshold is None else population.accepted(found.threshold)
 
 
 def _outcome(setting: Setting, seed: int, accepted: Any) -> Outcome:
     """Return a row; ``accepted`` is the number of cases of the population that each draw accepts."""
-    target, population = setting.scenario.target, setting.scenario.population(seed)
-    risks = population.true_risks(target)
+    targets, population = setting.scenario.targets, setting.scenario.population(seed)
+    within = np.all([population.true_risks(target) <= target.risk for target in targets], axis=0)
     some = accepted > 0
-    broken = some & (risks[accepted - 1] > target.risk)
+    broken = some & ~within[accepted - 1]
     # Cases of equal confidence are accepted together.
     ends = np.append(population.confidence[1:] < population.confidence[:-1], True)
-    largest = np.flatnonzero(ends & (risks <= target.risk)).max(initial=-1) + 1
+    largest = np.flatnonzero(ends & within).max(initial=-1) + 1
     size = population.loss.size
     return Outcome(
         setting.scenario.name,
-        str(target),
+        " and ".join(map(str, targets)),
         setting.search,
         setting.p_value,
         setting.n,

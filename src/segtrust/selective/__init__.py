@@ -40,7 +40,7 @@ from segtrust.selective.drift import DriftTest, ExchangeabilityMartingale, Marti
 from segtrust.selective.estimate import MeanDice, MeanDiceEstimator, Recalibration
 from segtrust.selective.failure import FailureDetection, detect_failures, failure_detection
 from segtrust.selective.intervals import chernoff_interval, clopper_pearson
-from segtrust.selective.looks import CaseKeys, Look, LookLog, describe_look
+from segtrust.selective.looks import Look, LookLog, case_keys, describe_look
 from segtrust.selective.plan import CalibrationPlan, plan_calibration
 from segtrust.selective.pvalues import TEST_TITLES
 from segtrust.selective.seen import HashedIds, checksum_names, ids_as_text, reject_seen, used_ids_as_text
@@ -68,7 +68,6 @@ __all__ = [
     "CalibrationEvidence",
     "CalibrationPlan",
     "CandidateTest",
-    "CaseKeys",
     "Certificate",
     "Comparison",
     "ConformalDice",
@@ -95,6 +94,7 @@ __all__ = [
     "VolumeIntervals",
     "audit_plan",
     "bootstrap_interval",
+    "case_keys",
     "certify",
     "certify_best",
     "certify_each",

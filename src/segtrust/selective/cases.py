@@ -20,12 +20,12 @@ from segtrust._optional import require
 from segtrust._storage import Storable, without_format
 from segtrust._types import FloatArray, VectorLike
 from segtrust.errors import CaseValueError, ParameterError
-from segtrust.selective.looks import CaseKeys, LookLog
+from segtrust.selective.looks import LookLog, case_keys
 from segtrust.selective.seen import (
     HashedIds,
+    check_checksums,
     check_ids,
     checksum_names,
-    id_as_text,
     ids_as_text,
     reject_seen,
 )
@@ -33,7 +33,6 @@ from segtrust.selective.shuffling import number_by_appearance, shuffled_order
 from segtrust.selective.vectors import (
     check_confidences,
     check_labels,
-    check_length,
     check_outcomes,
     check_reference,
     check_same_index,
@@ -145,8 +144,7 @@ class CalibrationCases(Displayed, Storable):
         if reference is not None:
             columns["reference"] = frozen_copy(check_reference(reference, confidence))
         if checksums is not None:
-            check_length(checksums, confidence.size, "checksums")
-            columns["checksums"] = tuple(id_as_text(value) or "" for value in checksums)
+            columns["checksums"] = check_checksums(checksums, confidence.size)
         for name, column in columns.items():
             object.__setattr__(self, name, column)
         if self.checksums is not None:
@@ -204,9 +202,9 @@ class CalibrationCases(Displayed, Storable):
         return frozenset(self.ids or ()) | self.copied_ids | checksum_names(self.checksums)
 
     @property
-    def keys(self) -> CaseKeys:
-        """What the cases are recognised by in `LookLog`: checksums and ids."""
-        return CaseKeys.of(self.checksums or (), (*(self.ids or ()), *self.copied_ids))
+    def keys(self) -> frozenset[str]:
+        """What the cases are recognised by in `LookLog`: short hashes of their ids and checksums."""
+        return case_keys((*(self.ids or ()), *self.copied_ids), self.checksums or ())
 
     @cached_property
     def digest(self) -> str:

@@ -375,20 +375,25 @@ class Certificate(Displayed, Storable):
         limits = describe_limits(self.targets, patients=evidence.patients)
         copies = f" ({evidence.copies} copies counted once)" if evidence.copies else ""
         if self.operation is None:
-            spent_next = describe_confidence(min(1.0, self.total_delta + self.delta))
+            spent_next = f": at most {describe_confidence(min(1.0, self.total_delta + self.delta))}"
+            if evidence.planned > 1:  # what was planned together has spent more than this part of it
+                spent_next = ", with less confidence"
             return (
                 f"Not certifiable with these {self.n} cases{copies} at {confidence}: {limits}. {self.need} "
                 "Asking these cases again (another target, start or estimator, or a few more cases) would be "
-                f"the {describe_look(evidence.earlier_looks + 2)}: at most {spent_next}."
+                f"the {describe_look(evidence.earlier_looks + 2)}{spent_next}."
             )
         accepted, interval = self.operation.coverage, self.operation.coverage_interval
         coverage = describe_coverage(
             accepted, interval, f"{self.n} calibration cases{copies}", patients=evidence.patients
         )
+        certainty = (
+            f"Guarantee ({confidence})" if self.total_delta < 1.0 else f"Not guaranteed ({confidence})"
+        )
         planned = f" Planned as one of {evidence.planned} that share δ." if evidence.planned > 1 else ""
         return (
             f"Accept cases with a confidence of at least {self.operation.threshold:.6g}. "
-            f"Guarantee ({confidence}): {limits}.{planned} {coverage}"
+            f"{certainty}: {limits}.{planned} {coverage}"
         )
 
 
@@ -603,7 +608,7 @@ def certify_planned(
         asked.append((cases, check_targets(targets)))
     everything = [_question(cases, targets) for cases, targets in asked]
     options = {**asdict(procedure), "seed": None}
-    question = checksum(plain_values([*everything, delta, options], "question"))
+    question = checksum(plain_values([*sorted(everything, key=repr), delta, options], "question"))
     before = next((look for cases, _ in asked if (look := cases.looks.find(question))), None)
     if procedure.seed is None:
         # One seed for all, recorded with the look: asking again must not draw other random numbers.

@@ -419,10 +419,12 @@ class ConformalDice(ConformalBounds):
             Ids of cases that the threshold, the estimator or a calibration of the probabilities was chosen
             with (such as `Policy.used_ids`); `SeenCasesError` if one of these cases is among them.
         checksums
-            Checksum of each case's map, by which a used case is recognised under another name.
+            Checksum of each case's map, by which a used case is recognised under another name; empty if it is
+            unknown, or if the mask is empty.
         """
         made = self if spread is None else replace(self, scale="spread")
-        check_same_index(confidence=confidence, dice=dice, loss=loss, spread=spread, groups=groups, ids=ids)
+        columns = {"dice": dice, "loss": loss, "spread": spread, "groups": groups, "ids": ids}
+        check_same_index(confidence=confidence, **columns, checksums=checksums)
         ids = ids_as_text(ids)
         confidence = check_confidences(confidence, ids=ids, fewest=2)
         dice = check_outcomes(confidence, loss, dice, ids=ids, as_dice=True)

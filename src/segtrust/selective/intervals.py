@@ -14,11 +14,11 @@ def clopper_pearson(hits: int, n: int, level: float) -> tuple[float, float]:
     >>> [round(end, 4) for end in clopper_pearson(0, 59, 0.95)]
     [0.0, 0.0606]
     """
-    from scipy.stats import beta
+    from scipy.special import betaincinv
 
     tail = (1.0 - level) / 2.0
-    low = float(beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0
-    high = float(beta.ppf(1.0 - tail, hits + 1, n - hits)) if hits < n else 1.0
+    low = float(betaincinv(hits, n - hits + 1, tail)) if hits else 0.0
+    high = float(betaincinv(hits + 1, n - hits, 1.0 - tail)) if hits < n else 1.0
     return low, high
 
 

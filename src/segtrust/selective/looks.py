@@ -1,7 +1,7 @@
 """Looks: what has been asked of the same calibration cases.
 
 A guarantee at δ = 0.05 is about one question that was fixed before the losses were seen. Whoever asks again,
-with another target, start, estimator or with some more cases, and keeps the answer that pleases, spends δ
+with another target, start, estimator or with some more cases, and keeps the best answer, spends δ
 again: after three questions at 0.05, all answers hold together with probability at least 0.85 (union bound).
 So every question is recorded, and later answers state what is left.
 """
@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Self
 
-from segtrust._arguments import check_fraction, check_seed
+from segtrust._arguments import check_fraction, check_seed, checksum_name
 from segtrust._display import Displayed
 from segtrust._files import check_keys, naming_errors, rebuild
 from segtrust._storage import Storable, without_format
@@ -58,47 +58,6 @@ class Look:
             check_seed(self.seed)
 
 
-@dataclass(frozen=True)
-class CaseKeys:
-    """What cases are recognised by: short hashes of the checksums of their maps and of their ids.
-
-    Attributes
-    ----------
-    checksums, ids
-        Hashes; empty if the cases have none.
-
-    Examples
-    --------
-    >>> CaseKeys.of(ids=["a", "b"]).overlap(CaseKeys.of(ids=["b", "c"]))
-    True
-    >>> CaseKeys.of(["x"], ids=["a"]).overlap(CaseKeys.of(["y"], ids=["a"]))  # the same name, another map
-    False
-    """
-
-    checksums: frozenset[str] = frozenset()
-    ids: frozenset[str] = frozenset()
-
-    @classmethod
-    def of(cls, checksums: Iterable[str] = (), ids: Iterable[str] = ()) -> CaseKeys:
-        """Hash checksums and ids; empty checksums are left out."""
-        return cls(frozenset(map(_short, filter(None, checksums))), frozenset(map(_short, ids)))
-
-    def overlap(self, other: CaseKeys) -> bool:
-        """Return whether a case is in both; true if that cannot be known.
-
-        Checksums decide if both have some: the maps of another model are other cases, with other losses.
-        """
-        if self.checksums and other.checksums:
-            return bool(self.checksums & other.checksums)
-        if self.ids and other.ids:
-            return bool(self.ids & other.ids)
-        return True
-
-    def __or__(self, other: CaseKeys) -> CaseKeys:
-        """Return the keys of both."""
-        return CaseKeys(self.checksums | other.checksums, self.ids | other.ids)
-
-
 class LookLog(Displayed, Storable):
     """Record of the questions that have been asked of calibration cases.
 
@@ -108,17 +67,17 @@ class LookLog(Displayed, Storable):
     --------
     >>> log = LookLog()
     >>> look = Look("mean loss at most 0.1", "3f", 0.05, 0, "2026-01-01T00:00:00+00:00")
-    >>> log.record(CaseKeys.of(ids=["a", "b"]), look)
-    >>> [look.asked for look in log.earlier(CaseKeys.of(ids=["b", "c"]), "other question")]
+    >>> log.record(case_keys(["a", "b"]), look)
+    >>> [look.asked for look in log.earlier(case_keys(["b", "c"]), "other question")]
     ['mean loss at most 0.1']
-    >>> log.earlier(CaseKeys.of(ids=["b", "c"]), "3f"), log.earlier(CaseKeys.of(ids=["d"]), "other question")
+    >>> log.earlier(case_keys(["b", "c"]), "3f"), log.earlier(case_keys(["d"]), "other question")
     ((), ())
     """
 
     _format = "segtrust-looks-1"
 
     def __init__(self) -> None:
-        self._looks: list[tuple[Look, CaseKeys]] = []
+        self._looks: list[tuple[Look, frozenset[str]]] = []
 
     def __len__(self) -> int:
         """Return the number of questions."""
@@ -129,25 +88,28 @@ class LookLog(Displayed, Storable):
         """All questions, in their order."""
         return tuple(look for look, _ in self._looks)
 
-    def earlier(self, cases: CaseKeys, question: str) -> tuple[Look, ...]:
+    def earlier(self, cases: frozenset[str], question: str) -> tuple[Look, ...]:
         """Return the other questions that were asked of any of these cases.
 
         Parameters
         ----------
         cases
-            What the cases are recognised by, see `CalibrationCases.keys`.
+            What the cases are recognised by, see `case_keys`. If it is empty, now or for an earlier question,
+            that question counts: whether it was about the same cases cannot be known.
         question
             Checksum of the question that is asked now. Asking the same again is not another look.
         """
         return tuple(
-            look for look, asked_of in self._looks if look.question != question and asked_of.overlap(cases)
+            look
+            for look, asked_of in self._looks
+            if look.question != question and (not cases or not asked_of or asked_of & cases)
         )
 
     def find(self, question: str) -> Look | None:
         """Return the look at which this question was asked before, or ``None``."""
         return next((look for look, _ in self._looks if look.question == question), None)
 
-    def record(self, cases: CaseKeys, look: Look) -> None:
+    def record(self, cases: frozenset[str], look: Look) -> None:
         """Add a question about cases; if it was asked before, the cases are added to it."""
         for number, (known, asked_of) in enumerate(self._looks):
             if known.question == look.question:
@@ -162,8 +124,7 @@ class LookLog(Displayed, Storable):
         """Return plain values for JSON; equal sets of cases are stored once."""
         sets = list(dict.fromkeys(cases for _, cases in self._looks))
         looks = [{**asdict(look), "cases": sets.index(cases)} for look, cases in self._looks]
-        keys = [{"checksums": sorted(cases.checksums), "ids": sorted(cases.ids)} for cases in sets]
-        return {"looks": looks, "cases": keys}
+        return {"looks": looks, "cases": [sorted(cases) for cases in sets]}
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any], *, source: str = "looks") -> Self:
@@ -171,10 +132,11 @@ class LookLog(Displayed, Storable):
         values = check_keys(without_format(saved), ("looks", "cases"), source)
         log = cls()
         with naming_errors(source):
-            sets = []
-            for cases in values["cases"]:
-                keys = check_keys(cases, ("checksums", "ids"), source)
-                sets.append(CaseKeys(frozenset(keys["checksums"]), frozenset(keys["ids"])))
+            for name, kind in (("looks", dict), ("cases", list)):
+                entries = values[name]
+                if not isinstance(entries, list) or not all(isinstance(entry, kind) for entry in entries):
+                    raise ParameterError(f"{name}: expected a list of them, got {entries!r}.")
+            sets = [frozenset(map(str, keys)) for keys in values["cases"]]
             for look in values["looks"]:
                 rest = {name: value for name, value in look.items() if name != "cases"}
                 number = look.get("cases")
@@ -184,8 +146,14 @@ class LookLog(Displayed, Storable):
         return log
 
 
-def _short(key: str) -> str:
-    return hashlib.sha256(key.encode()).hexdigest()[:_KEY_DIGITS]
+def case_keys(ids: Iterable[str] = (), checksums: Iterable[str] = ()) -> frozenset[str]:
+    """Return what cases are recognised by: short hashes of their ids and of the checksums of their maps.
+
+    A shared id or a shared checksum makes a shared case: a renamed copy is recognised, and so is a map that
+    was saved again. Empty checksums are left out.
+    """
+    names = [*(f"id:{name}" for name in ids), *map(checksum_name, checksums)]
+    return frozenset(hashlib.sha256(name.encode()).hexdigest()[:_KEY_DIGITS] for name in names if name)
 
 
 def now() -> str:

@@ -119,14 +119,32 @@ def id_as_text(value: Any) -> str | None:
 
 
 def checksum_names(checksums: Iterable[Any] | None) -> frozenset[str]:
-    """Return checksums in the form in which ``used_ids`` contains them; empty ones are left out.
+    """Return checksums in the form in which ``used_ids`` contains them; missing ones are left out.
 
     Examples
     --------
     >>> sorted(checksum_names(["crc32:352441c2", ""]))
     ['checksum:crc32:352441c2']
     """
-    return frozenset(map(checksum_name, checksums or ())) - {""}
+    values = [] if checksums is None else list(checksums)
+    return frozenset(map(checksum_name, check_checksums(values, len(values)))) - {""}
+
+
+def check_checksums(checksums: Any, n: int) -> tuple[str, ...]:
+    """Check for one checksum for each of ``n`` cases, and return texts; empty for a missing one.
+
+    Examples
+    --------
+    >>> check_checksums(["crc32:352441c2", None], 2)
+    ('crc32:352441c2', '')
+    """
+    if checksums is None:
+        return ("",) * n
+    if isinstance(checksums, str) or not isinstance(checksums, Iterable):
+        raise CaseLengthError(f"checksums: expected one per case, got {checksums!r}.")
+    values = list(checksums)
+    check_length(values, n, "checksums")
+    return tuple(id_as_text(value) or "" for value in values)
 
 
 def check_ids(ids: Sequence[Any] | None, n: int) -> tuple[str, ...]:
@@ -166,7 +184,7 @@ def reject_seen(
     used_ids: Iterable[Any] | HashedIds | None,
     n: int,
     *,
-    checksums: Sequence[str] | None = None,
+    checksums: Iterable[Any] | None = None,
 ) -> tuple[str, ...]:
     """Return the ids of ``n`` cases as text; reject cases that something has already learned from.
 
@@ -198,11 +216,12 @@ def reject_seen(
     ('a', 'b')
     """
     used = used_ids if isinstance(used_ids, HashedIds) else used_ids_as_text(used_ids)
-    if used and ids is None and not any(checksums or ()):
+    sums = check_checksums(checksums, n)
+    if used and ids is None and not any(sums):
         raise ParameterError("ids: expected the id of each case, to be compared with used_ids; got none.")
     names = check_ids(ids, n)
     seen = [name for name in names if name in used]
-    for number, checksum in enumerate(checksums or ()):
+    for number, checksum in enumerate(sums):
         name = names[number] if names else f"case {number}"
         if checksum and name not in seen and checksum_name(checksum) in used:
             seen.append(name)

@@ -132,10 +132,11 @@ class ConformalVolume(ConformalBounds):
             Ids of cases that the threshold, the estimator or a calibration of the probabilities was chosen
             with (such as `Policy.used_ids`); `SeenCasesError` if one of these cases is among them.
         checksums
-            Checksum of each case's map, by which a used case is recognised under another name.
+            Checksum of each case's map, by which a used case is recognised under another name; empty if it is
+            unknown, or if the mask is empty.
         """
         columns = {"volume_ml": volume_ml, "true_volume_ml": true_volume_ml}
-        check_same_index(confidence=confidence, **columns, groups=groups, ids=ids)
+        check_same_index(confidence=confidence, **columns, groups=groups, ids=ids, checksums=checksums)
         ids = ids_as_text(ids)
         confidence = check_confidences(confidence, ids=ids, fewest=2)
         volume, truth = (check_amounts(columns[name], name, confidence.size, ids) for name in columns)
