@@ -12,7 +12,7 @@ import pytest
 from segtrust.io.tables import read_table
 from tests.nnunet.contract import read_image
 from tests.nnunet.data import TEST_CASES, VALIDATION_CASES, VARIANTS
-from tests.nnunet.layout import ENDINGS, copy
+from tests.nnunet.layout import ENDINGS, copy, make_fainter
 from tests.nnunet.run import CONFIGURATION, MODEL, TRAINER, NnunetRun, Runner
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -71,7 +71,7 @@ class CommandedContract:
 
     @pytest.fixture
     def wide(self, plain, tmp_path):
-        """A copy of the run whose fold has the same cases again and again: a threshold can be certified."""
+        """A copy of the run whose fold has fainter copies of its cases: a threshold can be certified."""
         root = shutil.copytree(plain.root, tmp_path / "run")
         moved = {
             name: root / path.relative_to(plain.root)
@@ -83,6 +83,7 @@ class CommandedContract:
             for case in VALIDATION_CASES:
                 name = f"{case}_{number:02}"
                 copy(made.validation / case, made.validation / name, ENDINGS)
+                make_fainter(made.validation / f"{name}.npz", 1.0 - (number + 1) / 1000.0)
                 copy(made.validation_labels / case, made.validation_labels / name, (".nii.gz",))
         return replace(plain, made=made)
 
