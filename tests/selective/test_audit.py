@@ -225,6 +225,7 @@ def test_the_result_in_words():
     assert "90 % confidence" in named.explain()
 
 
+@pytest.mark.needs("pandas")
 def test_rows_for_pandas():
     audit = st.AuditBound(FAILURES)
     assert list(audit.to_dataframe().columns) == [

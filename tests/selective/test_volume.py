@@ -181,6 +181,7 @@ def test_saved_and_loaded(tmp_path):
             ConformalVolume.from_dict({**saved, **change})
 
 
+@pytest.mark.needs("pandas")
 def test_tables_and_displays():
     confidence, volume, truth = draw(np.random.default_rng(0), 60)
     bounds = ConformalVolume(threshold=0.7, floor_ml=0.2).fit(confidence, volume, truth)
