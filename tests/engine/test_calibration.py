@@ -11,10 +11,10 @@ from segtrust.engine.calibration import (
     Calibration,
     calibrate_table,
     read_reference,
-    reference_beside,
+    reference_path,
     save_policies,
 )
-from segtrust.engine.decisions import load_policies
+from segtrust.engine.triage import load_policies
 from segtrust.errors import CaseValueError, ParameterError, SavedStateError, SeenCasesError, WrongContentError
 from segtrust.io.tables import Table
 from segtrust.selective import CalibrationCases, Target, certify
@@ -82,9 +82,9 @@ def test_empty_masks_with_a_small_loss_certify_nothing_for_the_others():
 
 def test_empty_masks_are_no_copies_of_each_other():
     """All empty maps have one checksum, but are maps of different images: they count, with a loss of 1."""
-    table = [{**row, "k": 5, "digest": f"crc32:{at:08x}"} for at, row in enumerate(rows())]
+    table = [{**row, "k": 5, "checksum": f"crc32:{at:08x}"} for at, row in enumerate(rows())]
     empty = [
-        {**row, "case": f"e{at}", "k": 0, "sdc": 0.0, "dice": 0.0, "digest": "crc32:0"}
+        {**row, "case": f"e{at}", "k": 0, "sdc": 0.0, "dice": 0.0, "checksum": "crc32:0"}
         for at, row in enumerate(rows())
     ]
     certificate = calibrate_table(Table.of([*table, *empty]), HOW)["organ"][0]
@@ -100,7 +100,7 @@ def test_maps_of_one_stack_are_no_copies_of_each_other():
         {
             **row,
             "k": 5,
-            "digest": "zip-crc32:1",
+            "checksum": "zip-crc32:1",
             "sdc": round(row["sdc"], 1),
             "file": f"stack.npz::p_hat[{at}]",
         }
@@ -166,10 +166,10 @@ def test_policies_and_their_reference_belong_together(tmp_path, structures):
     assert "ertified" in said
     policies = load_policies(path)
     assert list(policies) == list(structures)
-    reference = read_reference(reference_beside(path), policies)
+    reference = read_reference(reference_path(path), policies)
     assert all(values == GRID.tolist() for values in reference.values())
     assert list(reference) == list(policies)
-    assert not any(f'"{row["case"]}"' in reference_beside(path).read_text() for row in table.rows[:5])
+    assert not any(f'"{row["case"]}"' in reference_path(path).read_text() for row in table.rows[:5])
 
 
 def test_the_reference_of_another_policy_is_refused(tmp_path):
@@ -178,7 +178,7 @@ def test_the_reference_of_another_policy_is_refused(tmp_path):
         save_policies(tmp_path / f"{name}.json", calibrate_table(table, HOW), table)
     two = load_policies(tmp_path / "two.json")
     with pytest.raises(ParameterError, match="expected the confidences that the policy was made with"):
-        read_reference(reference_beside(tmp_path / "one.json"), two)
+        read_reference(reference_path(tmp_path / "one.json"), two)
 
 
 def test_no_reference_and_one_that_is_damaged(tmp_path):

@@ -1,12 +1,39 @@
-"""Decisions on whole cases, the lists of them, and whether they still fit the policy."""
+"""Decisions of policies on rows, drift, and calibration cases among new ones."""
 
 import numpy as np
 import pytest
 
-from segtrust.engine.triage import Triage, check_drift, decisions_of_cases, write_lists
-from segtrust.io.tables import read_table
-from segtrust.policy import Decision
-from tests.policy.certified import policy
+from segtrust._files import plain_values
+from segtrust.calibration import PlattScaling
+from segtrust.confidence import PatchLevel, SoftDice, ThresholdLevel, TunedSoftDice
+from segtrust.engine.calibration import (
+    Calibration,
+    calibrate_table,
+    read_reference,
+    reference_path,
+    save_policies,
+)
+from segtrust.engine.scoring import parameters_of
+from segtrust.engine.triage import (
+    Triage,
+    are_calibration_cases,
+    check_drift,
+    decide_rows,
+    decisions_of_cases,
+    load_policies,
+    write_lists,
+)
+from segtrust.errors import PolicyError, UnknownNameError
+from segtrust.io.rows import Stream
+from segtrust.io.tables import Table, read_table
+from segtrust.maps import EmptyPolicy
+from segtrust.policy import Decision, Policy, Scoring, StructurePolicies, certify_structures
+from segtrust.selective import Target
+from tests.policy.certified import CASES, MADE, policy
+from tests.tuning_cases import blob, blobs
+
+# Decisions on whole cases, the lists of them, and whether they still fit the policy.
+
 
 ACCEPT, DEFER, NO_FINDING = Decision.ACCEPT, Decision.DEFER, Decision.NO_FINDING
 
@@ -124,3 +151,185 @@ def test_links_of_cases_that_are_called_alike(tmp_path):
         links = sorted((tmp_path / "out/accept").iterdir())
         assert [link.name for link in links] == ["x_y_z.npy", "x_y_z_1.npy"]
         assert {link.resolve().name for link in links} == {"0.npy", "1.npy"}
+
+
+# What a policy decides on rows, by the estimator it was calibrated with.
+
+
+def both():
+    found = certify_structures(
+        {"liver": CASES, "tumour": CASES}, {"liver": [Target(0.2)], "tumour": [Target(0.3)]}
+    )
+    return StructurePolicies(
+        {
+            name: Policy.from_certificate(each, Scoring("sdc"), structure=name, made=MADE)
+            for name, each in found.items()
+        }
+    )
+
+
+def row(confidence, structure="foreground", k=5, column="sdc"):
+    return {"case": "a", "structure": structure, "k": k, column: confidence}
+
+
+def test_a_policy_and_one_of_several_structures_are_read(tmp_path):
+    policy().save(tmp_path / "one.json")
+    assert load_policies(tmp_path / "one.json") == {"": policy()}
+    both().save(tmp_path / "two.json")
+    assert load_policies(tmp_path / "two.json") == both().policies
+
+
+@pytest.mark.parametrize("content", ["{}", "[1]", "nonsense", '{"policies": {}}', '"text"'])
+def test_what_is_no_policy_is_refused_with_its_file(tmp_path, content):
+    (tmp_path / "policy.json").write_text(content)
+    with pytest.raises(PolicyError, match=r"policy\.json"):
+        load_policies(tmp_path / "policy.json")
+
+
+def test_rows_are_decided_at_the_threshold_and_by_the_margin():
+    one = policy()
+    found = decide_rows({"": one})([row(one.threshold), row(np.nextafter(one.threshold, 0))])
+    assert [each["decision"] for each in found] == ["accept", "defer"]
+    assert found[0]["margin"] == 0.0
+    assert found[1]["margin"] < 0.0
+    assert {each["policy"] for each in found} == {one.fingerprint}
+
+
+def test_an_empty_mask_is_no_finding_only_where_it_may_be_right():
+    rows = [row(1.0, k=0)]
+    assert decide_rows({"": policy()})(rows)[0]["decision"] == "defer"
+    assert decide_rows({"": policy(empty="agree")})(rows)[0]["decision"] == "no finding"
+
+
+def test_each_structure_has_its_own_threshold():
+    policies = both().policies
+    between = (policies["liver"].threshold + policies["tumour"].threshold) / 2
+    decided = decide_rows(policies)([row(between, "liver"), row(between, "tumour")])
+    assert [each["decision"] for each in decided] == ["defer", "accept"]
+
+
+def test_a_stream_of_rows_is_decided_as_it_is_read_and_refused_as_a_whole():
+    rows = [row(0.5, "kidney"), row(0.5, "liver")]
+    decided = decide_rows(both().policies)(Stream(lambda: iter(rows)))
+    assert isinstance(decided, Stream)
+    assert list(decided) == list(decide_rows(both().policies)(rows))
+    with pytest.raises(PolicyError, match="got kidney"):
+        decide_rows(both().policies)(Stream(lambda: iter(rows[:1])))
+
+
+def test_structures_without_a_policy_are_refused_unless_there_are_others():
+    with pytest.raises(
+        PolicyError, match=r"expected one that the policy is for \(liver, tumour\), got kidney"
+    ):
+        decide_rows(both().policies)([row(0.5, "kidney")])
+    kidney, liver = decide_rows(both().policies)([row(0.5, "kidney"), row(0.5, "liver")])
+    assert (kidney["decision"], kidney["margin"], kidney["policy"]) == ("", None, "")
+    assert liver["decision"]
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        SoftDice(),
+        SoftDice(EmptyPolicy.AGREE),
+        PatchLevel(size=20),
+        ThresholdLevel(tau=0.3),
+        TunedSoftDice().fit(blobs(6)),
+    ],
+)
+def test_the_estimator_of_a_policy_is_that_of_the_calibration(estimator):
+    scoring = Scoring(
+        **plain_values({"estimator": estimator.name, "parameters": parameters_of(estimator)}, "scoring")
+    )
+    made = scoring.make_estimator()
+    case = blob(7)
+    assert made.score(case) == estimator.score(case)
+    assert parameters_of(made) == parameters_of(estimator)
+
+
+@pytest.mark.needs("sklearn")
+def test_a_forest_of_a_policy_is_that_of_the_calibration():
+    from segtrust.confidence import SoftDiceFeatureAggregation
+
+    fitted = SoftDiceFeatureAggregation(trees=5).fit(blobs(8))
+    parameters = plain_values(parameters_of(fitted), "parameters")
+    assert Scoring("aef-sdc", parameters).make_estimator().score(blob(9)) == fitted.score(blob(9))
+
+
+def test_an_estimator_that_is_not_known():
+    with pytest.raises(UnknownNameError, match="Unknown estimator 'sdk'; available: aef"):
+        Scoring("sdk").make_estimator()
+
+
+def test_parameters_of_another_estimator_are_refused():
+    with pytest.raises(PolicyError, match=r"policy: sdc: .*unexpected keyword argument 'size'"):
+        Scoring("sdc", {"size": 10}).make_estimator()
+
+
+def test_the_recalibration_of_a_policy_is_that_of_the_calibration():
+    scaling = PlattScaling(slope=0.5, intercept=-1.0, used_ids=frozenset(["a"]), n_cases=1)
+    kept = Scoring("sdc", recalibration=scaling.to_dict()).make_scaling()
+    assert kept.curve == scaling.curve
+    assert kept.used_ids == frozenset()
+    assert Scoring("sdc").make_scaling() is None
+
+
+# Calibration cases are recognised by name and confidence: names recur from one data set to the next.
+
+
+COUNT = 300
+RNG = np.random.default_rng(0)
+CONFIDENCE = RNG.random(COUNT)
+NAMES = [str(number) for number in range(COUNT)]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A policy, and the confidences that are kept beside it."""
+    path = tmp_path_factory.mktemp("policy") / "policy.json"
+    rows = [
+        {"case": name, "structure": "organ", "sdc": c, "dice": (1 + c) / 2}
+        for name, c in zip(NAMES, CONFIDENCE.tolist(), strict=True)
+    ]
+    table = Table.of(rows)
+    save_policies(path, calibrate_table(table, Calibration("sdc", (Target(0.3),))), table)
+    policies = load_policies(path)
+    return policies["organ"], read_reference(reference_path(path), policies)["organ"]
+
+
+def test_the_very_cases_are_recognised(made):
+    policy, reference = made
+    assert are_calibration_cases(NAMES, CONFIDENCE, policy, reference).all()
+    rounded = np.array([float(f"{each:.12g}") for each in CONFIDENCE])
+    assert are_calibration_cases(NAMES, rounded, policy, reference).all(), "a table may have fewer digits"
+
+
+def test_others_of_the_same_names_are_new(made):
+    policy, reference = made
+    other = np.random.default_rng(1).random(COUNT)
+    assert not are_calibration_cases(NAMES, other, policy, reference).any()
+    near = CONFIDENCE * (1 + 1e-6)
+    assert not are_calibration_cases(NAMES, near, policy, reference).any()
+
+
+def test_others_of_the_same_confidence_are_new(made):
+    policy, reference = made
+    assert not are_calibration_cases([f"new {name}" for name in NAMES], CONFIDENCE, policy, reference).any()
+
+
+def test_names_alone_where_no_confidences_are_known(made):
+    policy, _ = made
+    found = are_calibration_cases(["0", "new", "299"], [0.5, 0.5, np.nan], policy)
+    assert found.tolist() == [True, False, True]
+
+
+def test_no_cases_and_no_numbers(made):
+    policy, reference = made
+    assert are_calibration_cases([], [], policy, reference).size == 0
+    assert not are_calibration_cases(["0"], [np.nan], policy, reference).any()
+
+
+def test_zero_and_negative_confidences(made):
+    policy, _ = made
+    found = are_calibration_cases(["0", "1", "2"], [0.0, -0.25, 0.25], policy, [-0.25, 0.0])
+    assert found.tolist() == [True, True, False]

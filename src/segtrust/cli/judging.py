@@ -17,7 +17,7 @@ from segtrust.cli.telling import Images, images_in, tell_unversioned
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.engine.judging import Judge
+    from segtrust.engine.losses import LossSource
     from segtrust.engine.score_table import Scored
     from segtrust.evaluation import EvaluatedSet, FileCase
     from segtrust.io.cases import DataSet
@@ -163,12 +163,12 @@ def check_loss(name: str) -> str:
     return risk.column
 
 
-def _judge(how: JudgeFlags, scheme: LabelScheme | None) -> Judge:
-    from segtrust.engine.judging import DICE, Judge
+def _judge(how: JudgeFlags, scheme: LabelScheme | None) -> LossSource:
+    from segtrust.engine.losses import DICE, LossSource
 
     if how.losses is not None:
-        return Judge.of_file(how.losses, how.loss_column, scheme)
-    return Judge(how.loss_column or (check_loss(how.loss) if how.loss else DICE))
+        return LossSource.from_file(how.losses, how.loss_column, scheme)
+    return LossSource(how.loss_column or (check_loss(how.loss) if how.loss else DICE))
 
 
 def score_and_judge(found: DataSet, output: Path, how: JudgeFlags, read: ReadFlags, run: RunFlags) -> Judged:
@@ -188,7 +188,7 @@ def score_and_judge(found: DataSet, output: Path, how: JudgeFlags, read: ReadFla
             found,
             plan.job,
             table,
-            finish=lambda rows: plan.decided(judge.judged(rows)),
+            finish=lambda rows: plan.decided(judge.add_to(rows)),
             more=judge.about,
         )
     return Judged(with_losses(scored, judge), plan.after(scored.rows))
@@ -236,7 +236,7 @@ def judge_scores(table: Table, how: JudgeFlags, files: SetFlags, read: ReadFlags
     tell_unversioned(table)
     usual = {"file": "", "group": "", "shape": ""}
     rows = tuple({**usual, **row, "set": row.get("set") or FIRST} for row in table.rows)
-    judged = rows if has_losses else tuple(judge.judged(rows))
+    judged = rows if has_losses else tuple(judge.add_to(rows))
     if not has_losses and how.losses is None and all(row["loss"] is None for row in judged):
         raise ParameterError(no_loss(table.source, judge.column))
     about = table.about if has_losses else {**table.about, **judge.about}

@@ -72,7 +72,7 @@ REFERENCES = {"oracle": Reference("oracle", "#000000"), "random": Reference("ran
 RESERVED_NAMES = frozenset(
     {
         *(risk.column for risk in RISKS.values()),
-        *("all", "case", "decision", "digest", "file", "foreground", "group", "k", "lam"),
+        *("all", "case", "checksum", "decision", "digest", "file", "foreground", "group", "k", "lam"),
         *("loss", "lower", "margin", "mask", "members", "mu", "oracle", "policy", "random", "s", "seconds"),
         *("set", "shape", "split", "structure", "upper"),
     }

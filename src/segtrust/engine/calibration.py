@@ -1,4 +1,4 @@
-"""From a score table with losses to a policy, and the confidences that later ones are compared with."""
+"""From a score table with losses to a policy, and the file beside it with the calibration confidences."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from segtrust._files import (
     remove_stale_drafts_of,
     write_json,
 )
-from segtrust.engine.judging import (
+from segtrust.engine.losses import (
     DICE,
+    check_no_text,
+    check_unique_cases,
     loss_column,
     loss_name,
     loss_of_row,
     name_without_file,
-    no_loss,
-    refuse_doubles,
-    refuse_text,
+    no_loss_message,
 )
 from segtrust.engine.outcomes import Row
 from segtrust.engine.score_table import DOUBT, PACKAGES, PREDICTOR
-from segtrust.engine.seen_cases import checksum_of
+from segtrust.engine.triage import Policies, checksum_of
 from segtrust.errors import ParameterError, PolicyError, SavedStateError, WrongContentError
 from segtrust.io.structures import FOREGROUND
 from segtrust.io.tables import Table
@@ -51,13 +51,12 @@ __all__ = [
     "check_policies",
     "check_reading",
     "fusion_of",
-    "looks_beside",
-    "other_masks",
+    "looks_path",
+    "policies_for_rows",
     "read_looks",
     "read_reference",
-    "reference_beside",
+    "reference_path",
     "save_policies",
-    "standing_for",
     "structures_of",
     "write_looks",
 ]
@@ -66,38 +65,38 @@ _REFERENCE = "segtrust-reference-1"
 _LOOKS = "segtrust-table-looks-1"
 _IN_REFERENCE = {"digests": dict, "confidences": dict, "read": dict, "masks": list, "members": list}
 _READING = ("mask", "threshold", "channel", "labels", "decode", "fuse")
-"""Of the options of reading those on which confidences depend, beside the structure."""
-_AS_EVER = {"decode": "threshold", "fuse": None}
-"""Options that files of earlier versions do not tell of, and what they were then."""
+"""Options of reading on which confidences depend, besides the structure."""
+_EARLIER_DEFAULTS = {"decode": "threshold", "fuse": None}
+"""Options that files of earlier versions do not have, and what they were then."""
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What is promised, and of which rows it is learned.
+    """What is to be guaranteed, and for which column.
 
     Attributes
     ----------
     estimator
         Column of the confidence.
     targets
-        What the accepted cases shall keep.
+        Limits for the accepted cases.
     delta
-        Probability that a promise is broken.
+        Probability that the guarantee is broken.
     loss
         Column of the loss, or the name of a risk; one minus the Dice if a table has no column ``loss``.
     by_patient
-        Whether the column ``group`` names patients, who are the units.
+        Whether the column ``group`` names patients, who are then the units.
     predictor
-        Which model made the maps, in words; what the table says of it where nothing is said here.
+        The model that made the maps; by default what the table says.
     reference
         Confidences of unlabelled cases by structure, for candidate thresholds.
     start_coverage
         Coverage at which the search for a threshold begins.
     drop_unjudged
-        Whether rows without a loss are left out, instead of being an error. The promise is then about cases
+        Whether rows without a loss are left out instead of being an error. The guarantee is then about cases
         that have one.
     seed
-        Of the draw of cases that are set aside, to repeat one; see `choose_seed`.
+        Random seed, to repeat a draw; see `choose_seed`.
     """
 
     estimator: str
@@ -140,9 +139,9 @@ def calibrate_table(
     looks = {} if looks is None else looks
     scoring = scoring_of(table, how)
     empties_rank_last = scoring.empty == "paper"
-    table.column("case")  # or say that there is none
-    refuse_doubles(table)
-    refuse_text(table, [how.estimator, how.loss, DICE])
+    table.column("case")  # raises if there is none
+    check_unique_cases(table)
+    check_no_text(table, [how.estimator, how.loss, DICE])
     _check_losses(table, how)
     cases = {
         name: _cases(table, name, how, empties_rank_last, looks.setdefault(name, LookLog()))
@@ -159,7 +158,7 @@ def calibrate_table(
 
 
 def scoring_of(table: Table, how: Calibration) -> Scoring:
-    """Say how the confidences of a table were made; of a table from elsewhere only the estimator is known."""
+    """Return how the confidences of a table were computed; other tables only tell the estimator."""
     estimators = table.about.get("estimators", {})
     if estimators and how.estimator not in estimators:
         raise ParameterError(
@@ -179,7 +178,7 @@ def scoring_of(table: Table, how: Calibration) -> Scoring:
 
 
 def structures_of(table: Table) -> list[str]:
-    """Give the structure of each row; a table from elsewhere may tell of one alone, and not name it."""
+    """Return the structure of each row; a table of another program may not name its only structure."""
     return [row.get("structure") or FOREGROUND for row in table.rows]
 
 
@@ -214,7 +213,7 @@ def _cases(
     )
 
 
-def looks_beside(table: Path) -> Path:
+def looks_path(table: Path) -> Path:
     """Return the path of the file that remembers what was asked of the cases of a score table.
 
     It is one file per folder: cases are recognised by their checksums, whichever table they are in.
@@ -224,7 +223,7 @@ def looks_beside(table: Path) -> Path:
 
 def read_looks(table: Path) -> dict[str, LookLog]:
     """Read what was asked of the cases of a score table before, by structure; nothing without a file."""
-    path = looks_beside(table)
+    path = looks_path(table)
     if not path.exists():
         return {}
     saved = read_json(path)
@@ -238,7 +237,7 @@ def read_looks(table: Path) -> dict[str, LookLog]:
 def write_looks(table: Path, looks: Mapping[str, LookLog]) -> None:
     """Write what was asked of the cases of a score table, by structure."""
     structures = {name: log.to_dict() for name, log in looks.items()}
-    write_json(looks_beside(table), {"format": _LOOKS, "structures": structures}, indent=None)
+    write_json(looks_path(table), {"format": _LOOKS, "structures": structures}, indent=None)
 
 
 def _with_loss(target: Target, table: Table, how: Calibration) -> Target:
@@ -252,7 +251,7 @@ def _check_losses(table: Table, how: Calibration) -> None:
     column, name = loss_column(table.columns, how.loss), loss_name(table, how.loss)
     is_computed = find_risk(column) is not None and column not in table.columns
     if is_computed and all(loss_of_row(row, column) is None for row in table.rows):
-        raise ParameterError(no_loss(table.source, column))
+        raise ParameterError(no_loss_message(table.source, column))
     if any(target.below_dice is not None for target in how.targets) and name not in (DICE, None):
         raise ParameterError(
             f"below-dice: expected losses that are one minus the Dice, got those of {name}. Limit their mean "
@@ -280,21 +279,21 @@ def _number(row: Mapping[str, Any], column: str) -> float:
 
 
 def save_policies(path: Path, found: Mapping[str, tuple[Certificate, Scoring]], table: Table) -> str:
-    """Write the policy of a structure, or of several, and beside it what it was made with.
+    """Write the policy of one or several structures, and beside it the calibration confidences.
 
-    Policies are estimated, and promise nothing, where the table says why its cases certify nothing.
+    Policies are estimated, without a guarantee, if the table says why its cases certify nothing.
 
     Parameters
     ----------
     path
         A JSON file.
     found, table
-        What `calibrate_table` gave, and of what.
+        The result of `calibrate_table`, and its table.
 
     Returns
     -------
     str
-        What it promises, in words.
+        The guarantee in words.
     """
     policies = {
         name: _with_packages(Policy.from_certificate(certificate, scoring, structure=name), table)
@@ -317,84 +316,75 @@ def save_policies(path: Path, found: Mapping[str, tuple[Certificate, Scoring]], 
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_stale_drafts_of(path)
-    with atomic_write_all(path, reference_beside(path)) as (policy_draft, reference_draft):
+    with atomic_write_all(path, reference_path(path)) as (policy_draft, reference_draft):
         policy_draft.write_text(format_json(whole.to_dict()), encoding="utf-8")
         reference_draft.write_text(format_json({"format": _REFERENCE, **values}), encoding="utf-8")
     return str(whole)
 
 
 def _with_packages(policy: Policy, table: Table) -> Policy:
-    """Let a policy name the package that made the confidences of a table; it need not be installed here."""
-    told = table.about.get(PACKAGES, {}).get(policy.scoring.estimator, {})
+    """Add the package of a plug-in estimator to the versions of a policy, as the table names it."""
+    packages = table.about.get(PACKAGES, {}).get(policy.scoring.estimator, {})
     own = {name: policy.versions[name] for name in OWN_VERSIONS}
-    return replace(policy, versions={**own, **told}) if told else policy
+    return replace(policy, versions={**own, **packages}) if packages else policy
 
 
-def reference_beside(policy: Path) -> Path:
-    """Where the confidences of the calibration cases are, without names, and how the cases were read."""
+def reference_path(policy: Path) -> Path:
+    """Return the path of the file with the calibration confidences, without names, and how cases were read."""
     return policy.with_name(f"{policy.stem}.reference.json")
 
 
 def _saved_reference(path: Path) -> Any:
+    """Read the file beside a policy; ``None`` if there is none."""
     if not path.exists():
         return None
     saved = read_json(path)
     check_format(saved, _REFERENCE, str(path))
     for name, kind in _IN_REFERENCE.items():
-        found = saved.get(name) or kind()
+        value = saved.get(name) or kind()
         is_plain = kind is dict or (
-            isinstance(found, list) and all(isinstance(each, str | int) for each in found)
+            isinstance(value, list) and all(isinstance(item, str | int) for item in value)
         )
-        if not (isinstance(found, kind) and is_plain):
+        if not (isinstance(value, kind) and is_plain):
             raise SavedStateError(f"{path}: expected a {kind.__name__} of {name}, got {saved[name]!r}.")
     return saved
 
 
 def check_reading(path: Path, read: Mapping[str, Any]) -> None:
-    """Refuse to read cases otherwise than those that a policy was made with, where the reference tells.
+    """Raise an error if cases are read in another way than the calibration cases of a policy.
 
-    Another threshold, mask or channel gives other confidences, of which nothing is promised.
+    Another threshold, mask or channel gives other confidences, for which the guarantee does not apply.
     """
     saved = (_saved_reference(path) or {}).get("read")
-    made_with = {**_AS_EVER, **saved} if saved else {}
-    asked = plain_values({name: {**_AS_EVER, **read}.get(name) for name in _READING}, "read")
+    made_with = {**_EARLIER_DEFAULTS, **saved} if saved else {}
+    asked = plain_values({name: {**_EARLIER_DEFAULTS, **read}.get(name) for name in _READING}, "read")
     usual = {"fuse": "mean-probability"}
-    told = [
+    changes = [
         f"{name} {made_with[name] or usual.get(name)!r}, not {asked[name] or usual.get(name)!r}"
         for name in _READING
         if name in made_with and made_with[name] != asked[name]
     ]
-    if told:
+    if changes:
         raise PolicyError(
-            f"{path}: the policy was made with cases that were read with {'; '.join(told)}. Read the new "
-            "ones in the same way, or calibrate anew."
+            f"{path}: the policy was made with cases that were read with {'; '.join(changes)}. Read the new "
+            "ones in the same way, or calibrate again."
         )
 
 
 def fusion_of(path: Path) -> str | None:
-    """Give how the maps of members were fused that policies were made with; ``None`` for the usual way.
+    """Return how the maps of members were fused for a policy; ``None`` for the default.
 
-    ``path`` is that of the reference beside their file.
+    ``path`` is that of the file beside the policy, see `reference_path`.
     """
-    found = ((_saved_reference(path) or {}).get("read") or {}).get("fuse")
-    return None if found is None else str(found)
+    fusion = ((_saved_reference(path) or {}).get("read") or {}).get("fuse")
+    return None if fusion is None else str(fusion)
 
 
-def other_masks(path: Path, rows: Sequence[Row]) -> set[str] | None:
-    """Give the kinds of masks that were scored but not calibrated with: they have other confidences.
+def check_policies(policies: Policies, path: Path, table: Table) -> None:
+    """Raise an error if the confidences of a table were computed in another way than those of the policies.
 
-    ``None`` where nothing tells how the calibration cases were read.
-    """
-    saved = _saved_reference(path) or {}
-    if not saved.get("masks") or not saved.get("read"):
-        return None
-    return {row["mask"] for row in rows if row.get("mask")} - set(saved["masks"])
-
-
-def check_policies(policies: Mapping[str, Policy], path: Path, table: Table) -> None:
-    """Refuse policies of confidences that were made, or of cases that were read, otherwise than a table's.
-
-    ``path`` is that of the reference beside their file. What a table does not say is not compared.
+    ``path`` is that of the file beside the policies, see `reference_path`. What a table does not say is not
+    compared.
     """
     if table.about.get("read"):
         check_reading(path, table.about["read"])
@@ -407,41 +397,43 @@ def check_policies(policies: Mapping[str, Policy], path: Path, table: Table) -> 
             policy.check_scoring(scoring)
 
 
-def standing_for(policies: Mapping[str, Policy], path: Path, rows: Sequence[Row]) -> Mapping[str, Policy]:
-    """Give policies as they stand for rows: certified only for masks of the kind they were made with.
+def policies_for_rows(policies: Policies, path: Path, rows: Sequence[Row]) -> Policies:
+    """Return the policies as they hold for rows: certified only for the kind of masks they were made with.
 
     Parameters
     ----------
     policies
-        By structure, as they stand for the predictor.
+        By structure, as they hold for the model.
     path
-        Of the reference beside their file.
+        The file beside the policies, see `reference_path`.
     rows
-        That they are used on.
+        Rows on which they are used.
     """
-    others, made_of = other_masks(path, rows), (_saved_reference(path) or {}).get("members") or [1]
-    if others is None:
+    saved = _saved_reference(path) or {}
+    members, calibrated_members = _member_counts(rows), saved.get("members") or [1]
+    other_masks = {row["mask"] for row in rows if row.get("mask")} - set(saved.get("masks") or ())
+    if not saved.get("masks") or not saved.get("read"):
         why = "how the cases it was made with were read is not known"
-    elif others:
-        why = f"made with masks of another kind than used ({', '.join(sorted(others))})"
-    elif set(_member_counts(rows)) - set(made_of):
-        why = f"made with {_counted(made_of)} a case, used with {_counted(_member_counts(rows))}"
+    elif other_masks:
+        why = f"made with masks of another kind than used ({', '.join(sorted(other_masks))})"
+    elif set(members) - set(calibrated_members):
+        why = f"made with {_format_counts(calibrated_members)} per case, used with {_format_counts(members)}"
     else:
         return policies
     return {name: policy.estimated(why) for name, policy in policies.items()}
 
 
 def _member_counts(rows: Sequence[Row]) -> list[int]:
-    """Give how many maps cases are fused of; one where they are not."""
+    """Return the numbers of maps that cases are fused of; 1 without fusion."""
     return sorted({int(row.get("members") or 1) for row in rows})
 
 
-def _counted(members: Sequence[int]) -> str:
-    return " or ".join("one map" if each == 1 else f"{each} maps" for each in members)
+def _format_counts(members: Sequence[int]) -> str:
+    return " or ".join("one map" if count == 1 else f"{count} maps" for count in members)
 
 
-def read_reference(path: Path, policies: Mapping[str, Policy]) -> dict[str, list[float]]:
-    """Read the confidences that policies were made with; nothing where the file is not there."""
+def read_reference(path: Path, policies: Policies) -> dict[str, list[float]]:
+    """Read the confidences of the calibration cases; nothing if there is no such file."""
     saved = _saved_reference(path)
     if saved is None:
         return {}
@@ -449,8 +441,13 @@ def read_reference(path: Path, policies: Mapping[str, Policy]) -> dict[str, list
     if any(digests.get(name) != policy.digest for name, policy in policies.items()):
         raise ParameterError(
             f"{path}: expected the confidences that the policy was made with, got those of another. Keep "
-            "both files together, or calibrate anew."
+            "both files together, or calibrate again."
         )
     with naming_errors(str(path)):
         found = saved.get("confidences") or {}
         return {name: [float(value) for value in values] for name, values in found.items()}
+
+
+standing_for = policies_for_rows
+reference_beside = reference_path
+looks_beside = looks_path

@@ -10,13 +10,12 @@ from typing import Any
 
 from segtrust._files import checksum, make_writable_folder, plain_values, remove_stale_drafts_of
 from segtrust.confidence import packages_of
-from segtrust.engine.decisions import parameters_of
 from segtrust.engine.journal import Journal
 from segtrust.engine.locks import alone
 from segtrust.engine.outcomes import Failure, Row
 from segtrust.engine.replaced import cases_in, say_lost
 from segtrust.engine.run import Engine, part_of, run_cases
-from segtrust.engine.scoring import ScoreJob
+from segtrust.engine.scoring import ScoreJob, parameters_of
 from segtrust.errors import ParameterError, SegtrustError, WrongContentError
 from segtrust.io.cases import DataSet
 from segtrust.io.nnunet import read_scheme

@@ -1,11 +1,11 @@
-"""The work on one case: from its files to the rows of the score table."""
+"""Score one case: from its files to the rows of the score table."""
 
 from __future__ import annotations
 
 import math
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,53 +14,63 @@ import numpy as np
 from segtrust._files import plain_values
 from segtrust.calibration import Scaling
 from segtrust.confidence import ConfidenceEstimator, Pixels, assess_map
-from segtrust.engine.decoding import as_scored, is_decoded
 from segtrust.engine.outcomes import Failure, Outcome, Row
 from segtrust.ensembles import ROUNDING
 from segtrust.errors import ProbabilityRangeError, SegtrustError, WrongContentError
 from segtrust.io.case_images import read_case_image
-from segtrust.io.cases import CaseFiles
+from segtrust.io.cases import CaseFiles, DataSet
 from segtrust.io.digests import Digest, digest_of, digest_of_all
 from segtrust.io.loading import Decoding, LoadedCase, OpenedCase, ReadOptions, load_case, load_opened
 from segtrust.io.members import SEPARATOR
-from segtrust.io.places import Place
 from segtrust.kernels import count_mask_changes, is_chunked, open_map, read_tile, threshold_map, tiles_of
 from segtrust.maps import EmptyPolicy, Prediction
+from segtrust.policy import prepare_prediction
 from segtrust.risks import RISKS, Overlap, overlap
 
-__all__ = ["IN_MEMORY", "OfSets", "ScoreJob", "failure_of", "without_rounding"]
+__all__ = [
+    "NO_CHECKSUMS",
+    "UNLABELLED",
+    "ScoreJob",
+    "SetEstimators",
+    "SetReader",
+    "failure_of",
+    "fit_to_sets",
+    "is_decoded",
+    "parameters_of",
+    "prepare_for_scoring",
+]
 
-IN_MEMORY: Row = {"digest": "", "mask_digest": ""}
-"""Fingerprints of what is in no file."""
-OfSets = Mapping[tuple[str, str], tuple[ConfidenceEstimator, ...]]
+NO_CHECKSUMS: Row = {"checksum": "", "mask_checksum": ""}
+"""Checksum columns of a case that is in no file."""
+SetEstimators = Mapping[tuple[str, str], tuple[ConfidenceEstimator, ...]]
 """Estimators by set and structure."""
-_STORED = (RISKS["dice_risk"], RISKS["iou_risk"])
-"""Risks with a column of their own. Others that take counts only follow from the row: see `loss_of_row`."""
+_STORED_RISKS = (RISKS["dice_risk"], RISKS["iou_risk"])
+"""Risks with a column of their own. Others that need counts only follow from the row: see `loss_of_row`."""
 
 
 @dataclass(frozen=True)
 class ScoreJob:
-    """What is done with each case; called with its files it gives the outcome, and never raises.
+    """The work done for each case. Called with the files of a case it returns the outcome; it never raises.
 
     Attributes
     ----------
     estimators
-        With all that they have learned.
+        Estimators, with everything they have learned.
     read
-        What is read of a case.
+        How a case is read.
     scaling
-        A recalibration of the maps, or ``None``; the mask is that of the map as it was, unless the best one
-        is sought.
+        Recalibration of the maps, or ``None``. The mask is that of the map before recalibration, unless the
+        Dice-optimal mask is requested.
     with_truth
-        Whether the Dice and the other overlaps are wanted, of cases that have a truth.
+        Whether to compare masks with the ground truth, if a case has one.
     digest
-        Fingerprint of the files of map and mask.
+        Kind of checksum of the files of map and mask.
     empty
-        What an empty mask is worth in the Dice.
+        Rule for the Dice of empty masks.
     of_sets
-        More estimators, which have learned from a set and score its cases alone.
+        Further estimators, which have learned from a set without ground truth and score only its cases.
     predictor
-        Which model makes the maps, where the same run makes them; else nothing.
+        The model that makes the maps, if the same run makes them; else empty.
     """
 
     estimators: tuple[ConfidenceEstimator, ...]
@@ -69,79 +79,78 @@ class ScoreJob:
     with_truth: bool = True
     digest: Digest = "quick"
     empty: EmptyPolicy = EmptyPolicy.PAPER
-    of_sets: OfSets = field(default_factory=dict)
+    of_sets: SetEstimators = field(default_factory=dict)
     predictor: str = ""
 
     def __post_init__(self) -> None:
-        """Seek masks by the policy by which they are judged, unless another is said."""
+        """Decode masks by the rule for empty masks by which they are evaluated, unless another is given."""
         if self.read.decode is not Decoding.THRESHOLD and self.read.decode_empty is None:
             object.__setattr__(self, "read", replace(self.read, decode_empty=self.empty))
 
     def __call__(self, files: CaseFiles) -> Outcome:
         """Score a case."""
-        wanted = files if self.with_truth else files.lacking("truth")
-        return self._outcome(files, lambda: load_case(wanted, self.read), self._digests)
+        wanted = files if self.with_truth else replace(files, truth=None)
+        return self._score(files, lambda: load_case(wanted, self.read), self._checksums)
 
-    def score_opened(self, files: CaseFiles, case: Callable[[], OpenedCase]) -> Outcome:
-        """Score a case whose map is in memory, and nowhere else: its rows name no file of a map.
+    def score_opened(self, files: CaseFiles, open_case: Callable[[], OpenedCase]) -> Outcome:
+        """Score a case whose map exists only in memory: its rows name no file of a map.
 
         Parameters
         ----------
         files
-            Its name, and the files that there are.
-        case
-            Opens it; what that raises is told like any failure.
+            The name of the case, and the files that exist.
+        open_case
+            Opens the case; what it raises is reported like any failure.
         """
-        found = self._outcome(files, lambda: load_opened(case(), self.read), lambda _: IN_MEMORY)
-        return replace(found, rows=tuple(row | {"file": ""} for row in found.rows))
+        outcome = self._score(files, lambda: load_opened(open_case(), self.read), lambda _: NO_CHECKSUMS)
+        return replace(outcome, rows=tuple(row | {"file": ""} for row in outcome.rows))
 
-    def _outcome(
+    def _score(
         self,
         files: CaseFiles,
         load: Callable[[], Iterator[LoadedCase]],
-        digests: Callable[[CaseFiles], Row],
+        checksums: Callable[[CaseFiles], Row],
     ) -> Outcome:
-        begin = time.perf_counter()
+        start = time.perf_counter()
         try:
             rows = [self.row(loaded, files) for loaded in load()]
-            about = digests(files)
+            checked = checksums(files)
         except Exception as error:  # noqa: BLE001 - one bad case must not stop the others
             return Outcome(files.id, failure=failure_of(files, error))
-        seconds = {"seconds": time.perf_counter() - begin}
-        return Outcome(files.id, tuple(row | about | seconds for row in rows))
+        seconds = {"seconds": time.perf_counter() - start}
+        return Outcome(files.id, tuple(row | checked | seconds for row in rows))
 
-    def _digests(self, files: CaseFiles) -> Row:
-        """Give the fingerprints of the map and of the delivered mask, where there is one."""
+    def _checksums(self, files: CaseFiles) -> Row:
         mask = "" if files.mask is None else digest_of(files.mask.path, self.digest)
         return {
-            "digest": digest_of_all([place.path for place in files.maps], self.digest),
-            "mask_digest": mask,
+            "checksum": digest_of_all([place.path for place in files.maps], self.digest),
+            "mask_checksum": mask,
         }
 
     def learned_from(self, name: str) -> list[Row]:
-        """Say in plain values what estimators have learned from a set: its rows depend on it."""
+        """Return as plain values what estimators have learned from a set: its rows depend on it."""
         return [
             {
                 "set": name,
                 "structure": structure,
-                **{each.name: plain_values(each.parameters, each.name) for each in fitted},
+                **{each.name: plain_values(each.parameters, each.name) for each in estimators},
             }
-            for (of_set, structure), fitted in self.of_sets.items()
-            if of_set == name
+            for (set_name, structure), estimators in self.of_sets.items()
+            if set_name == name
         ]
 
     def row(self, loaded: LoadedCase, files: CaseFiles) -> Row:
-        """Score a map; one that is beyond 0 or 1 by rounding alone is cut off there."""
+        """Return the row of one structure; a map that leaves [0, 1] only by rounding is clipped."""
         try:
-            return self._plain_row(loaded, files)
+            return self._row(loaded, files)
         except ProbabilityRangeError:
-            cut = without_rounding(loaded.prediction)
-            if cut is None:
+            clipped = _clip_rounding(loaded.prediction)
+            if clipped is None:
                 raise
-        return self._plain_row(replace(loaded, prediction=cut), files)
+        return self._row(replace(loaded, prediction=clipped), files)
 
-    def _plain_row(self, loaded: LoadedCase, files: CaseFiles) -> Row:
-        prediction = as_scored(loaded.prediction, self.read, self.scaling)
+    def _row(self, loaded: LoadedCase, files: CaseFiles) -> Row:
+        prediction = prepare_for_scoring(loaded.prediction, self.read, self.scaling)
         source = open_map(
             prediction.probabilities,
             prediction.mask,
@@ -154,109 +163,131 @@ class ScoreJob:
             image = None
             if files.image is not None:
                 image = read_case_image(
-                    files.image, prediction.shape, loaded.grid, resample=self.read.resample
+                    files.image, prediction.shape, loaded.grid, resample=bool(self.read.resample)
                 )
             pixels = Pixels(replace(prediction, image=image))
-        found = assess_map(source, estimators, prediction.agreement, pixels)
-        bounds = found.bounds
-        row = {
+        assessed = assess_map(source, estimators, prediction.agreement, pixels)
+        bounds = assessed.bounds
+        for name, value in assessed.scores.items():  # an estimator of another package may return anything
+            if not math.isfinite(value):
+                raise WrongContentError(
+                    f"{name}: expected a finite confidence from this estimator, got {value}."
+                )
+        row: Row = {
             "case": files.id,
             "structure": loaded.structure,
             "set": files.set,
             "group": files.group,
             "split": files.split,
-            **{name: _finite(value, name) for name, value in found.scores.items()},
+            **{name: float(value) for name, value in assessed.scores.items()},
             "k": int(bounds.k),
-            **{name: float(getattr(bounds, name)) for name in ("mu", "lam", "s", "lower", "upper")},
+            **{name: float(getattr(bounds, name)) for name in ("mu", "lam", "s")},
+            "idc_over_sdc_low": float(bounds.lower),
+            "idc_over_sdc_high": float(bounds.upper),
             "relative_error": float(bounds.relative_error),
-            "foreground_ratio": float(found.foreground_ratio),
-            **self._about_mask(loaded.prediction, prediction),
-            "mask_difference": _difference(loaded),
+            "foreground_ratio": float(assessed.foreground_ratio),
+        }
+        if is_decoded(loaded.prediction, self.read):
+            row |= {"mask": str(self.read.decode), "mask_threshold": prediction.threshold}
+        else:
+            row["mask"] = "threshold" if prediction.mask is None else "delivered"
+            if self.read.decode is not Decoding.THRESHOLD:
+                row["mask_threshold"] = None
+        row |= {
+            "mask_difference": _mask_difference(loaded),
             "shape": "×".join(map(str, prediction.shape)),
-            "spacing_mm": "×".join(f"{each:g}" for each in prediction.spacing_mm or ()),
+            "spacing_mm": "×".join(f"{spacing:g}" for spacing in prediction.spacing_mm or ()),
             "file": str(files.probabilities),
-            **{f"{role}_file": str(place or "") for role, place in _beside(files).items()},
-            **_members(files),
+            "mask_file": str(files.mask or ""),
+            "truth_file": str(files.truth or ""),
+            "image_file": str(files.image or ""),
         }
-        return row | ({} if loaded.truth is None else self._overlaps(prediction, loaded.truth))
+        if files.members:
+            row |= {"members": len(files.maps), "member_files": SEPARATOR.join(map(str, files.members))}
+        return row if loaded.truth is None else row | self._compare(prediction, loaded.truth)
 
-    def _about_mask(self, as_read: Prediction, prediction: Prediction) -> Row:
-        """Say of what kind the mask is; where masks are sought, also where the map was cut."""
-        if is_decoded(as_read, self.read):
-            return {"mask": str(self.read.decode), "mask_threshold": prediction.threshold}
-        kind = {"mask": "threshold" if prediction.mask is None else "delivered"}
-        return kind if self.read.decode is Decoding.THRESHOLD else kind | {"mask_threshold": None}
-
-    def _overlaps(self, prediction: Prediction, truth: Any) -> Row:
-        """Compare the mask that was scored with the truth."""
-        found = _overlap(prediction, truth)
-        truth_pixels = found.true_positives + found.false_negatives
+    def _compare(self, prediction: Prediction, truth: Any) -> Row:
+        """Compare the mask that was scored with the ground truth."""
+        counts = _overlap(prediction, truth)
         row: Row = {
-            **{
-                risk.column: float(risk.from_counts(found, self.empty))
-                for risk in _STORED
-                if risk.from_counts
-            },
-            "truth_ratio": truth_pixels / math.prod(truth.shape),
+            risk.column: float(risk.from_counts(counts, self.empty))
+            for risk in _STORED_RISKS
+            if risk.from_counts
         }
+        row["truth_ratio"] = (counts.true_positives + counts.false_negatives) / math.prod(truth.shape)
         known = {"spacing_mm": prediction.spacing_mm}
         for risk in RISKS.values():
-            if risk.from_counts is None:  # takes both masks, and not only how often they agree
+            if risk.from_counts is None:  # needs both masks, not only how often they agree
                 needed = {name: known.get(name) for name in risk.needs}
-                mask = _mask_in(prediction, np.asarray(prediction.probabilities), prediction.mask)
-                value = None
+                row[risk.column] = None
                 if None not in needed.values():
-                    value = float(risk.score(np.asarray(truth), mask, empty=self.empty, **needed))
-                row[risk.column] = value
+                    mask = _mask_of(prediction, np.asarray(prediction.probabilities), prediction.mask)
+                    row[risk.column] = float(
+                        risk.score(np.asarray(truth), mask, empty=self.empty, **needed)
+                    )
         return row
 
 
-def _finite(value: Any, name: str) -> float:
-    """Refuse what has no rank, as an estimator of another package may give it."""
-    number = float(value)
-    if not math.isfinite(number):
-        raise WrongContentError(f"{name}: expected a finite confidence from this estimator, got {number}.")
-    return number
+def prepare_for_scoring(prediction: Prediction, options: ReadOptions, scaling: Any = None) -> Prediction:
+    """Return a prediction as it is scored: recalibrated, and with the Dice-optimal mask if requested.
+
+    The Dice-optimal mask is that of the recalibrated map; a delivered mask, and the map thresholded, are those
+    of the map before recalibration.
+    """
+    decode_empty = options.decode_empty or EmptyPolicy.PAPER
+    return prepare_prediction(prediction, scaling, decode_empty if is_decoded(prediction, options) else None)
 
 
-def _members(files: CaseFiles) -> Row:
-    """Say of which files a map was fused; nothing where it is that of one model."""
-    if not files.members:
-        return {}
-    return {"members": len(files.maps), "member_files": SEPARATOR.join(map(str, files.members))}
+def is_decoded(prediction: Prediction, options: ReadOptions) -> bool:
+    """Return whether the mask of a prediction, as it was read, is still to be computed."""
+    return options.decode is Decoding.DICE_OPTIMAL and prediction.mask is None
 
 
-def _beside(files: CaseFiles) -> Mapping[str, Place | None]:
-    """Give the other files of a case, for who wants to look at it."""
-    return {"mask": files.mask, "truth": files.truth, "image": files.image}
+def parameters_of(estimator: ConfidenceEstimator) -> dict[str, Any]:
+    """Return what an estimator was set to or has learned, without the ids of cases."""
+    return {name: value for name, value in estimator.parameters.items() if name != "used_ids"}
+
+
+def failure_of(files: CaseFiles, error: Exception) -> Failure:
+    """Return the failure for an exception; for an unexpected one with the line where it was raised."""
+    reason = str(error) or type(error).__name__
+    if isinstance(error, MemoryError):
+        reason = "not enough memory for this case. Use fewer workers, or a machine with more."
+    elif not isinstance(error, SegtrustError | OSError):
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        reason = f"unexpected: {reason} (in {frame.name}, line {frame.lineno})"
+    file = str(files.probabilities)
+    if files.probabilities.path.name not in reason:
+        reason = f"{file}: {reason}"
+    return Failure(files.id, file, type(error).__name__, reason)
 
 
 def _overlap(prediction: Prediction, truth: Any) -> Overlap:
-    """Count where mask and truth agree and differ; piece by piece where the map is read so."""
+    """Count where mask and truth agree and differ; tile by tile if the map is chunked."""
     p, mask = prediction.probabilities, prediction.mask
     if not is_chunked(p):
-        return overlap(np.asarray(truth), _mask_in(prediction, p, mask))
-    found = [
-        overlap(read_tile(truth, tile), _mask_in(prediction, read_tile(p, tile), read_tile(mask, tile)))
+        return overlap(np.asarray(truth), _mask_of(prediction, p, mask))
+    counts = [
+        overlap(read_tile(truth, tile), _mask_of(prediction, read_tile(p, tile), read_tile(mask, tile)))
         for tile in tiles_of(p)
     ]
     return Overlap(
-        sum(each.true_positives for each in found),
-        sum(each.false_positives for each in found),
-        sum(each.false_negatives for each in found),
-        sum(each.pixels for each in found),
+        sum(tile.true_positives for tile in counts),
+        sum(tile.false_positives for tile in counts),
+        sum(tile.false_negatives for tile in counts),
+        sum(tile.pixels for tile in counts),
     )
 
 
-def _mask_in(prediction: Prediction, p: Any, mask: Any) -> Any:
-    """Give the mask that is scored, of a map or of a piece of one."""
+def _mask_of(prediction: Prediction, p: Any, mask: Any) -> Any:
+    """Return the mask that is scored, of a map or of one of its tiles."""
     if mask is not None:
         return np.asarray(mask)
     return threshold_map(np.asarray(p), threshold=prediction.threshold, source=prediction.source)
 
 
-def without_rounding(prediction: Prediction) -> Prediction | None:
-    """Cut a map off at 0 and 1 that leaves them by no more than single floats round; ``None`` for another."""
+def _clip_rounding(prediction: Prediction) -> Prediction | None:
+    """Return a map clipped to [0, 1] if it leaves it only by the rounding of floats; else ``None``."""
     p = prediction.probabilities
     if not isinstance(p, np.ndarray) or p.dtype.kind != "f":
         return None
@@ -265,8 +296,8 @@ def without_rounding(prediction: Prediction) -> Prediction | None:
     return replace(prediction, probabilities=np.clip(p, 0, 1))
 
 
-def _difference(loaded: LoadedCase) -> float | None:
-    """Share of the pixels in which the delivered mask is not the map cut at the threshold."""
+def _mask_difference(loaded: LoadedCase) -> float | None:
+    """Return the share of pixels in which the delivered mask differs from the map at the threshold."""
     prediction = loaded.prediction
     if loaded.delivered is None:
         return None
@@ -276,14 +307,88 @@ def _difference(loaded: LoadedCase) -> float | None:
     return count / float(math.prod(loaded.delivered.shape))
 
 
-def failure_of(files: CaseFiles, error: Exception) -> Failure:
-    """Say what went wrong; of what nobody foresaw, where."""
-    reason = str(error) or type(error).__name__
-    if isinstance(error, MemoryError):
-        reason = "not enough memory for this case. Use fewer workers, or a machine with more."
-    elif not isinstance(error, SegtrustError | OSError):
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        reason = f"unexpected: {reason} (in {place.name}, line {place.lineno})"
-    file = str(files.probabilities)
-    named = reason if str(files.probabilities.path.name) in reason else f"{file}: {reason}"
-    return Failure(files.id, file, type(error).__name__, named)
+# Estimators that learn from the maps of a whole set without ground truth, one per set and structure.
+
+UNLABELLED = ("tla",)
+"""Names of the estimators that learn without ground truth."""
+
+
+@dataclass(frozen=True)
+class SetReader:
+    """Reads the maps of a set, as they are scored.
+
+    Attributes
+    ----------
+    options
+        How a case is read.
+    scaling
+        Recalibration of the maps, or ``None``.
+    drop_empty
+        Whether cases with empty ground truth are left out.
+    """
+
+    options: ReadOptions
+    scaling: Any = None
+    drop_empty: bool = False
+
+    def read(self, files: CaseFiles) -> Iterator[LoadedCase]:
+        """Yield the structures of a case; nothing if it cannot be read, which scoring reports."""
+        try:
+            wanted = files if self.drop_empty else replace(files, truth=None)
+            for loaded in load_case(wanted, self.options):
+                if self.drop_empty and loaded.truth is not None and not loaded.truth.any():
+                    continue
+                prediction = loaded.prediction
+                try:
+                    open_map(
+                        prediction.probabilities, prediction.mask, threshold=prediction.threshold
+                    ).count()
+                except ProbabilityRangeError:
+                    clipped = _clip_rounding(prediction)
+                    if clipped is None:
+                        raise
+                    prediction = clipped
+                yield replace(
+                    loaded, prediction=prepare_for_scoring(prediction, self.options, self.scaling)
+                )
+        except (SegtrustError, OSError):
+            return
+
+
+@dataclass(frozen=True)
+class _StructureMaps:
+    """The maps of one structure, read one at a time on every pass."""
+
+    cases: Sequence[CaseFiles]
+    reader: SetReader
+    structure: str
+
+    def __iter__(self) -> Iterator[Prediction]:
+        for files in self.cases:
+            for loaded in self.reader.read(files):
+                if loaded.structure == self.structure:
+                    yield loaded.prediction
+
+    def __len__(self) -> int:
+        return len(self.cases)
+
+    def __contains__(self, item: object) -> bool:
+        return any(prediction is item for prediction in self)
+
+
+def fit_to_sets(
+    estimators: Sequence[ConfidenceEstimator], dataset: DataSet, reader: SetReader
+) -> SetEstimators:
+    """Fit estimators that need no ground truth to each set and structure, as the paper's TLA does."""
+    fitted = {}
+    for name in dict.fromkeys(case.set for case in dataset.cases) if estimators else ():
+        cases = [case for case in dataset.cases if case.set == name]
+        structures: list[str] = []
+        for files in cases:  # all cases of a set have the structures of the first that can be read
+            structures = [loaded.structure for loaded in reader.read(files)]
+            if structures:
+                break
+        for structure in structures:
+            maps = _StructureMaps(cases, reader, structure)
+            fitted[name, structure] = tuple(estimator.fit(maps) for estimator in estimators)
+    return fitted

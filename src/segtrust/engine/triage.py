@@ -1,26 +1,93 @@
-"""Who is accepted and who is deferred: lists, links, and whether the promise still stands."""
+"""What policies decide on the rows of a score table, and whether the cases look like the calibration cases."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
+from typing import Any
 
-from segtrust.engine.decisions import Policies
+import numpy as np
+
+from segtrust._arguments import checksum_name
+from segtrust._files import read_json
 from segtrust.engine.outcomes import Failure, Row
+from segtrust.errors import PolicyError
 from segtrust.io.names import stem_of
 from segtrust.io.places import Place
+from segtrust.io.rows import changed
 from segtrust.io.tables import Table, write_table
-from segtrust.policy import Decision
+from segtrust.policy import Decision, Policy, StructurePolicies
 from segtrust.selective import DriftTest, drift_test
 
-__all__ = ["Triage", "check_drift", "decisions_of_cases", "write_lists"]
+__all__ = [
+    "DECISION_COLUMNS",
+    "Policies",
+    "Triage",
+    "are_calibration_cases",
+    "check_drift",
+    "check_structures",
+    "checksum_of",
+    "decide_rows",
+    "decisions_of_cases",
+    "load_policies",
+    "write_lists",
+]
 
-_FEWEST = 2
-"""New cases from which on drift can be seen at all."""
+Policies = Mapping[str, Policy]
+"""Policies by structure; the name of one policy for all structures is empty."""
+DECISION_COLUMNS = ("decision", "margin", "policy")
+"""Columns that `decide_rows` adds."""
+_FEWEST_FOR_DRIFT = 2
+_SAME_CONFIDENCE = 1e-9
+"""Relative difference up to which two confidences are the same; files keep them in full."""
+
+
+def load_policies(path: Path) -> Policies:
+    """Read a policy, or the policies of several structures."""
+    if not path.is_file():
+        raise PolicyError(f"{path}: expected a policy, got no such file.")
+    saved = read_json(path, error=PolicyError)
+    if isinstance(saved, Mapping) and "policies" in saved:
+        return StructurePolicies.from_dict(saved, source=str(path)).policies
+    policy = Policy.from_dict(saved, source=str(path))
+    return {policy.structure: policy}
+
+
+def check_structures(policies: Policies, structures: Sequence[str]) -> None:
+    """Raise an error if no policy is for any of these structures."""
+    if "" in policies or not structures or any(name in policies for name in structures):
+        return
+    raise PolicyError(
+        f"structure: expected one that the policy is for ({', '.join(policies)}), got "
+        f"{', '.join(dict.fromkeys(structures))}. Choose by --region."
+    )
+
+
+def decide_rows(policies: Policies) -> Callable[[Sequence[Row]], Sequence[Row]]:
+    """Return the function that adds to each row the decision of its policy and the margin.
+
+    The margin is the confidence minus the threshold: it can be compared between structures. A structure
+    without a policy gets no decision; if no structure has one, that is an error.
+    """
+
+    def decide(row: Row) -> Row:
+        policy = policies.get(row["structure"], policies.get(""))
+        if policy is None:
+            return row | {"decision": "", "margin": None, "policy": ""}
+        confidence = row[policy.scoring.estimator]
+        decision = policy.decide(confidence, empty_mask=row["k"] == 0)
+        margin = confidence - policy.threshold
+        return row | {"decision": str(decision), "margin": margin, "policy": policy.fingerprint}
+
+    def decide_all(rows: Sequence[Row]) -> Sequence[Row]:
+        check_structures(policies, list(dict.fromkeys(row["structure"] for row in rows)))
+        return changed(rows, decide)
+
+    return decide_all
 
 
 @dataclass(frozen=True)
@@ -32,18 +99,18 @@ class Triage:
     decisions
         By case; a case is deferred if any of its structures is.
     drift
-        Tests by structure; none where nothing can be compared.
-    undrifted
-        Why there is no test.
+        Drift tests by structure; empty if nothing can be compared.
+    no_drift_test
+        Why there is no drift test.
     """
 
     decisions: Mapping[str, Decision]
     drift: Mapping[str, DriftTest]
-    undrifted: str = ""
+    no_drift_test: str = ""
 
     def count(self, decision: Decision) -> int:
-        """How many cases have a decision."""
-        return sum(each is decision for each in self.decisions.values())
+        """Return the number of cases with a decision."""
+        return sum(made is decision for made in self.decisions.values())
 
     @property
     def alarm(self) -> bool:
@@ -52,40 +119,33 @@ class Triage:
 
 
 def decisions_of_cases(rows: Sequence[Row], deferred: Sequence[str] = ()) -> dict[str, Decision]:
-    """Decide on cases from the decisions on their structures; cases that gave no result are deferred.
+    """Return the decision on each case: defer if any structure is deferred, or if the case gave no result.
 
     Examples
     --------
     >>> rows = [{"case": "a", "decision": "accept"}, {"case": "a", "decision": "defer"}]
-    >>> {case: str(each) for case, each in decisions_of_cases(rows, ["b"]).items()}
+    >>> {case: str(decision) for case, decision in decisions_of_cases(rows, ["b"]).items()}
     {'a': 'defer', 'b': 'defer'}
     """
-    found: dict[str, list[Decision]] = {}
+    by_case: dict[str, set[Decision]] = {}
     for row in rows:
-        decision = row["decision"] or Decision.DEFER  # no policy is for this structure
-        found.setdefault(row["case"], []).append(Decision(decision))
-    decided = {case: _together(each) for case, each in found.items()}
+        decision = Decision(row["decision"] or Decision.DEFER)  # a structure without a policy is deferred
+        by_case.setdefault(row["case"], set()).add(decision)
+    order = (Decision.DEFER, Decision.ACCEPT, Decision.NO_FINDING)
+    decided = {case: next(each for each in order if each in made) for case, made in by_case.items()}
     return decided | dict.fromkeys(deferred, Decision.DEFER)
-
-
-def _together(decisions: Sequence[Decision]) -> Decision:
-    for decision in (Decision.DEFER, Decision.ACCEPT):
-        if decision in decisions:
-            return decision
-    return Decision.NO_FINDING
 
 
 def check_drift(
     rows: Sequence[Row], policies: Policies, reference: Mapping[str, Sequence[float]], *, alpha: float = 0.05
 ) -> dict[str, DriftTest]:
-    """Compare the confidences of new cases with those that the policies were made with."""
-    found = {}
+    """Compare the confidences of new cases with those of the calibration cases, by structure."""
+    tests = {}
     for name, policy in policies.items():
-        column = policy.scoring.estimator
-        new = [row[column] for row in rows if name in ("", row["structure"])]
-        if len(reference.get(name, ())) >= _FEWEST and len(new) >= _FEWEST:
-            found[name] = drift_test(reference=reference[name], new=new, alpha=alpha / len(policies))
-    return found
+        new = [row[policy.scoring.estimator] for row in rows if name in ("", row["structure"])]
+        if len(reference.get(name, ())) >= _FEWEST_FOR_DRIFT and len(new) >= _FEWEST_FOR_DRIFT:
+            tests[name] = drift_test(reference=reference[name], new=new, alpha=alpha / len(policies))
+    return tests
 
 
 def write_lists(
@@ -96,29 +156,27 @@ def write_lists(
     link: bool,
     failures: Sequence[Failure] = (),
 ) -> None:
-    """Write a list of cases for each decision, and links to their files if wanted.
+    """Write one list of cases per decision, and links to their files if requested.
 
-    Those whose confidence is farthest below their threshold, or least above it, come first; then those that
-    gave no result, with the reason.
+    Cases are sorted by margin, the lowest first; cases without a result follow, with the reason.
     """
-    reasons = {each.case: {"file": each.file, "reason": each.reason} for each in failures}
+    reasons = {failure.case: {"file": failure.file, "reason": failure.reason} for failure in failures}
     by_margin = sorted(rows, key=lambda row: math.inf if row["margin"] is None else row["margin"])
     for decision in Decision:
         name = str(decision).replace(" ", "_")
-        cases = [case for case, each in decisions.items() if each is decision]
         chosen = [row for row in by_margin if decisions[row["case"]] is decision]
-        known = {row["case"] for row in chosen}
-        lost = [case for case in cases if case not in known]
+        scored = {row["case"] for row in chosen}
+        failed = [case for case, made in decisions.items() if made is decision and case not in scored]
         listed = chosen + [
-            {"case": each, "decision": str(decision), **reasons.get(each, {})} for each in lost
+            {"case": case, "decision": str(decision), **reasons.get(case, {})} for case in failed
         ]
         write_table(out / f"{name}.csv", Table.of(listed) if listed else Table(("case",), ()))
         if link:
-            _link(out / name, chosen)
+            _write_links(out / name, chosen)
 
 
-def _link(folder: Path, rows: Sequence[Row]) -> None:
-    """Fill a folder with links to the maps; what is there from an earlier run is replaced."""
+def _write_links(folder: Path, rows: Sequence[Row]) -> None:
+    """Fill a folder with links to the maps; links of an earlier run are replaced."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
         if old.is_symlink():
@@ -127,12 +185,90 @@ def _link(folder: Path, rows: Sequence[Row]) -> None:
         path = Place.of(row["file"]).path
         name, ending = row["case"].replace("/", "_"), path.name.removeprefix(stem_of(path))
         target = os.path.relpath(path.resolve(), folder.resolve())
-        names = (f"{name}{(number and f'_{number}') or ''}{ending}" for number in count())
-        free = next(each for each in names if not _is_other(folder / each, target))
-        if not (folder / free).is_symlink():
-            (folder / free).symlink_to(target)
+        for number in count():  # a/b_c and a_b/c have the same name here
+            link = folder / f"{name}{f'_{number}' if number else ''}{ending}"
+            if link.is_symlink() and str(link.readlink()) == target:
+                break
+            if not link.is_symlink() and not link.exists():
+                link.symlink_to(target)
+                break
 
 
-def _is_other(link: Path, target: str) -> bool:
-    """Tell whether a name is taken by the map of another case: ``a/b_c`` and ``a_b/c`` are called alike."""
-    return link.exists() if not link.is_symlink() else str(link.readlink()) != target
+def checksum_of(row: Mapping[str, Any]) -> str:
+    """Return the checksum by which the case of a row is recognised; empty for an empty mask.
+
+    Many images have the same map if there is nothing in it, and they are different cases. The checksum in
+    a table is that of the file; of a file with several maps, the place of the map is added.
+
+    Examples
+    --------
+    >>> checksum_of({"checksum": "crc32:352441c2", "k": 7}), checksum_of({"checksum": "crc32:352441c2", "k": 0})
+    ('crc32:352441c2', '')
+    >>> checksum_of({"checksum": "zip-crc32:352441c2", "k": 7, "file": "maps/stack.npz::p_hat[3]"})
+    'zip-crc32:352441c2::p_hat[3]'
+    """
+    if row.get("k") == 0 or not row.get("checksum"):
+        return ""
+    place = Place.of(str(row.get("file") or ""))
+    return str(row["checksum"]) + str(replace(place, path=Path()))[len(str(Path())) :]
+
+
+def are_calibration_cases(
+    names: Sequence[Any],
+    confidence: Any,
+    policy: Policy,
+    reference: Sequence[float] = (),
+    *,
+    checksums: Sequence[str] = (),
+) -> Any:
+    """Return for each case whether the policy was calibrated with it.
+
+    A checksum that is known to the policy is enough. A name alone is not: ``1`` or ``case_001`` are in many
+    data sets. So the confidence must also be that of a calibration case, if these are known. A new case with
+    the name of one calibration case and the confidence of another, such as that of all empty masks, is still
+    taken for a calibration case.
+
+    Parameters
+    ----------
+    names, confidence
+        Name and confidence of each case; NaN is never the confidence of a calibration case.
+    policy
+        A policy with the names of its cases, hashed. One without names recognises no case.
+    reference
+        Confidences of the calibration cases, as they are kept beside the policy; without them only names are
+        compared.
+    checksums
+        Checksums of the maps, if they are known; empty for a case without one.
+
+    Returns
+    -------
+    array of bool
+        One value per case.
+
+    Examples
+    --------
+    >>> from segtrust.selective import CalibrationCases
+    >>> from segtrust.selective import certify
+    >>> from segtrust.policy import Scoring
+    >>> from segtrust.selective import Target
+    >>> c = np.linspace(0, 1, 400)
+    >>> cases = CalibrationCases(c, (1 - c) / 2, ids=range(400), reference=np.linspace(0, 0.99, 50))
+    >>> policy = Policy.from_certificate(certify(cases, [Target(0.2)]), Scoring("sdc"))
+    >>> are_calibration_cases(["399", "399", "400"], [1.0, 0.1234, 1.0], policy, c).tolist()
+    [True, False, False]
+    >>> are_calibration_cases(["399", "400"], [0.1234, 1.0], policy).tolist()
+    [True, False]
+    """
+    values = np.asarray(confidence, np.float64)
+    seen = np.ones(values.size, bool)
+    if len(reference):
+        known = np.sort(np.asarray(reference, np.float64))
+        place = np.searchsorted(known, values)
+        below, above = (known[np.clip(at, 0, known.size - 1)] for at in (place - 1, place))
+        seen = np.isclose(values, below, rtol=_SAME_CONFIDENCE, atol=0.0)
+        seen |= np.isclose(values, above, rtol=_SAME_CONFIDENCE, atol=0.0)
+    for case in map(int, np.flatnonzero(seen)):
+        seen[case] = names[case] in policy.used_ids
+    for case, checksum in enumerate(checksums):
+        seen[case] |= bool(checksum) and checksum_name(checksum) in policy.used_ids
+    return seen

@@ -14,7 +14,7 @@ from segtrust._arguments import describe
 from segtrust.confidence import ConfidenceEstimator, Estimators, get_estimators, is_background
 from segtrust.engine.outcomes import Row
 from segtrust.engine.score_table import FORMAT, settings_of
-from segtrust.engine.scoring import IN_MEMORY, ScoreJob
+from segtrust.engine.scoring import NO_CHECKSUMS, ScoreJob
 from segtrust.errors import ParameterError
 from segtrust.integrations.torch import SoftDiceConfidence, Task, check_tensor
 from segtrust.integrations.torch_metric import ready_estimator
@@ -161,7 +161,7 @@ class ChannelScorer:
         prediction = Prediction(p, mask, self._module.threshold, structure)
         files = CaseFiles("", Place(Path(structure)))  # names the map in errors
         row = self._job.row(LoadedCase(structure, prediction, mask, truth), files)
-        return row | {"file": "", **IN_MEMORY}
+        return row | {"file": "", **NO_CHECKSUMS}
 
 
 def named(rows: Iterable[Row], case: str, image: str = "") -> tuple[Row, ...]:

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from segtrust.confidence import get_estimators
-from segtrust.engine.reopening import files_of_row, read_options_of, reopen_case
 from segtrust.engine.run import Engine
 from segtrust.engine.score_table import ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
+from segtrust.engine.table_cases import files_of_row, read_options_of, reopen_case
 from segtrust.errors import WrongContentError
 from segtrust.io.datasets import find_cases
 from segtrust.io.loading import ReadOptions

@@ -1,0 +1,186 @@
+"""Questions about scored cases whose input looks wrong, and copies among them.
+
+Each question is a sentence for the terminal, printed before the results. Nothing is changed: the numbers may
+be right, and only a person can tell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from segtrust.engine.triage import checksum_of
+from segtrust.io.columns import ScoreRow
+
+__all__ = ["FEW_AT_TOP", "FULL_RANGE", "LABELS", "Copies", "find_copies", "hints_of_map", "questions_about"]
+
+FULL_RANGE, FEW_AT_TOP, LABELS = "full range", "few at top", "labels"
+"""Hints about one map; a question is asked if enough maps have them."""
+_FEWEST_CASES = 5
+"""Cases below which chance could explain what the rows say."""
+_MOST_LABELS = 15
+_UNSURE = 0.05
+"""Share of the pixels above one half that have the largest value, up to which a map is unsure."""
+
+
+def hints_of_map(p: Any) -> tuple[str, ...]:
+    """Return hints about a map in memory: whether it has the full range of values, or is a label image.
+
+    A map that reaches exactly 1 in a few pixels only is unsure, and yet reaches the end of the scale: that
+    happens to all maps of a set if each was stretched to 0 … 1 (or 0 … 255) before it was saved.
+
+    Parameters
+    ----------
+    p
+        The map as it is stored: floats in [0, 1], or integers of 8 or 16 bits.
+
+    Examples
+    --------
+    >>> hints_of_map(np.array([[0, 1], [2, 3]], np.uint8)), hints_of_map(np.array([[0.0, 0.25], [0.5, 1.0]]))
+    (('labels',), ('full range',))
+    >>> hints_of_map(np.array([[0.0, 0.25], [0.5, 0.75]]))
+    ()
+    """
+    if not isinstance(p, np.ndarray) or not p.size or p.dtype.kind not in "uf":
+        return ()
+    top = float(np.iinfo(p.dtype).max) if p.dtype.kind == "u" else 1.0
+    highest = p.max()
+    if p.dtype.kind == "u" and 1 < highest <= _MOST_LABELS:
+        return (LABELS,)
+    if highest != top or p.min() != 0:
+        return ()
+    at_top, above_half = np.count_nonzero(p == highest), np.count_nonzero(p >= top / 2)
+    return (FULL_RANGE, FEW_AT_TOP) if at_top <= _UNSURE * above_half else (FULL_RANGE,)
+
+
+def questions_about(rows: Sequence[ScoreRow], hints: Mapping[str, int] | None = None) -> list[str]:
+    """Return the questions that the rows of a run raise.
+
+    Parameters
+    ----------
+    rows
+        Rows of a score table. Columns that another program's table lacks raise no question.
+    hints
+        Number of maps with each hint, see `hints_of_map`.
+
+    Examples
+    --------
+    >>> row = {"case": "a", "k": 90, "shape": "10×10", "truth_ratio": 0.1, "dice": 0.0}
+    >>> print(*questions_about([row]))
+    In 1 of 1 cases, 1 − p agrees better with the ground truth than p. Are these probabilities of the background?
+    """
+    if not rows:
+        return []
+    count, hints = len(rows), hints or {}
+    if hints.get(LABELS, 0) > count / 2:
+        return [
+            f"{hints[LABELS]} of {count} maps are whole numbers up to {_MOST_LABELS}. Are these label images? "
+            "8-bit maps are divided by 255, so labels would be probabilities near 0."
+        ]
+    filled = [row for row in rows if row.get("k")]
+    if not filled and all(row.get("k") == 0 for row in rows):
+        return [
+            "All masks are empty: no map reaches the threshold. Are these probabilities? 8-bit numbers are "
+            "divided by 255, so labels such as 0 and 1 would be next to nothing."
+        ]
+    questions = []
+    if filled and all(row.get("mu") == 1.0 and row.get("lam") == 0.0 for row in filled):
+        questions.append(
+            "All maps are 0 or 1 everywhere, and every confidence is 1. Are these probabilities, or masks?"
+        )
+    elif count >= 2 * _FEWEST_CASES and hints.get(FULL_RANGE, 0) >= 0.95 * count and hints.get(FEW_AT_TOP):
+        questions.append(
+            f"{hints[FULL_RANGE]} of {count} maps reach exactly 0 and 1, also unsure ones. Was each map "
+            "stretched to the full range? That raises the confidence of unsure maps: save them as they are."
+        )
+    compared = [
+        better for row in filled if (better := _inverse_agrees_better_with_truth(row)) is not None
+    ]
+    delivered = [row["mask_difference"] > 0.5 for row in filled if row.get("mask_difference") is not None]
+    for flags, other in ((compared, "the ground truth"), (delivered, "the delivered mask")):
+        if flags and sum(flags) > len(flags) / 2:
+            questions.append(
+                f"In {sum(flags)} of {len(flags)} cases, 1 − p agrees better with {other} than p. Are these "
+                "probabilities of the background?"
+            )
+            break
+    perfect = sum(row.get("dice") == 1.0 for row in filled)
+    if perfect >= _FEWEST_CASES and perfect > 0.9 * len(filled):
+        questions.append(
+            f"In {perfect} of {len(filled)} cases the mask equals the ground truth pixel by pixel. Was the "
+            "folder of maps or masks given as ground truth?"
+        )
+    kinds = Counter(row["mask"] for row in rows if row.get("mask"))
+    without_mask = sum(number for kind, number in kinds.items() if kind != "delivered")
+    if kinds["delivered"] and without_mask:
+        how = "decoded" if "dice-optimal" in kinds else "thresholded"
+        questions.append(f"{without_mask} of {count} have no delivered mask: their maps were {how}.")
+    return questions
+
+
+def _inverse_agrees_better_with_truth(row: ScoreRow) -> bool | None:
+    """Return whether the complement of the mask has the larger Dice; ``None`` if the row does not say."""
+    sides = str(row.get("shape") or "").split("×")
+    numbers = [row.get(name) for name in ("dice", "k", "truth_ratio")]
+    if not all(isinstance(number, int | float) for number in numbers) or not all(map(str.isdecimal, sides)):
+        return None
+    pixels = math.prod(map(int, sides))
+    in_mask, in_truth = row["k"], row["truth_ratio"] * pixels
+    if not in_truth:
+        return None
+    both = row["dice"] * (in_mask + in_truth) / 2.0
+    inverse = 2.0 * (in_truth - both) / (in_truth + pixels - in_mask)
+    return bool(inverse > row["dice"])
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Cases with equal checksums: the same map under several names.
+
+    Attributes
+    ----------
+    groups
+        Names of the cases with the same map, each with its set if there are several sets.
+    """
+
+    groups: tuple[tuple[str, ...], ...]
+
+    @property
+    def extra(self) -> int:
+        """Number of cases that are copies of another one."""
+        return sum(len(group) - 1 for group in self.groups)
+
+    def __str__(self) -> str:
+        """Return one sentence with an example."""
+        if not self.groups:
+            return "No copies."
+        shown = " = ".join(self.groups[0][:3])
+        return (
+            f"{self.extra} of the cases are copies of others (equal checksums), such as {shown}. Copies count "
+            "as one case in intervals, certificates and drift tests."
+        )
+
+
+def find_copies(rows: Sequence[ScoreRow]) -> Copies:
+    """Return the cases with equal checksums; those with an empty mask are not compared.
+
+    Examples
+    --------
+    >>> rows = [{"case": name, "checksum": "crc32:1", "k": 3} for name in ("a", "b")]
+    >>> find_copies(rows).groups
+    (('a', 'b'),)
+    """
+    sets = {row.get("set") or "" for row in rows}
+    names: dict[tuple[str, str], dict[str, None]] = {}
+    for row in rows:
+        checksum = checksum_of(row)
+        if checksum:
+            name = f"{row['set']}: {row['case']}" if len(sets) > 1 and row.get("set") else str(row["case"])
+            names.setdefault((checksum, str(row.get("structure") or "")), {})[name] = None
+    groups = {tuple(group): None for group in names.values() if len(group) > 1}
+    return Copies(tuple(groups))

@@ -1,0 +1,133 @@
+"""The cases of a score table, read again from their files: for pictures, and to write their masks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from segtrust._files import remove_stale_drafts
+from segtrust.calibration import Scaling
+from segtrust.engine.outcomes import Failure, Row
+from segtrust.engine.score_table import FOLDER
+from segtrust.engine.scoring import prepare_for_scoring
+from segtrust.errors import SegtrustError, WrongContentError
+from segtrust.io.cases import CaseFiles
+from segtrust.io.loading import LoadedCase, ReadOptions, load_case
+from segtrust.io.mask_files import mask_path, write_mask
+from segtrust.io.members import SEPARATOR
+from segtrust.io.places import Place
+from segtrust.io.structures import FOREGROUND, LabelScheme
+from segtrust.kernels import threshold_map
+
+__all__ = ["files_of_row", "read_options_of", "reopen_case", "write_masks"]
+
+
+def files_of_row(row: Row, about: Mapping[str, Any]) -> CaseFiles:
+    """Return the files of a row of a score table; ``about`` is what the table says of itself.
+
+    Examples
+    --------
+    >>> row = {"case": "a", "file": "maps/a.npy", "mask_file": "", "truth_file": "truths/a.npy"}
+    >>> files = files_of_row(row, {"folder": "/data"})
+    >>> files.probabilities.path.as_posix(), files.truth.path.as_posix(), files.mask
+    ('/data/maps/a.npy', '/data/truths/a.npy', None)
+    """
+    folder = Path(str(about.get(FOLDER) or "."))
+    mask, truth, image = (
+        Place.of(str(row[column]), folder) if row.get(column) else None
+        for column in ("mask_file", "truth_file", "image_file")
+    )
+    members = str(row["member_files"]).split(SEPARATOR) if row.get("member_files") else []
+    return CaseFiles(
+        str(row["case"]),
+        Place.of(str(row["file"]), folder),
+        mask=mask,
+        truth=truth,
+        image=image,
+        group=str(row.get("group") or ""),
+        set=str(row.get("set") or ""),
+        members=tuple(Place.of(text, folder) for text in members),
+    )
+
+
+def read_options_of(about: Mapping[str, Any]) -> ReadOptions:
+    """Return the options that the cases of a table were read with."""
+    saved = dict(about.get("read") or {})
+    scheme = saved.pop("scheme", None)
+    for name in ("regions", "labels"):
+        if saved.get(name) is not None:
+            saved[name] = tuple(saved[name])
+    if scheme is not None:
+        labels = tuple((str(name), tuple(values)) for name, values in scheme["labels"])
+        others, undelivered = (tuple(scheme.get(name) or ()) for name in ("others", "undelivered"))
+        scheme = LabelScheme(labels, bool(scheme["is_regions"]), others, undelivered)
+    return ReadOptions(**saved, scheme=scheme)
+
+
+def reopen_case(row: Row, about: Mapping[str, Any]) -> LoadedCase:
+    """Read the structure of a case that a row describes, with the map as it was scored.
+
+    Raises
+    ------
+    SegtrustError
+        If a file is missing, or no longer what it was.
+    """
+    files = files_of_row(row, about)
+    for place in files.maps:
+        if not place.path.exists():
+            raise WrongContentError(
+                f"{place}: expected the map of the case {files.id}, got no such file. Put it back, or score "
+                "the cases again where they are now."
+            )
+    options, saved = read_options_of(about), about.get("scaling")
+    scaling = None if saved is None else Scaling.from_dict(saved)
+    for loaded in load_case(files, options):
+        if loaded.structure == row["structure"]:
+            return replace(loaded, prediction=prepare_for_scoring(loaded.prediction, options, scaling))
+    raise WrongContentError(
+        f"{files.probabilities}: expected the structure {row['structure']!r}, got no such structure."
+    )
+
+
+def write_masks(
+    folder: Path,
+    rows: Sequence[Row],
+    about: Mapping[str, Any],
+    advance: Callable[[int], object] = lambda done: None,
+) -> list[Failure]:
+    """Write the mask that each row was scored with; return the failures.
+
+    Parameters
+    ----------
+    folder
+        Files are named after their case, and after their structure if that has a name.
+    rows, about
+        Rows of a score table, and what the table says of itself.
+    advance
+        Called after each row.
+    """
+    remove_stale_drafts(folder)
+    failures = []
+    for row in rows:
+        try:
+            loaded = reopen_case(row, about)
+            structure = "" if loaded.structure == FOREGROUND else f"_{loaded.structure}".replace("/", "_")
+            source = Place.of(str(row["file"])).path
+            path = mask_path(folder, f"{row['case']}{structure}", source, loaded.grid)
+            prediction = loaded.prediction
+            if prediction.mask is not None:
+                mask = np.asarray(prediction.mask) != 0
+            else:
+                mask = threshold_map(
+                    prediction.probabilities, threshold=prediction.threshold, source=prediction.source
+                )
+            write_mask(path, mask, loaded.grid)
+        except (SegtrustError, OSError) as error:
+            file = str(row.get("file", ""))
+            failures.append(Failure(str(row["case"]), file, type(error).__name__, str(error)))
+        advance(1)
+    return failures
