@@ -333,3 +333,15 @@ def test_zero_and_negative_confidences(made):
     policy, _ = made
     found = are_calibration_cases(["0", "1", "2"], [0.0, -0.25, 0.25], policy, [-0.25, 0.0])
     assert found.tolist() == [True, True, False]
+
+
+def test_copies_count_once_in_the_drift_test():
+    policies = {"": policy()}
+    reference = {"": np.linspace(0.4, 1.0, 200).tolist()}
+    one = {"structure": "organ", "sdc": 0.45, "k": 5, "checksum": "crc32:1", "file": "a.npy"}
+    others = [{**one, "sdc": 0.4 + at / 50, "checksum": f"crc32:{at + 2}"} for at in range(30)]
+    alone = check_drift([one, *others], policies, reference)[""]
+    copied = check_drift([one] * 40 + others, policies, reference)[""]
+    assert copied.p_value == alone.p_value
+    unknown = [{**one, "checksum": ""}] * 40 + others  # nothing tells that these are copies
+    assert check_drift(unknown, policies, reference)[""].p_value < alone.p_value

@@ -109,6 +109,32 @@ class TestTables:
     def test_another_estimator_is_compared_where_the_sdc_is_not_there(self):
         assert Evaluation(("amsp", "ane")).reference == "amsp"
 
+    def test_copies_are_drawn_together(self):
+        found = rows(40)
+        for row in found:
+            row["checksum"] = f"crc32:{row['case']}"
+        for copy, original in zip(found[20:], found[:20], strict=True):  # the same 20 images, twice
+            copy.update({**original, "case": copy["case"]})
+        units = [row["checksum"] for row in found]
+        (area, *_) = evaluate_rows({"ID": found}, how())["areas"]
+        interval = st.bootstrap_interval(
+            [row["sdc"] for row in found],
+            [row["loss"] for row in found],
+            patients=units,
+            bootstrap=how().bootstrap,
+        )
+        assert (area["low"], area["high"]) == (interval.low, interval.high)
+        for number, row in enumerate(found):
+            row["checksum"] = f"crc32:{number}"
+        (alone, *_) = evaluate_rows({"ID": found}, how())["areas"]
+        assert alone["aurc"] == area["aurc"]
+        assert alone["high"] - alone["low"] < area["high"] - area["low"]
+
+    def test_only_copies_of_one_map_are_too_few(self):
+        found = [{**row, "checksum": "crc32:1"} for row in rows(5)]
+        with pytest.raises(TooFewCasesError, match="at least 2 different maps to rank, got 1"):
+            evaluate_rows({"ID": found}, how())
+
 
 class TestStructures:
     def test_each_has_its_own_and_all_have_their_mean(self):

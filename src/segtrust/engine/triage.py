@@ -139,10 +139,17 @@ def decisions_of_cases(rows: Sequence[Row], deferred: Sequence[str] = ()) -> dic
 def check_drift(
     rows: Sequence[Row], policies: Policies, reference: Mapping[str, Sequence[float]], *, alpha: float = 0.05
 ) -> dict[str, DriftTest]:
-    """Compare the confidences of new cases with those of the calibration cases, by structure."""
+    """Compare the confidences of new cases with those of the calibration cases, by structure.
+
+    Copies (equal checksums) count as one case.
+    """
     tests = {}
     for name, policy in policies.items():
-        new = [row[policy.scoring.estimator] for row in rows if name in ("", row["structure"])]
+        of_structure = [row for row in rows if name in ("", row["structure"])]
+        different = {
+            (checksum_of(row) or number, row["structure"]): row for number, row in enumerate(of_structure)
+        }
+        new = [row[policy.scoring.estimator] for row in different.values()]
         if len(reference.get(name, ())) >= _FEWEST_FOR_DRIFT and len(new) >= _FEWEST_FOR_DRIFT:
             tests[name] = drift_test(reference=reference[name], new=new, alpha=alpha / len(policies))
     return tests

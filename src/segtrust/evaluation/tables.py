@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from segtrust.engine.triage import checksum_of
 from segtrust.errors import CaseValueError, TooFewCasesError, WrongContentError
 from segtrust.selective import (
     Bootstrap,
@@ -44,7 +45,7 @@ class EvaluatedSet:
     confidences, losses
         One a case; confidences by estimator.
     patients
-        Of each case, where they are units; else ``None``.
+        Unit of each case in intervals: its patient, or its checksum if there are copies; else ``None``.
     """
 
     name: str
@@ -179,11 +180,12 @@ def _evaluated(name: str, structure: str, rows: Sequence[Row], how: Evaluation) 
             f"{name}, {structure}: expected at least {_FEWEST} cases to rank, got {len(kept)}"
             f"{f' after {left_out} with an empty truth {was} left out' if left_out else ''}."
         )
-    patients = [row["group"] for row in kept] if how.by_patient else None
-    if patients is not None and not all(patients):
+    patients = [row["group"] for row in kept] if how.by_patient else _copies_as_units(kept)
+    if how.by_patient and not all(patients or ()):
         raise CaseValueError(f"{name}: expected the patient of each case in the column 'group', got none.")
     if patients is not None and len(set(patients)) < _FEWEST:
-        raise TooFewCasesError(f"{name}, {structure}: expected at least {_FEWEST} patients to rank, got 1.")
+        unit = "patients" if how.by_patient else "different maps"
+        raise TooFewCasesError(f"{name}, {structure}: expected at least {_FEWEST} {unit} to rank, got 1.")
     return EvaluatedSet(
         name,
         structure,
@@ -193,6 +195,12 @@ def _evaluated(name: str, structure: str, rows: Sequence[Row], how: Evaluation) 
         _numbers(kept, how.loss),
         patients,
     )
+
+
+def _copies_as_units(rows: Sequence[Row]) -> list[str] | None:
+    """Return a unit per case, the same for copies (equal checksums); ``None`` if there are no copies."""
+    units = [checksum_of(row) or f"case {number}" for number, row in enumerate(rows)]
+    return units if len(set(units)) < len(units) else None
 
 
 def _numbers(rows: Sequence[Row], column: str) -> Any:
@@ -221,6 +229,8 @@ def _over(group: Sequence[Row], how: Evaluation) -> Row:
         "case": group[0]["case"],
         "structure": ALL_STRUCTURES,
         "group": group[0].get("group", ""),
+        "checksum": group[0].get("checksum", ""),
+        "file": group[0].get("file", ""),
         "k": sum(row["k"] for row in group),
         **{name: float(np.mean(_numbers(predicted, name))) for name in how.estimators},
         how.loss: float(np.mean(_numbers(there, how.loss))),
