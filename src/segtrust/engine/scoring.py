@@ -20,7 +20,7 @@ from segtrust.ensembles import ROUNDING
 from segtrust.errors import ProbabilityRangeError, SegtrustError, WrongContentError
 from segtrust.io.case_images import read_case_image
 from segtrust.io.cases import CaseFiles
-from segtrust.io.digests import Digest, digest_of, digest_of_all
+from segtrust.io.digests import Digest, digest_of
 from segtrust.io.loading import Decoding, LoadedCase, OpenedCase, ReadOptions, load_case, load_opened
 from segtrust.io.members import SEPARATOR
 from segtrust.io.places import Place
@@ -80,7 +80,9 @@ class ScoreJob:
     def __call__(self, files: CaseFiles) -> Outcome:
         """Score a case."""
         wanted = files if self.with_truth else files.lacking("truth")
-        return self._outcome(files, lambda: load_case(wanted, self.read), self._digests)
+        return self._outcome(
+            files, lambda: load_case(wanted, self.read, digest=self.digest), self._mask_digest
+        )
 
     def score_opened(self, files: CaseFiles, case: Callable[[], OpenedCase]) -> Outcome:
         """Score a case whose map is in memory, and nowhere else: its rows name no file of a map.
@@ -103,20 +105,16 @@ class ScoreJob:
     ) -> Outcome:
         begin = time.perf_counter()
         try:
-            rows = [self.row(loaded, files) for loaded in load()]
+            rows = [self.row(loaded, files) | {"digest": loaded.digest} for loaded in load()]
             about = digests(files)
         except Exception as error:  # noqa: BLE001 - one bad case must not stop the others
             return Outcome(files.id, failure=failure_of(files, error))
         seconds = {"seconds": time.perf_counter() - begin}
         return Outcome(files.id, tuple(row | about | seconds for row in rows))
 
-    def _digests(self, files: CaseFiles) -> Row:
-        """Give the fingerprints of the map and of the delivered mask, where there is one."""
-        mask = "" if files.mask is None else digest_of(files.mask.path, self.digest)
-        return {
-            "digest": digest_of_all([place.path for place in files.maps], self.digest),
-            "mask_digest": mask,
-        }
+    def _mask_digest(self, files: CaseFiles) -> Row:
+        """Return the checksum of the delivered mask, if any; that of the map comes with the loaded case."""
+        return {"mask_digest": "" if files.mask is None else digest_of(files.mask.path, self.digest)}
 
     def learned_from(self, name: str) -> list[Row]:
         """Say in plain values what estimators have learned from a set: its rows depend on it."""
