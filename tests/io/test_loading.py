@@ -277,14 +277,15 @@ def test_another_shape_is_told_with_both_values(tmp_path):
     files = case_of(npy(tmp_path / "a.npy", P[1]), npy(tmp_path / "m.npy", LABELS[:, :4] > 0))
     with pytest.raises(
         GeometryError,
-        match=rf"^{tmp_path}/m\.npy: expected the shape of the map, \(4, 5, 6\), got \(4, 4, 6\)",
+        match=rf"^{tmp_path}/m\.npy: expected the shape of the map {tmp_path}/a\.npy, \(4, 5, 6\), got "
+        r"\(4, 4, 6\)\. .*--resample truth .* --resample map",
     ):
         load(files)
 
 
 def test_channels_are_no_labels(tmp_path):
     files = case_of(nifti(tmp_path / "a.nii", P[1]), nifti(tmp_path / "m.nii", (P > 0.5).astype(np.uint8)))
-    for resample in (True, False):
+    for resample in ("truth", "map", None):
         with pytest.raises(
             WrongContentError, match=rf"^{tmp_path}/m\.nii: expected one image of labels, got 3"
         ):
@@ -303,7 +304,7 @@ def test_a_flipped_mask_is_turned_back(model, tmp_path):
     nifti(tmp_path / "a.nii.gz", LABELS[:, :, ::-1], flipped(np.eye(4), 6))
     with pytest.raises(GeometryError):
         load(model)
-    (loaded,) = load(model, resample=True)
+    (loaded,) = load(model, resample="truth")
     assert (loaded.prediction.mask == (LABELS > 0)).all()
 
 
@@ -312,7 +313,7 @@ def test_a_finer_mask_is_brought_to_the_map(model, tmp_path):
 
     fine = np.random.default_rng(3).integers(0, 3, (8, 10, 12)).astype(np.uint8)
     path = nifti(tmp_path / "a.nii.gz", fine, np.diag([0.5, 0.5, 0.5, 1.0]))
-    (loaded,) = load(model, resample=True)
+    (loaded,) = load(model, resample="truth")
     target = SimpleITK.GetImageFromArray(np.zeros((4, 5, 6), np.uint8))
     target.SetDirection((-1, 0, 0, 0, -1, 0, 0, 0, 1))
     image = SimpleITK.ReadImage(str(path))
@@ -323,7 +324,7 @@ def test_a_finer_mask_is_brought_to_the_map(model, tmp_path):
 
 def test_where_no_place_is_known_nothing_is_resampled(tmp_path):
     files = case_of(npy(tmp_path / "a.npy", P[1]), nifti(tmp_path / "m.nii", (LABELS > 0).astype(np.uint8)))
-    (loaded,) = load(files, resample=True)
+    (loaded,) = load(files, resample="truth")
     assert (loaded.prediction.mask == (LABELS > 0)).all()
 
 

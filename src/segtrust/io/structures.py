@@ -339,10 +339,11 @@ def mask_from_truth(
     JPEG) are thresholded at half of the maximum if the grey levels cluster at 0 and at the maximum:
 
     - the maximum is at least half of white (255 or 65535);
-    - at most 10 % of all pixels, and no more than the bright ones, lie in between, that is between 10 % and
-      90 % of the maximum; bright pixels are those above;
-    - unless the format is lossy: there are more than 8 different values, and at least half of the pixels
-      above 0 are bright. So images of labels are never thresholded, nor is label 1 with 255 for "ignore".
+    - at most 10 % of all pixels, and at most twice as many as are bright, lie in between, that is between
+      10 % and 90 % of the maximum; bright pixels are those above;
+    - unless the format is lossy: there are more than 8 different values, and most pixels that are neither 0
+      nor the maximum differ from a neighbour, because they belong to edges and not to areas. So images of
+      labels are never thresholded, nor is label 1 with 255 for "ignore".
 
     Parameters
     ----------
@@ -410,10 +411,17 @@ def _has_soft_edges(array: Any, *, is_lossy: bool = False) -> bool:
         return False
     bright = int(counts[10 * levels >= 9 * highest].sum())
     between = int(counts[(10 * levels > highest) & (10 * levels < 9 * highest)].sum())
-    if 10 * between > array.size or between > bright:
+    if 10 * between > array.size or between > 2 * bright or is_lossy:
+        return 10 * between <= array.size and between <= 2 * bright
+    if np.count_nonzero(counts) <= _MOST_LABELS:
         return False
-    is_grey = np.count_nonzero(counts) > _MOST_LABELS and array.size - counts[0] <= 2 * bright
-    return bool(is_lossy or is_grey)
+    grey = (array > 0) & (array < highest)
+    is_flat = grey.copy()  # equal to the next pixel along every axis
+    for axis in range(array.ndim):
+        ahead = np.moveaxis(is_flat, axis, 0)
+        ahead[:-1] &= np.diff(np.moveaxis(array, axis, 0), axis=0) == 0
+        ahead[-1:] = False
+    return bool(2 * np.count_nonzero(is_flat) < np.count_nonzero(grey))
 
 
 # Names of labels: nnU-Net's dataset.json
