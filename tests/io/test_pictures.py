@@ -6,8 +6,10 @@ import pytest
 from segtrust.errors import GeometryError, PairingError, ReadError
 from segtrust.io.grid import Grid
 from segtrust.io.pictures import (
+    is_jpeg,
     middle_slice,
     read_case_image,
+    read_grey_jpeg,
     slice_uncertainty,
     stretch,
     window_of,
@@ -184,3 +186,32 @@ def test_an_image_of_few_bright_pixels_is_seen_by_its_whole_range():
     window = window_of(values)
     assert (window.low, window.high) == (0.0, 9.0)
     assert stretch(np.array([5.0]), 5.0, 5.0).tolist() == [0.0]
+
+
+@pytest.mark.needs("PIL")
+@pytest.mark.parametrize(("kind", "shape"), [("uint8", (8, 6, 3)), ("uint8", (8, 6, 1)), ("uint16", (8, 6))])
+def test_a_picture_of_another_size_is_brought_to_the_map(tmp_path, kind, shape):
+    from PIL import Image
+
+    values = np.random.default_rng(0).integers(0, np.iinfo(kind).max, (16, 18, *shape[2:])).astype(kind)
+    Image.fromarray(values.squeeze()).save(tmp_path / "a.png")
+    with pytest.raises(PairingError, match="expected an image of the map's shape, 8 × 6, got 16 × 18"):
+        read_case_image(Place(tmp_path / "a.png"), (8, 6))
+    found = read_case_image(Place(tmp_path / "a.png"), (8, 6), resample=True)
+    assert found.shape == shape
+    assert found.dtype == (np.uint8 if kind == "uint8" else np.float32)
+    between = (values[0::2].astype(float) + values[1::2]) / 2  # a new row lies between two old ones
+    np.testing.assert_allclose(found, between[:, 1::3].reshape(shape), atol=0.51, rtol=1e-6)
+
+
+@pytest.mark.needs("PIL")
+def test_what_is_a_jpeg(tmp_path):
+    from PIL import Image
+
+    Image.fromarray(np.zeros((4, 5), np.uint8)).save(tmp_path / "a.png", format="JPEG")
+    Image.fromarray(np.zeros((4, 5), np.uint8)).save(tmp_path / "b.jpg", format="PNG")
+    assert is_jpeg(tmp_path / "a.png")
+    assert not any(map(is_jpeg, (tmp_path / "b.jpg", tmp_path, tmp_path / "nowhere.jpg")))
+    assert read_grey_jpeg(tmp_path / "a.png").shape == (4, 5)
+    with pytest.raises(ReadError):
+        read_grey_jpeg(tmp_path / "b.jpg")

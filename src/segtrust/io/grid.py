@@ -403,7 +403,9 @@ def resize_nearest(values: Any, shape: Sequence[int], *, corner: bool = False) -
         old = values.shape[axis]
         if new != old:
             pixels = np.arange(new)
-            index = pixels * old // new if corner else (2 * pixels + 1) * old // (2 * new)
+            index = (2 * pixels + 1) * old // (2 * new)
+            if corner:  # with the rounding of OpenCV
+                index = np.minimum((pixels * (1.0 / (new / old))).astype(np.intp), old - 1)
             values = values.take(index, axis)
     return values
 

@@ -241,7 +241,9 @@ class LossyVolume(Volume):
     """A volume in a format that changes pixels, such as JPEG."""
 
 
-def load_case(files: CaseFiles, options: ReadOptions, *, digest: Digest = "quick") -> Iterator[LoadedCase]:
+def load_case(
+    files: CaseFiles, options: ReadOptions, *, digest: Digest | None = "quick"
+) -> Iterator[LoadedCase]:
     """Yield the structures of a case one after the other, so that one map is in memory at a time.
 
     Parameters
@@ -251,7 +253,8 @@ def load_case(files: CaseFiles, options: ReadOptions, *, digest: Digest = "quick
     options
         What is read from them.
     digest
-        Kind of the checksum of the maps, by which a copy under another name is recognised.
+        Kind of the checksum of the maps, by which a copy under another name is recognised; ``None`` for
+        none, if the case is only displayed.
     """
     volume, *members = (open_volume(replace(ref, key=ref.key or options.key)) for ref in files.maps)
     case = OpenedCase(
@@ -261,7 +264,7 @@ def load_case(files: CaseFiles, options: ReadOptions, *, digest: Digest = "quick
         open_mask(files.mask),
         open_truth(files.truth),
         tuple(members),
-        digest_of_all([ref.path for ref in files.maps], digest),
+        "" if digest is None else digest_of_all([ref.path for ref in files.maps], digest),
         str(files.probabilities)[len(str(files.probabilities.path)) :],
     )
     yield from load_opened(case, options)
@@ -324,10 +327,14 @@ def _is_empty(p: Any, mask: Any, options: ReadOptions) -> bool:
     """Return whether the mask is empty: many images share an empty map, which recognises none of them."""
     if isinstance(mask, np.ndarray):
         return not mask.any()
-    if not isinstance(p, np.ndarray) or not p.size:
+    if not isinstance(p, np.ndarray) or p.dtype.kind not in "biuf" or not p.size:
         return False  # reading all tiles for this would take too long
-    white = np.iinfo(p.dtype).max if p.dtype.kind in "iu" else 1.0
-    return bool(p.max() < options.threshold * white)
+    return bool(p.max() < options.threshold * _white(p))
+
+
+def _white(p: Any) -> float:
+    """Return the value of a map that means a probability of 1."""
+    return float(np.iinfo(p.dtype).max) if p.dtype.kind in "iu" else 1.0
 
 
 # The map
@@ -446,7 +453,7 @@ def _as_float(p: Any) -> Any:
     """Return probabilities as floats of at least 32 bits, for interpolation."""
     values = np.asarray(p)
     if values.dtype.kind in "iu":
-        return values / np.float32(np.iinfo(values.dtype).max)
+        return values / np.float32(_white(values))
     return values.astype(np.float32) if values.dtype.itemsize < 4 else values
 
 
@@ -695,8 +702,8 @@ class _Labels:
             step = max(1, max(shape) // 128)
             part = (slice(None, None, step),) * 3
             foreground = np.asarray(mask)[part] != 0
-            values = np.ascontiguousarray(np.asarray(p)[part])
-            ours = threshold_map(values, threshold=self.options.threshold, source=str(self.map_volume.path))
+            values = np.asarray(p)[part]
+            ours = values >= self.options.threshold * _white(values)
             total = max(1, int(np.count_nonzero(foreground) + np.count_nonzero(ours)))
             dice, reverse = (2 * np.count_nonzero(ours & each) / total for each in (foreground, foreground.T))
             if reverse < max(0.4, dice + 0.25):
