@@ -320,16 +320,21 @@ def write_table(path: Path, table: Table) -> None:
             beside.unlink(missing_ok=True)
 
 
-_FORMULA = re.compile(r"'*[=+\-@\t]")
-"""Beginning of text that a spreadsheet runs as a formula, perhaps already preceded by apostrophes."""
+_BEGINS = r"""(^|[\n\r\t;])"""
+_FORMULA = r"""(?='*[" ]*[=+\-@\uff1d\uff0b\uff0d\uff20]|'*\t)"""
+"""Text that a spreadsheet runs as a formula, perhaps already preceded by apostrophes. It begins a cell, or
+follows a separator: many spreadsheets separate by semicolons or tabs, and then ignore quotes.
+Those of East Asia accept wide signs."""
+_UNGUARDED, _GUARDED = re.compile(_BEGINS + _FORMULA), re.compile(_BEGINS + "'" + _FORMULA)
 
 
 def _guarded(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value
+    """Return text with an apostrophe before what a spreadsheet would run; see `_unguarded`."""
+    return _UNGUARDED.sub(r"\1'", value) if isinstance(value, str) else value
 
 
 def _unguarded(text: str) -> str:
-    return text[1:] if text[:1] == "'" and _FORMULA.match(text) else text
+    return _GUARDED.sub(r"\1", text) if "'" in text else text
 
 
 def _write_csv(path: Path, table: Table) -> int:
