@@ -35,9 +35,9 @@ OWN_STEPS = {"atomic_write", "atomic_write_all", "replacing", "replacing_all"}
 # Writers that are handed a draft, or write what nobody takes for a whole file, and why that is so.
 ALLOWED = {
     "_files.py atomic_write_all": "is what gives drafts their names",
-    "io/tables.py _write_csv": "is handed a draft by write_table",
-    "io/tables.py _write_json": "is handed a draft by write_table",
-    "io/tables.py _write_parquet": "is handed a draft by write_table",
+    "io/table.py _write_csv": "is handed a draft by write_table",
+    "io/table.py _write_json": "is handed a draft by write_table",
+    "io/table.py _write_parquet": "is handed a draft by write_table",
     "io/mask_files.py _write_nifti": "is handed a draft by write_mask",
     "io/mask_files.py _write_itk": "is handed a draft by write_mask",
     "io/mask_files.py _write_png": "is handed a draft by write_mask",

@@ -481,7 +481,8 @@ def test_labels_and_other_grids(tmp_path):
         for name, options in found.items()
     }
     found["resampled"] = score_rows(
-        *(tmp_path / "maps", "--truth", tmp_path / "truth", "--resample"), out=tmp_path / "resampled.csv"
+        *(tmp_path / "maps", "--truth", tmp_path / "truth", "--resample", "truth"),
+        out=tmp_path / "resampled.csv",
     )
     found = {name: [{**row, "digest": "", "mask_digest": ""} for row in rows] for name, rows in found.items()}
     for name, rows in found.items():

@@ -60,7 +60,7 @@ def test_the_command_line_gives_the_same(case, tmp_path):
     expected = score_structures(*case)
     for extra in ([], ["--names", "totalsegmentator:total"]):
         out = tmp_path / "scores.csv"
-        command = ["score", case[0].parent, "-o", out, "--region", "each", "--resample", *extra]
+        command = ["score", case[0].parent, "-o", out, "--region", "each", "--resample", "truth", *extra]
         found = CliRunner().invoke(app, [*map(str, command), "--estimators", "sdc", "--no-resume"])
         assert found.exit_code == 0, found.output
         rows = read_table(out).rows
@@ -89,7 +89,7 @@ class TestPartModels:
         assert [row["k"] for row in table.rows] == [(labels == values[0]).sum() for _, values in part]
 
     def test_it_is_not_taken_for_the_whole(self, ribs):
-        with pytest.raises(WrongContentError, match=r"expected 118 channels.*got 27\. Of a task that runs"):
+        with pytest.raises(WrongContentError, match=r"expected 118 channels.*got 27\. For a task that runs"):
             score_structures(*ribs[:2], task="total")
 
     def test_without_names_classes_have_numbers(self, ribs):
@@ -101,7 +101,7 @@ def test_a_part_of_a_large_image_is_refused(tmp_path, whole):
     """Images that are cut into three for lack of memory: only the probabilities of the first are kept."""
     path = write_probabilities(tmp_path / "ct.npz", whole[:, : whole.shape[1] // 3])
     mask = write_segmentation(tmp_path / "ct.nii.gz", whole.argmax(0), names_of("total"))
-    with pytest.raises(GeometryError, match="labelled pixels outside of it"):
+    with pytest.raises(GeometryError, match="labelled pixels outside it"):
         score_structures(path, mask)
 
 

@@ -1,15 +1,11 @@
 """Images of cases, found by name."""
 
-import numpy as np
 import pytest
 
-from segtrust.errors import GeometryError, PairingError, ReadError
-from segtrust.io.case_images import read_case_image, with_images
+from segtrust.errors import PairingError
+from segtrust.io.case_images import with_images
 from segtrust.io.cases import CaseFiles, DataSet
-from segtrust.io.grids import Grid
 from segtrust.io.places import Place
-from segtrust.io.readers import open_volume
-from tests.io.test_orientation import STORED, affine_of
 
 
 def case(tmp_path, name, **more):
@@ -51,127 +47,3 @@ def test_an_image_that_is_known_stays(tmp_path):
 def test_no_folder(tmp_path):
     with pytest.raises(PairingError, match="expected a folder of images"):
         with_images(DataSet(), tmp_path / "nowhere")
-
-
-def test_images_on_the_grid_of_the_map_are_read(tmp_path):
-    np.save(tmp_path / "volume.npy", np.ones((1, 3, 4, 5)))
-    assert read_case_image(Place(tmp_path / "volume.npy"), (3, 4, 5)).shape == (3, 4, 5)
-    with pytest.raises(PairingError, match=r"volume.npy: expected .* 3 × 4 × 6, got 3 × 4 × 5"):
-        read_case_image(Place(tmp_path / "volume.npy"), (3, 4, 6))
-    with pytest.raises(ReadError, match="no such file"):
-        read_case_image(Place(tmp_path / "nowhere.png"), (3, 4))
-
-
-@pytest.mark.needs("PIL")
-@pytest.mark.parametrize(("kind", "shape"), [("uint8", (3, 4, 1)), ("uint16", (3, 4)), ("float32", (3, 4))])
-def test_greys_keep_their_bits(tmp_path, kind, shape):
-    from PIL import Image
-
-    values = np.arange(12, dtype=kind).reshape(3, 4) * (1 if kind == "uint8" else 300)
-    Image.fromarray(values).save(tmp_path / "grey.tif")
-    found = read_case_image(Place(tmp_path / "grey.tif"), (3, 4))
-    np.testing.assert_array_equal(found, values.reshape(shape))
-
-
-@pytest.mark.needs("tifffile")
-def test_pages_of_a_picture_are_slices_of_a_volume(tmp_path):
-    import tifffile
-
-    values = np.arange(60, dtype=np.uint16).reshape(3, 4, 5)
-    tifffile.imwrite(tmp_path / "stack.tif", values, photometric="minisblack")
-    np.testing.assert_array_equal(read_case_image(Place(tmp_path / "stack.tif"), (3, 4, 5)), values)
-
-
-def test_colours_have_eight_bits(tmp_path):
-    np.save(tmp_path / "colours.npy", np.ones((3, 4, 3), np.uint8))
-    assert read_case_image(Place(tmp_path / "colours.npy"), (3, 4)).shape == (3, 4, 3)
-    np.save(tmp_path / "shares.npy", np.ones((3, 4, 3)))
-    with pytest.raises(PairingError, match="got 3 × 4 × 3"):
-        read_case_image(Place(tmp_path / "shares.npy"), (3, 4))
-
-
-def stored_as(path, values, order, signs, code=1):
-    """Save a room, right, anterior, superior in steps of 1, 2 and 3 mm, with axes of any order."""
-    import nibabel
-
-    image = nibabel.Nifti1Image(values, np.diag([1.0, 2.0, 3.0, 1.0]))
-    wanted = nibabel.io_orientation(affine_of(order, signs))
-    axes = nibabel.orientations.ornt_transform(nibabel.io_orientation(image.affine), wanted)
-    turned = image.as_reoriented(axes)
-    turned.set_sform(turned.affine, code)
-    turned.set_qform(turned.affine, code)
-    nibabel.save(turned, path)
-    return open_volume(Place(path))
-
-
-def room():
-    return np.random.default_rng(0).random((4, 4, 4)).astype(np.float32)
-
-
-@pytest.mark.needs("nibabel")
-@pytest.mark.parametrize(("order", "signs"), STORED)
-def test_an_image_with_other_axes_is_turned_to_those_of_the_map(tmp_path, order, signs):
-    image = stored_as(tmp_path / "image.nii", room(), order, signs)
-    for name, storing in {"ras": ((0, 1, 2), (1, 1, 1)), "other": ((2, 0, 1), (-1, 1, -1))}.items():
-        same = stored_as(tmp_path / f"{name}.nii", room(), *storing)
-        found = read_case_image(Place(image.path), same.shape, same.grid)
-        np.testing.assert_array_equal(found, same.read())
-
-
-@pytest.mark.needs("nibabel")
-@pytest.mark.parametrize("kind", ["spacing", "origin", "oblique", "shape"])
-def test_an_image_that_lies_elsewhere_is_refused(tmp_path, kind):
-    import nibabel
-
-    affine, values = np.diag([1.0, 2.0, 3.0, 1.0]), room()
-    grid = Grid(values.shape, affine.copy())
-    if kind == "spacing":
-        affine[2, 2] = 3.5
-    elif kind == "origin":
-        affine[0, 3] = 1.0
-    elif kind == "oblique":
-        affine[:2, :2] = [[0.96, -0.56], [0.28, 1.92]]
-    else:
-        values = values[:3]
-    nibabel.save(nibabel.Nifti1Image(values, affine), tmp_path / "image.nii")
-    with pytest.raises(GeometryError, match=r"image\.nii: expected the grid of the map"):
-        read_case_image(Place(tmp_path / "image.nii"), grid.shape, grid)
-
-
-@pytest.mark.needs("nibabel")
-def test_shapes_decide_where_one_of_both_lies_nowhere(tmp_path):
-    values = room()
-    stored = stored_as(tmp_path / "image.nii", values, (0, 1, 2), (-1, 1, 1))
-    backwards = values[::-1].T
-    np.testing.assert_array_equal(read_case_image(Place(stored.path), (4, 4, 4)), backwards)
-    nowhere = Grid((4, 4, 4), np.eye(4), is_oriented=False)
-    np.testing.assert_array_equal(read_case_image(Place(stored.path), (4, 4, 4), nowhere), backwards)
-    codeless = stored_as(tmp_path / "codeless.nii", values, (0, 1, 2), (-1, 1, 1), code=0)
-    assert not codeless.grid.is_oriented
-    somewhere = Grid((4, 4, 4), np.diag([1.0, 2.0, 3.0, 1.0]))
-    np.testing.assert_array_equal(read_case_image(Place(codeless.path), (4, 4, 4), somewhere), backwards)
-
-
-@pytest.mark.needs("nibabel", "SimpleITK")
-def test_an_image_elsewhere_is_resampled_if_asked_for(tmp_path):
-    import nibabel
-
-    fine = np.zeros((8, 8, 8), np.float32)
-    fine[:] = np.arange(8)[:, None, None]  # rises to the right
-    nibabel.save(nibabel.Nifti1Image(fine, np.eye(4)), tmp_path / "image.nii")
-    coarse = np.diag([-2.0, 2.0, 2.0, 1.0])
-    coarse[:3, 3] = 6.5, 0.5, 0.5
-    found = read_case_image(Place(tmp_path / "image.nii"), (4, 4, 4), Grid((4, 4, 4), coarse), resample=True)
-    np.testing.assert_allclose(found, np.broadcast_to([6.5, 4.5, 2.5, 0.5], (4, 4, 4)))
-
-
-@pytest.mark.needs("nibabel")
-def test_one_slice_is_turned_as_a_picture(tmp_path):
-    import nibabel
-
-    values = np.arange(12, dtype=np.float32).reshape(3, 4, 1)
-    nibabel.save(nibabel.Nifti1Image(values, np.diag([-1.0, 1.0, 1.0, 1.0])), tmp_path / "image.nii")
-    affine = np.eye(4)
-    affine[0, 3] = -2.0
-    found = read_case_image(Place(tmp_path / "image.nii"), (4, 3), Grid((1, 4, 3), affine))
-    np.testing.assert_array_equal(found, values[::-1, :, 0].T)

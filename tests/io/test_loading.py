@@ -12,7 +12,9 @@ from segtrust.errors import (
     NotBinaryError,
     NotNormalisedError,
     ParameterError,
+    ReadError,
     UnknownNameError,
+    UnsafeFileError,
     WrongContentError,
 )
 from segtrust.io import readers
@@ -277,14 +279,15 @@ def test_another_shape_is_told_with_both_values(tmp_path):
     files = case_of(npy(tmp_path / "a.npy", P[1]), npy(tmp_path / "m.npy", LABELS[:, :4] > 0))
     with pytest.raises(
         GeometryError,
-        match=rf"^{tmp_path}/m\.npy: expected the shape of the map, \(4, 5, 6\), got \(4, 4, 6\)",
+        match=rf"^{tmp_path}/m\.npy: expected the shape of the map {tmp_path}/a\.npy, \(4, 5, 6\), got "
+        r"\(4, 4, 6\)\. .*--resample truth .* --resample map",
     ):
         load(files)
 
 
 def test_channels_are_no_labels(tmp_path):
     files = case_of(nifti(tmp_path / "a.nii", P[1]), nifti(tmp_path / "m.nii", (P > 0.5).astype(np.uint8)))
-    for resample in (True, False):
+    for resample in ("truth", "map", None):
         with pytest.raises(
             WrongContentError, match=rf"^{tmp_path}/m\.nii: expected one image of labels, got 3"
         ):
@@ -303,7 +306,7 @@ def test_a_flipped_mask_is_turned_back(model, tmp_path):
     nifti(tmp_path / "a.nii.gz", LABELS[:, :, ::-1], flipped(np.eye(4), 6))
     with pytest.raises(GeometryError):
         load(model)
-    (loaded,) = load(model, resample=True)
+    (loaded,) = load(model, resample="truth")
     assert (loaded.prediction.mask == (LABELS > 0)).all()
 
 
@@ -312,7 +315,7 @@ def test_a_finer_mask_is_brought_to_the_map(model, tmp_path):
 
     fine = np.random.default_rng(3).integers(0, 3, (8, 10, 12)).astype(np.uint8)
     path = nifti(tmp_path / "a.nii.gz", fine, np.diag([0.5, 0.5, 0.5, 1.0]))
-    (loaded,) = load(model, resample=True)
+    (loaded,) = load(model, resample="truth")
     target = SimpleITK.GetImageFromArray(np.zeros((4, 5, 6), np.uint8))
     target.SetDirection((-1, 0, 0, 0, -1, 0, 0, 0, 1))
     image = SimpleITK.ReadImage(str(path))
@@ -323,7 +326,7 @@ def test_a_finer_mask_is_brought_to_the_map(model, tmp_path):
 
 def test_where_no_place_is_known_nothing_is_resampled(tmp_path):
     files = case_of(npy(tmp_path / "a.npy", P[1]), nifti(tmp_path / "m.nii", (LABELS > 0).astype(np.uint8)))
-    (loaded,) = load(files, resample=True)
+    (loaded,) = load(files, resample="truth")
     assert (loaded.prediction.mask == (LABELS > 0)).all()
 
 
@@ -425,3 +428,325 @@ def test_the_channel_of_a_volume_is_not_the_slice_of_a_batch(tmp_path):
     p = np.random.default_rng(0).random((1, 4, 5, 6))
     (loaded,) = load(case_of(npy(tmp_path / "a.npy", p)), channel=0)
     np.testing.assert_array_equal(loaded.prediction.probabilities, p[0])
+
+
+# Different sizes, order of axes, soft ground truth, checksums
+
+
+def png(path, values):
+    from PIL import Image
+
+    Image.fromarray(np.asarray(values, np.uint8)).save(path)
+    return path
+
+
+@pytest.fixture
+def picture(tmp_path):
+    """A map of 8 × 6 pixels, and ground truth of the original size, 24 × 30."""
+    p = np.random.default_rng(4).integers(0, 256, (8, 6))
+    y, x = np.indices((24, 30))
+    truth = 255 * (np.hypot(y - 10, x - 12) < 7)
+    return case_of(png(tmp_path / "p.png", p), None, png(tmp_path / "t.png", truth)), p, truth > 0
+
+
+@pytest.mark.needs("PIL")
+def test_pictures_of_different_sizes_are_rejected_with_what_works(picture, tmp_path):
+    """The advice of an error is what works: the same options, typed as it says."""
+    with pytest.raises(GeometryError) as raised:
+        load(picture[0])
+    said = str(raised.value)
+    for part in (f"{tmp_path}/t.png", f"{tmp_path}/p.png", "(24, 30)", "(8, 6)", "--resample map"):
+        assert part in said
+    for advised in ("truth", "map"):
+        assert f"--resample {advised}" in said
+        assert load(picture[0], resample=advised)
+
+
+@pytest.mark.needs("PIL")
+def test_ground_truth_is_brought_to_the_size_of_the_map(picture):
+    files, p, truth = picture
+    (loaded,) = load(files, resample="truth")
+    assert (loaded.prediction.probabilities == p).all()
+    rows, columns = ((np.arange(8) + 0.5) * 3).astype(int), ((np.arange(6) + 0.5) * 5).astype(int)
+    np.testing.assert_array_equal(loaded.truth, truth[np.ix_(rows, columns)])
+    (loaded,) = load(files, resample="truth-opencv")
+    np.testing.assert_array_equal(loaded.truth, truth[::3, ::5])
+
+
+@pytest.mark.needs("PIL")
+def test_the_map_is_brought_to_the_size_of_the_ground_truth(picture, tmp_path):
+    files, p, truth = picture
+    mask = png(tmp_path / "m.png", 255 * (p > 99))
+    (loaded,) = load(case_of(files.probabilities.path, mask, files.truth.path), resample="map")
+    np.testing.assert_array_equal(loaded.truth, truth)
+    values = loaded.prediction.probabilities
+    assert values.shape == (24, 30)
+    assert values.dtype == np.float32
+    np.testing.assert_allclose(values[1::3, 2::5], p / 255, rtol=1e-6)  # where centres coincide
+    np.testing.assert_array_equal(loaded.delivered, np.kron(p > 99, np.ones((3, 5), bool)))
+    (loaded,) = load(case_of(files.probabilities.path, mask), resample="map")
+    assert loaded.prediction.shape == (8, 6), "without ground truth there is nothing to bring it to"
+
+
+@pytest.mark.parametrize("resample", ["truth", "map"])
+def test_volumes_without_geometry_are_resized(tmp_path, resample):
+    files = case_of(npy(tmp_path / "a.npy", P[1]), None, npy(tmp_path / "t.npy", np.ones((8, 10, 12), bool)))
+    (loaded,) = load(files, resample=resample)
+    assert (
+        loaded.truth.shape == loaded.prediction.shape == ((4, 5, 6) if resample == "truth" else (8, 10, 12))
+    )
+
+
+@pytest.mark.parametrize("resample", ["truth", "map", None])
+def test_a_volume_is_not_resized_if_only_one_side_has_a_geometry(tmp_path, resample):
+    files = case_of(
+        npy(tmp_path / "a.npy", P[1]), None, nifti(tmp_path / "t.nii", np.ones((8, 10, 12), np.uint8))
+    )
+    with pytest.raises(GeometryError, match=r"t\.nii: .* got \(8, 10, 12\)\. Only one .*: save the other as"):
+        load(files, resample=resample)
+
+
+def test_arrays_of_other_dimensions_are_not_resized(tmp_path):
+    files = case_of(npy(tmp_path / "a.npy", P[1]), None, npy(tmp_path / "t.npy", np.ones((5, 6), bool)))
+    with pytest.raises(GeometryError, match=r"got \(5, 6\)\. Check that they belong together\.$"):
+        load(files, resample="truth")
+
+
+def test_a_map_is_brought_to_the_grid_of_the_ground_truth_in_space(tmp_path):
+    """A finer grid, whose x axis runs from the other end: interpolation is linear between voxel centres."""
+    z = np.linspace(0.1, 0.9, 4, dtype=np.float32)
+    p = np.broadcast_to(z[:, None, None], (4, 5, 6)).copy()
+    affine = flipped(np.diag([1.0, 1.0, 0.5, 1.0]), 6)
+    truth = nifti(tmp_path / "t.nii", np.ones((7, 5, 6), np.uint8), affine)
+    mask = nifti(tmp_path / "m.nii", (p > 0.5).astype(np.uint8))
+    (loaded,) = load(case_of(nifti(tmp_path / "a.nii", p), mask, truth), resample="map")
+    expected = np.interp(np.arange(7) / 2, np.arange(4), z)
+    assert loaded.prediction.shape == loaded.truth.shape == (7, 5, 6)
+    np.testing.assert_allclose(loaded.prediction.probabilities[:, 2, 3], expected, rtol=1e-6)
+    assert loaded.delivered.shape == (7, 5, 6)
+    assert loaded.prediction.spacing_mm == pytest.approx((0.5, 1.0, 1.0))
+    np.testing.assert_allclose(loaded.grid.affine, affine)
+
+
+def test_members_are_fused_before_they_are_brought_to_the_ground_truth(tmp_path):
+    from dataclasses import replace
+
+    first = case_of(npy(tmp_path / "a.npy", P[1, 0]), None, npy(tmp_path / "t.npy", np.ones((10, 12), bool)))
+    files = replace(first, members=(Place(npy(tmp_path / "b.npy", P[2, 0])),))
+    (loaded,) = load(files, resample="map")
+    assert loaded.prediction.shape == (10, 12)
+    assert loaded.prediction.agreement is not None
+
+
+@pytest.mark.parametrize(
+    ("saved", "meant"), [(True, "truth"), (False, None), ("truth", "truth"), ("map", "map")]
+)
+def test_resampling_as_tables_of_any_version_have_it(saved, meant):
+    assert ReadOptions(resample=saved).resample == meant
+
+
+def test_options_that_make_no_sense_are_rejected():
+    for value, said in (
+        (0.0, "share of white"),
+        (-1, "share"),
+        (np.nan, "grey level"),
+        (np.inf, "grey level"),
+    ):
+        with pytest.raises(ParameterError, match=f"^truth_threshold: .*{said}"):
+            ReadOptions(truth_threshold=value)
+    with pytest.raises(ParameterError, match="--truth-threshold or --label, got both"):
+        ReadOptions(truth_threshold=0.5, labels=(1,))
+    with pytest.raises(ParameterError, match=r"^resample: expected truth or map"):
+        ReadOptions(resample="mask")
+
+
+CUBE = np.zeros((12, 12, 12), np.uint8)
+CUBE[1:4, 2:8, 3:11] = 1
+
+
+def test_arrays_in_the_order_of_nibabel_are_rejected(tmp_path):
+    """Attack 11: a cubic array in (x, y, z) order had a Dice of 0, without comment."""
+    truth = nifti(tmp_path / "t.nii.gz", CUBE)
+    as_nibabel_has_it = npy(tmp_path / "a.npy", CUBE.T * 0.9)
+    with pytest.raises(
+        GeometryError,
+        match=rf"t\.nii\.gz: .*reversed \(Dice 1\.00 .*{tmp_path}/a\.npy has no geometry.*array\.T",
+    ):
+        load(case_of(as_nibabel_has_it, None, truth))
+    (loaded,) = load(case_of(npy(tmp_path / "a.npy", CUBE * 0.9), None, truth))
+    assert (loaded.truth == CUBE).all()
+
+
+def test_the_side_without_geometry_may_be_the_truth(tmp_path):
+    p, truth = nifti(tmp_path / "a.nii", CUBE * np.float32(0.9)), npy(tmp_path / "t.npy", CUBE.T.copy())
+    with pytest.raises(GeometryError, match=rf"{tmp_path}/t\.npy has no geometry"):
+        load(case_of(p, None, truth))
+
+
+@pytest.mark.parametrize("resample", ["truth", "map", None])
+def test_shapes_that_agree_only_in_reverse_are_rejected(tmp_path, resample):
+    files = case_of(npy(tmp_path / "a.npy", P[1].T), None, nifti(tmp_path / "t.nii", LABELS % 2))
+    with pytest.raises(
+        GeometryError, match=r"\(4, 5, 6\) and \(6, 5, 4\), they agree only with the axes rev"
+    ):
+        load(files, resample=resample)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])
+def test_a_poor_or_symmetric_map_is_no_reason_to_reject(tmp_path, order):
+    rng = np.random.default_rng(0)
+    ball = np.linalg.norm(np.indices((12, 12, 12)) - 5.5, axis=0) < 4
+    for p in (rng.random((12, 12, 12)), ball * 0.8, np.zeros((12, 12, 12))):
+        files = case_of(
+            npy(tmp_path / "a.npy", p.transpose(order)),
+            None,
+            nifti(tmp_path / "t.nii", ball.astype(np.uint8)),
+        )
+        assert load(files)
+
+
+def test_arrays_without_geometry_on_both_sides_are_taken_as_they_are(tmp_path):
+    files = case_of(npy(tmp_path / "a.npy", CUBE.T * 0.9), None, npy(tmp_path / "t.npy", CUBE))
+    assert load(files)
+
+
+def blurred(size=64, radius=20):
+    y, x = np.indices((size, size))
+    return np.rint(255 * np.clip((radius - np.hypot(y - size / 2, x - size / 2)) / 3 + 0.5, 0, 1)).astype(
+        "u1"
+    )
+
+
+@pytest.mark.needs("PIL")
+def test_soft_ground_truth_is_thresholded_and_noted(tmp_path):
+    soft = blurred()
+    files = case_of(png(tmp_path / "p.png", soft), None, png(tmp_path / "t.png", soft))
+    (loaded,) = load(files)
+    np.testing.assert_array_equal(loaded.truth, soft >= 128)
+    (note,) = loaded.notes
+    assert note.startswith(f"{tmp_path}/t.png: ground truth thresholded at 127.5; ")
+    (loaded,) = load(files, truth_threshold=200)
+    np.testing.assert_array_equal(loaded.truth, soft >= 200)
+    (loaded,) = load(case_of(tmp_path / "p.png", None, png(tmp_path / "h.png", 255 * (soft > 127))))
+    assert loaded.notes == ()
+
+
+@pytest.mark.needs("PIL")
+def test_delivered_masks_are_never_thresholded(tmp_path):
+    soft = blurred()
+    files = case_of(png(tmp_path / "p.png", soft), png(tmp_path / "m.png", soft))
+    for threshold in (None, 0.5):
+        with pytest.raises(NotBinaryError, match=r"m\.png: .* never thresholded: .* save it as 0 and 255"):
+            load(files, truth_threshold=threshold)
+
+
+@pytest.mark.needs("PIL")
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+def test_ground_truth_in_jpeg(tmp_path, mode):
+    """The format in which Kvasir-SEG is published; never for maps and delivered masks."""
+    from PIL import Image
+
+    hard = blurred() > 127
+    Image.fromarray((255 * hard).astype("u1")).convert(mode).save(tmp_path / "t.jpg", quality=75)
+    files = case_of(png(tmp_path / "p.png", blurred()), None, tmp_path / "t.jpg")
+    (loaded,) = load(files)
+    assert np.count_nonzero(loaded.truth != hard) < 20
+    assert "t.jpg: ground truth thresholded" in loaded.notes[0]
+    for wrong in (case_of(tmp_path / "t.jpg"), case_of(tmp_path / "p.png", tmp_path / "t.jpg")):
+        with pytest.raises(WrongContentError, match=r"t\.jpg: expected pixels as they were saved, got JPEG"):
+            load(wrong)
+    with pytest.raises(NotBinaryError, match=r"t\.jpg: expected labels, got JPEG"):
+        load(files, labels=(1,))
+
+
+@pytest.mark.needs("PIL")
+def test_images_are_no_ground_truth_in_jpeg(tmp_path):
+    from PIL import Image
+
+    colours = np.random.default_rng(0).integers(0, 256, (64, 64, 3)).astype("u1")
+    Image.fromarray(colours).save(tmp_path / "t.jpg")
+    p = png(tmp_path / "p.png", blurred())
+    with pytest.raises(WrongContentError, match=r"t\.jpg: expected a grey picture, got one in colours"):
+        load(case_of(p, None, tmp_path / "t.jpg"))
+    Image.fromarray(np.tile(np.arange(64, dtype="u1") * 4, (64, 1))).save(tmp_path / "t.jpg")
+    with pytest.raises(NotBinaryError, match=r"t\.jpg: expected a mask, in JPEG"):
+        load(case_of(p, None, tmp_path / "t.jpg"))
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.fromarray(blurred()).save(tmp_path / "t.jpg", exif=exif)
+    with pytest.raises(WrongContentError, match=r"t\.jpg: .* orientation tag"):
+        load(case_of(p, None, tmp_path / "t.jpg"))
+    (tmp_path / "t.jpg").write_bytes((tmp_path / "t.jpg").read_bytes()[:-200])
+    with pytest.raises(ReadError):
+        load(case_of(p, None, tmp_path / "t.jpg"))
+
+
+def test_labels_that_are_named_are_never_thresholded(model, tmp_path):
+    truth = nifti(tmp_path / "t.nii.gz", LABELS)
+    with pytest.raises(WrongContentError, match=r"t\.nii\.gz: expected binary ground truth for --truth-thr"):
+        load(case_of(tmp_path / "a.npz", None, truth), truth_threshold=0.5)
+
+
+def test_the_only_channel_of_nnunet_is_the_foreground(tmp_path):
+    """A sigmoid: it was taken for the background, and its complement was scored."""
+    np.savez(tmp_path / "a.npz", probabilities=P[1:2])
+    (loaded,) = load(case_of(tmp_path / "a.npz"))
+    assert loaded.structure == "foreground"
+    assert (loaded.prediction.probabilities == P[1]).all()
+    (loaded,) = load(case_of(tmp_path / "a.npz", None, npy(tmp_path / "t.npy", LABELS == 1)))
+    assert (loaded.truth == (LABELS == 1)).all()
+
+
+def test_predictions_carry_the_checksum_of_their_file(tmp_path):
+    from segtrust.engine.seen_cases import checksum_of
+    from segtrust.io.digests import digest_of
+
+    path = npy(tmp_path / "a.npy", P[1])
+    (loaded,) = load(case_of(path))
+    assert loaded.digest == loaded.prediction.checksum == digest_of(path)
+    np.savez(tmp_path / "stack.npz", p_hat=P)
+    (loaded,) = load(CaseFiles("a", Place(tmp_path / "stack.npz", "p_hat", 1)))
+    row = {"digest": digest_of(tmp_path / "stack.npz"), "k": 7, "file": f"{tmp_path}/stack.npz::p_hat[1]"}
+    assert loaded.prediction.checksum == checksum_of(row)
+    assert loaded.digest == row["digest"]
+    (loaded,) = load_case(case_of(path), ReadOptions(), digest="sha256")
+    assert loaded.prediction.checksum.startswith("sha256:")
+
+
+@pytest.mark.parametrize("p", [np.zeros((4, 5)), np.full((4, 5), 127, np.uint8), np.full((4, 5), 0.49)])
+def test_an_empty_mask_recognises_no_case(tmp_path, p):
+    (loaded,) = load(case_of(npy(tmp_path / "a.npy", p)))
+    assert loaded.digest
+    assert loaded.prediction.checksum == ""
+    (loaded,) = load(
+        case_of(npy(tmp_path / "a.npy", P[1, 0]), npy(tmp_path / "m.npy", np.zeros((5, 6), bool)))
+    )
+    assert loaded.prediction.checksum == ""
+
+
+def test_estimators_that_learn_remember_the_checksums(tmp_path):
+    import segtrust as st
+    from segtrust._arguments import checksum_name
+
+    maps = [npy(tmp_path / f"{i}.npy", P[i]) for i in range(3)]
+    loaded = [load(case_of(path, id=path.stem))[0].prediction for path in maps]
+    fitted = st.get_estimator("tla").fit(loaded)
+    names = {checksum_name(each.checksum) for each in loaded} - {""}
+    assert names
+    assert names <= fitted.used_ids
+
+
+def test_a_store_that_announces_too_much_is_not_read(tmp_path):
+    from segtrust.io.grid import Grid
+    from segtrust.io.loading import OpenedCase, load_opened
+    from segtrust.io.volumes import Volume
+
+    def refuse(_):
+        raise AssertionError("must not be read")
+
+    affine = np.diag([2.0, 2.0, 2.0, 1.0])
+    volume = Volume("a.npy", P[1].shape, P.dtype, lambda _: P[1], False, Grid(P[1].shape, np.eye(4)))
+    huge = Grid((1 << 20, 1 << 10, 1 << 10), affine)
+    truth = Volume("a.zarr", huge.shape, np.dtype("u1"), refuse, False, huge, lazy=True)
+    with pytest.raises(UnsafeFileError, match=r"^a\.zarr: expected an array of at most"):
+        list(load_opened(OpenedCase("a", tmp_path, volume, None, truth), ReadOptions(resample="truth")))

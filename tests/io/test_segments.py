@@ -46,7 +46,7 @@ def test_a_mask_where_the_map_is_not_is_refused(case, tmp_path):
     p[0] = p[-1] = 0
     save(segmentation(p.astype(np.float32), "FRACTIONAL", omit_empty_frames=True), tmp_path / "map.dcm")
     save(segmentation(full, "BINARY"), tmp_path / "mask.dcm")
-    with pytest.raises(GeometryError, match="labelled pixels outside of it"):
+    with pytest.raises(GeometryError, match="labelled pixels outside it"):
         list(load_case(case[0], ReadOptions(regions=("each",))))
 
 

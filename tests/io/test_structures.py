@@ -1,17 +1,35 @@
-"""Channels of a model, and the labels that belong to them."""
+"""Structures, the masks of their labels, and where their names come from."""
 
+import gzip
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
+from hypothesis.extra import numpy as arrays
 
-from segtrust.errors import ProbabilityTypeError, UnknownNameError, WrongContentError
-from segtrust.io.structures import FOREGROUND, LabelScheme, Structure
+from segtrust.errors import NotBinaryError, ProbabilityTypeError, UnknownNameError, WrongContentError
+from segtrust.io.structures import (
+    FOREGROUND,
+    LabelScheme,
+    LazyMask,
+    Structure,
+    is_task,
+    mask_from_labels,
+    mask_from_truth,
+    read_label_names,
+    read_scheme,
+)
 from segtrust.io.volumes import Volume
 from segtrust.maps import Prediction
+from tests.totalsegmentator_files import write_segmentation
 
 PLAIN = LabelScheme((("organ", (1,)), ("lesion", (2,))), is_regions=False)
+
+
 REGIONS = LabelScheme((("whole", (1, 2)), ("core", (2,))), is_regions=True)
+
+
 ONE = LabelScheme((("organ", (1,)),), is_regions=False)
 
 
@@ -132,3 +150,334 @@ def test_masks_are_those_of_the_labels():
     assert PLAIN.usual.mask(labels, "a.nii.gz").tolist() == [False, True, True]
     assert REGIONS.structures[1].mask(labels, "a.nii.gz").tolist() == [False, False, True]
     assert Structure().mask(labels[:2], "a.nii.gz").tolist() == [False, True]
+
+
+KINDS = ("u1", "u2", ">u2", "i1", "i2", "i4", "i8", "u8", "f2", "f4", "f8", ">f4")
+
+
+@pytest.mark.parametrize("dtype", [*KINDS, "?"])
+def test_zeros_and_ones_are_a_mask(dtype):
+    mask = mask_from_labels(np.array([[0, 1], [1, 0]], dtype), None, "a.png")
+    assert mask.dtype == bool
+    assert mask.tolist() == [[False, True], [True, False]]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "white"), [("u1", 255), ("u2", 255), ("u2", 65535), ("f4", 255), ("i4", 65535)]
+)
+def test_white_is_foreground(dtype, white):
+    assert mask_from_labels(np.array([0, white], dtype), None, "a.png").tolist() == [False, True]
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_empty_and_full_masks_are_masks(dtype):
+    assert not mask_from_labels(np.zeros((2, 2), dtype), None, "a.png").any()
+    assert mask_from_labels(np.ones((2, 2), dtype), None, "a.png").all()
+    assert mask_from_labels(np.zeros((0, 3), dtype), None, "a.png").shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("labels", "listed"),
+    [
+        ([0, 2], "0, 2"),
+        ([0, 1, 2], "0, 1, 2"),
+        ([0, 1, 255], "0, 1, 255"),
+        ([0, 128, 255], "0, 128, 255"),
+        ([0, -1], "-1, 0"),
+        ([-1, 0, 1], "-1, 0, 1"),
+        ([-3, -2], "-3, -2"),
+        (list(range(20)), "0, 1, 2, 3, 4, 5, 6, 7, …"),
+    ],
+)
+def test_labels_are_no_mask(labels, listed):
+    for dtype in ("i2", "f4", "i8"):
+        with pytest.raises(NotBinaryError, match=rf"^a\.png: .* got labels {listed}\. Say which .*--label"):
+            mask_from_labels(np.array(labels, dtype), None, "a.png")
+
+
+@pytest.mark.parametrize("worst", [0.5, np.nan, np.inf, -np.inf, 3e9, 1e300])
+def test_floats_that_are_not_whole_are_no_labels(worst):
+    for values in (None, (1,)):
+        with pytest.raises(NotBinaryError, match=r"^a\.npy: expected labels, .* got float64 from .* to"):
+            mask_from_labels(np.array([0.0, worst]), values, "a.npy")
+
+
+@pytest.mark.parametrize("dtype", ["c8", "U1", "S1", "M8[s]", [("a", "f4")]])
+def test_what_is_no_number_is_no_label(dtype):
+    with pytest.raises(NotBinaryError, match=r"^a\.npy: expected labels, which are whole numbers, got"):
+        mask_from_labels(np.zeros(3, dtype), None, "a.npy")
+
+
+@given(
+    labels=arrays.arrays(st.sampled_from(KINDS), (3, 4), elements=st.integers(0, 9)),
+    values=st.sets(st.integers(0, 12), max_size=4),
+)
+def test_labels_of_a_structure_are_its_mask(labels, values):
+    found = mask_from_labels(labels, tuple(values), "a.nii.gz")
+    assert found.dtype == bool
+    assert (found == np.isin(labels, sorted(values))).all()
+
+
+def test_a_structure_may_be_the_background_of_a_mask():
+    labels = np.array([True, False])
+    assert mask_from_labels(labels, (0,), "a.npy").tolist() == [False, True]
+    assert mask_from_labels(labels, (1, 2), "a.npy").tolist() == [True, False]
+    assert mask_from_labels(labels, (2,), "a.npy").tolist() == [False, False]
+
+
+def test_a_structure_of_no_labels_is_nowhere():
+    assert not mask_from_labels(np.array([-1, 0, 1]), (), "a.npy").any()
+
+
+def test_labels_beyond_the_type_are_not_there():
+    assert not mask_from_labels(np.array([0, 44], np.uint8), (300,), "a.npy").any()
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2", "i4", "f4"])
+@pytest.mark.parametrize("known", [(0, 1, 2), (0, 1, 4), (1, 2)])
+def test_labels_of_another_data_set_are_told(dtype, known):
+    labels = np.array([0, 1, 7, 9], dtype)
+    with pytest.raises(
+        NotBinaryError, match=rf"^a\.nii: expected the labels {min(known)}?.*, got 7, 9 as well"
+    ):
+        mask_from_labels(labels, (1,), "a.nii", known=known)
+    assert mask_from_labels(labels[:2], (1,), "a.nii", known=known).tolist() == [False, True]
+
+
+def test_negative_labels_are_told():
+    with pytest.raises(NotBinaryError, match="got -1 as well"):
+        mask_from_labels(np.array([0, -1, 1], np.int8), (1,), "a.nii", known=(0, 1))
+
+
+def soft(shape=(64, 64), radius=20.0, width=2.0):
+    """A disc with soft edges, 0 to 255."""
+    y, x = np.indices(shape)
+    distance = np.hypot(y - shape[0] / 2, x - shape[1] / 2)
+    return np.rint(255 * np.clip((radius - distance) / width + 0.5, 0, 1)).astype(np.uint8)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2", "i4"])
+def test_soft_edges_are_thresholded_at_half_with_a_note(dtype):
+    truth = soft()
+    mask, note = mask_from_truth(truth.astype(dtype), "a.png")
+    np.testing.assert_array_equal(mask, truth >= 128)
+    between = np.count_nonzero((truth > 25) & (truth < 230))
+    assert between > 0
+    assert note == f"a.png: ground truth thresholded at 127.5; {between} of 4096 pixels lay in between."
+    with pytest.raises(NotBinaryError):  # as delivered masks are read
+        mask_from_labels(truth, None, "a.png")
+
+
+@pytest.mark.parametrize("values", [(0, 1), (0, 255), (0, 65535), (0,)])
+@pytest.mark.parametrize("threshold", [None, 0.5, 128.0])
+def test_masks_of_two_values_are_read_as_they_are(values, threshold):
+    truth = np.resize(np.array(values, np.uint16), (4, 5))
+    mask, note = mask_from_truth(truth, "a.png", threshold=threshold)
+    assert note == ""
+    np.testing.assert_array_equal(mask, truth > 0)
+
+
+def labelled(*values, sizes):
+    return np.repeat(np.array(values, np.uint8), sizes)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        labelled(0, 1, 2, 3, sizes=(90, 5, 3, 2)),
+        labelled(0, 1, 255, sizes=(50, 20, 30)),  # 255: not annotated
+        labelled(0, 128, 255, sizes=(80, 5, 15)),  # disc and cup
+        labelled(0, 85, 170, 255, sizes=(80, 2, 2, 16)),
+        labelled(*range(21), 255, sizes=(500, *[20] * 20, 100)),  # 20 classes, and a border
+        np.kron(
+            labelled(*range(0, 25), 255, sizes=(300, *[10] * 24, 100)).reshape(20, 32), np.ones((8, 8), "u1")
+        ),
+        labelled(0, *range(10, 250, 20), 255, sizes=(60, *[2] * 12, 16)),  # more grey than bright pixels
+        np.random.default_rng(0).integers(0, 256, 1000).astype(np.uint8),  # an image
+    ],
+)
+def test_labels_and_images_are_never_thresholded_unasked(labels):
+    with pytest.raises(NotBinaryError, match=r"^a\.png: .* --label.* --truth-threshold\.$"):
+        mask_from_truth(labels, "a.png")
+
+
+@pytest.mark.parametrize("p", [np.array([0.0, 0.4, 0.6]), np.array([0.0, 0.5, 1.0], np.float16)])
+def test_floats_are_thresholded_only_if_asked(p):
+    with pytest.raises(NotBinaryError, match=r"--truth-threshold\.$"):
+        mask_from_truth(p, "a.npy")
+    assert mask_from_truth(p, "a.npy", threshold=0.5)[0].tolist() == (p >= 0.5).tolist()
+
+
+@pytest.mark.parametrize(
+    ("threshold", "foreground"), [(0.5, 2), (0.25, 3), (128, 2), (64, 3), (1, 3), (191.5, 1), (0.1, 3)]
+)
+def test_a_threshold_is_a_grey_level_or_a_share_of_white(threshold, foreground):
+    levels = np.array([0, 64, 128, 255], np.uint8)
+    assert mask_from_truth(levels, "a.png", threshold=threshold)[0].sum() == foreground
+
+
+@pytest.mark.parametrize(
+    ("values", "threshold"), [([0, 1, 2, 3], 0.5), ([0, 3, 9], 10), ([0, np.nan], 0.5), ([0, np.nan], 2.0)]
+)
+def test_a_threshold_that_nothing_reaches_is_an_error(values, threshold):
+    kind = np.uint8 if not np.isnan(values).any() else np.float32
+    with pytest.raises(NotBinaryError, match=r"expected ground truth that reaches the threshold"):
+        mask_from_truth(np.array(values, kind), "a.png", threshold=threshold)
+
+
+def test_text_cannot_be_thresholded():
+    with pytest.raises(NotBinaryError, match="whole numbers"):
+        mask_from_truth(np.array(["a"]), "a.npy", threshold=0.5)
+
+
+@pytest.mark.needs("PIL")
+@pytest.mark.parametrize("quality", [10, 30, 50, 75, 95, 100])
+@pytest.mark.parametrize("radius", [6, 20, 30])
+def test_jpeg_is_thresholded_at_half(quality, radius):
+    import io
+
+    from PIL import Image
+
+    truth = soft(radius=radius, width=0.01)
+    file = io.BytesIO()
+    Image.fromarray(truth).save(file, "JPEG", quality=quality)
+    levels = np.asarray(Image.open(file))
+    mask, note = mask_from_truth(levels, "a.jpg", is_lossy=True)
+    assert np.count_nonzero(mask != (truth > 0)) <= 0.01 * truth.size
+    assert note.startswith("a.jpg: ground truth thresholded at ")
+
+
+@pytest.mark.parametrize(
+    "levels", [[0, 0, 1, 2], [0, 1, 1, 1], [0, 100, 120, 255], list(range(0, 256, 5)), [30, 30, 40]]
+)
+def test_jpeg_that_is_no_mask_is_rejected(levels):
+    """Labels that were saved as JPEG, and photographs."""
+    with pytest.raises(NotBinaryError, match=r"a\.jpg: expected a mask, in JPEG .*--truth-threshold.*PNG"):
+        mask_from_truth(np.array(levels, np.uint8), "a.jpg", is_lossy=True)
+
+
+def test_an_empty_jpeg_is_an_empty_mask():
+    assert not mask_from_truth(np.zeros((3, 4), np.uint8), "a.jpg", is_lossy=True)[0].any()
+
+
+@pytest.mark.needs("PIL", "data:busi")
+def test_real_masks_that_were_resized(data):
+    """Of breast-ultrasound images, as they are read again after bilinear resizing."""
+    from PIL import Image
+
+    paths = sorted((data("busi") / "benign").glob("*_mask.png"))[::20]
+    assert len(paths) > 15
+    for path in paths:
+        image = Image.open(path).convert("L")
+        for size in ((128, 128), (512, 512), (352, 352)):
+            levels = np.asarray(image.resize(size, Image.Resampling.BILINEAR))
+            mask, note = mask_from_truth(levels, str(path))
+            np.testing.assert_array_equal(mask, 2 * levels.astype(int) >= levels.max())
+            assert note
+
+
+def test_pieces_are_read_as_they_are_needed():
+    labels = np.arange(12).reshape(3, 4) % 3
+    mask = LazyMask(labels, (2,), "a.zarr", (0, 1, 2))
+    assert (mask.shape, mask.dtype) == ((3, 4), bool)
+    assert (mask[1:, :2] == (labels == 2)[1:, :2]).all()
+    assert (np.asarray(mask) == (labels == 2)).all()
+    with pytest.raises(NotBinaryError, match=r"^a\.zarr: expected the labels 0, 1, got 2 as well"):
+        LazyMask(labels, (1,), "a.zarr", (0, 1))[:1]
+
+
+LABELS = np.zeros((4, 4, 4), np.uint8)
+
+
+def scheme(task):
+    return read_scheme(Path(f"totalsegmentator:{task}"))
+
+
+@pytest.mark.needs("totalsegmentator")
+class TestTasks:
+    def test_a_task_of_one_model(self):
+        found = scheme("total")
+        assert found.channels == 118
+        assert found.labels[4] == ("liver", (5,))
+        assert not found.is_regions
+        assert len(found.chosen(["each"])) == 117
+        assert found.chosen(["spleen"])[0].channel == 1
+
+    @pytest.mark.parametrize("part", ["ribs", "class_map_part_ribs"])
+    def test_one_of_several_models(self, part):
+        found, whole = scheme(f"total/{part}"), scheme("total")
+        assert found.channels == 27
+        names = dict(whole.labels)
+        assert all(names[name] == values for name, values in found.labels)
+        assert found.known == whole.known  # the masks are those of all parts
+        assert found.usual.values == tuple(sorted(value for _, (value,) in found.labels))
+
+    def test_parts_are_those_of_the_task(self):
+        ct, mr = scheme("total/organs"), scheme("total_mr/organs")
+        assert (ct.channels, mr.channels) == (25, 30)
+        assert "vertebrae_L6" in dict(scheme("total_v3/vertebrae").labels)
+        assert "vertebrae_L6" not in dict(scheme("total/vertebrae").labels)
+
+    def test_what_is_taken_out_of_masks_is_not_scored(self):
+        found = scheme("kidney_cysts")
+        assert found.channels == 5
+        assert [each.name for each in found.chosen(["each"])] == ["kidney_cyst_left", "kidney_cyst_right"]
+        assert found.chosen(["kidney_left"])[0].channel == 3
+
+    def test_every_task_has_a_scheme(self):
+        from totalsegmentator.map_to_binary import class_map
+        from totalsegmentator.registry import TASKS
+
+        for task in TASKS:
+            if task in class_map:
+                found = scheme(task)
+                assert [values for _, values in found.labels] == [(i,) for i in range(1, found.channels)]
+
+    def test_unknown_names_list_the_known_ones(self):
+        with pytest.raises(UnknownNameError, match=r"task of TotalSegmentator 'totl'; available: .*total, "):
+            scheme("totl")
+        with pytest.raises(UnknownNameError, match="'total' 'rips'; available: organs, vertebrae, cardiac"):
+            scheme("total/rips")
+        with pytest.raises(UnknownNameError, match="'body' 'ribs'; available: none"):
+            scheme("body/ribs")
+
+
+def test_paths_are_no_tasks():
+    assert not is_task(Path("a/totalsegmentator:total/dataset.json"))
+
+
+class TestLabelTables:
+    @pytest.mark.needs("totalsegmentator", "nibabel")
+    @pytest.mark.parametrize("ending", [".nii", ".nii.gz"])
+    def test_names_that_the_package_wrote(self, tmp_path, ending):
+        names = {1: "spleen", 2: "kidney & <ureter>", 117: "costal_cartilages"}
+        path = write_segmentation(tmp_path / f"a{ending}", LABELS, names)
+        assert read_label_names(path) == names
+
+    @pytest.mark.needs("nibabel")
+    def test_files_without_names(self, tmp_path):
+        import nibabel
+
+        image = nibabel.Nifti1Image(LABELS, np.eye(4))
+        nibabel.save(image, tmp_path / "plain.nii.gz")
+        image.header.extensions.append(nibabel.nifti1.Nifti1Extension(6, b"a comment <Label Key='1'>"))
+        nibabel.save(image, tmp_path / "comment.nii")
+        assert read_label_names(tmp_path / "plain.nii.gz") == read_label_names(tmp_path / "comment.nii") == {}
+
+    @pytest.mark.parametrize(
+        "content",
+        [b"", b"\x1f\x8b", b"\x5c\x01\0\0", gzip.compress(b"x" * 900, mtime=0), bytes(400), b"\xff" * 900],
+    )
+    def test_damaged_files_tell_none(self, tmp_path, content):
+        path = tmp_path / "a.nii.gz"
+        path.write_bytes(content)
+        assert read_label_names(path) == {}
+
+    def test_text_as_xml_writes_it(self, tmp_path):
+        body = b'<LabelTable><Label Key="3" Red="1">left &amp; right</Label></LabelTable>'
+        head = bytearray(352 + len(body))
+        head[:4], head[108:112] = (348).to_bytes(4, "little"), np.float32(352 + len(body)).tobytes()
+        head[352:] = body
+        (tmp_path / "a.nii").write_bytes(head)
+        assert read_label_names(tmp_path / "a.nii") == {3: "left & right"}
+        assert read_label_names(tmp_path / "missing.nii") == {}

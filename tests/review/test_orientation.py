@@ -18,7 +18,7 @@ from segtrust.report.examples import load_example
 from segtrust.report.html.planes import planes_of
 from segtrust.review.pictures import Layer, OpenedCase, open_case
 from segtrust.review.tiles import box_of
-from tests.io.test_orientation import STORED, Chunks, affine_of
+from tests.io.test_grid import STORED, Chunks, affine_of
 from tests.review import desks
 
 ROOM = (9, 11, 7)  # right, anterior, superior

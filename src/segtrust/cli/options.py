@@ -20,6 +20,7 @@ from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
     from segtrust.ensembles import Fusion
+    from segtrust.io.grid import Resample
     from segtrust.io.loading import ReadOptions
     from segtrust.io.names import Pattern
     from segtrust.io.search import Search
@@ -232,9 +233,21 @@ class ReadFlags:
         ),
     ] = None
     resample: Annotated[
-        bool,
-        _option("--resample", panel=_READING, help="Bring masks and truths to the grid of the map."),
-    ] = False
+        str | None,
+        _option(
+            panel=_READING,
+            help="If sizes or grids differ: 'truth' brings masks and ground truth to the map (nearest), "
+            "'map' brings the map to the ground truth (linear).",
+        ),
+    ] = None
+    truth_threshold: Annotated[
+        float | None,
+        _option(
+            panel=_READING,
+            help="Grey level from which on a pixel of the ground truth is foreground; below 1, a share of "
+            "white. Soft edges are cut at half of the maximum without it.",
+        ),
+    ] = None
 
     def options(self) -> ReadOptions:
         """Say what is read of a case."""
@@ -247,10 +260,11 @@ class ReadFlags:
             mask=cast(MaskKind, self.mask),  # checked there
             threshold=self.threshold,
             key=self.key,
-            resample=self.resample,
+            resample=cast("Resample | None", self.resample),  # checked there
             scheme=self.names,
             decode=cast(Decoding, self.decode or Decoding.THRESHOLD),  # checked there
             fuse=cast("Fusion | None", self.fuse),  # checked there
+            truth_threshold=self.truth_threshold,
         )
 
 

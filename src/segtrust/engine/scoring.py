@@ -19,7 +19,7 @@ from segtrust.ensembles import ROUNDING
 from segtrust.errors import ProbabilityRangeError, SegtrustError, WrongContentError
 from segtrust.io.case_images import read_case_image
 from segtrust.io.cases import CaseFiles, DataSet
-from segtrust.io.digests import Digest, digest_of, digest_of_all
+from segtrust.io.digests import Digest, digest_of
 from segtrust.io.loading import Decoding, LoadedCase, OpenedCase, ReadOptions, load_case, load_opened
 from segtrust.io.members import SEPARATOR
 from segtrust.kernels import count_mask_changes, is_chunked, open_map, read_tile, threshold_map, tiles_of
@@ -90,7 +90,7 @@ class ScoreJob:
     def __call__(self, files: CaseFiles) -> Outcome:
         """Score a case."""
         wanted = files if self.with_truth else replace(files, truth=None)
-        return self._score(files, lambda: load_case(wanted, self.read), self._checksums)
+        return self._score(files, lambda: load_case(wanted, self.read, digest=self.digest))
 
     def score_opened(self, files: CaseFiles, open_case: Callable[[], OpenedCase]) -> Outcome:
         """Score a case whose map exists only in memory: its rows name no file of a map.
@@ -102,30 +102,18 @@ class ScoreJob:
         open_case
             Opens the case; what it raises is reported like any failure.
         """
-        outcome = self._score(files, lambda: load_opened(open_case(), self.read), lambda _: NO_CHECKSUMS)
-        return replace(outcome, rows=tuple(row | {"file": ""} for row in outcome.rows))
+        outcome = self._score(files, lambda: load_opened(open_case(), self.read))
+        return replace(outcome, rows=tuple(row | {"file": "", **NO_CHECKSUMS} for row in outcome.rows))
 
-    def _score(
-        self,
-        files: CaseFiles,
-        load: Callable[[], Iterator[LoadedCase]],
-        checksums: Callable[[CaseFiles], Row],
-    ) -> Outcome:
+    def _score(self, files: CaseFiles, load: Callable[[], Iterator[LoadedCase]]) -> Outcome:
         start = time.perf_counter()
         try:
-            rows = [self.row(loaded, files) for loaded in load()]
-            checked = checksums(files)
+            rows = [self.row(loaded, files) | {"checksum": loaded.digest} for loaded in load()]
+            mask = "" if files.mask is None else digest_of(files.mask.path, self.digest)
         except Exception as error:  # noqa: BLE001 - one bad case must not stop the others
             return Outcome(files.id, failure=failure_of(files, error))
-        seconds = {"seconds": time.perf_counter() - start}
-        return Outcome(files.id, tuple(row | checked | seconds for row in rows))
-
-    def _checksums(self, files: CaseFiles) -> Row:
-        mask = "" if files.mask is None else digest_of(files.mask.path, self.digest)
-        return {
-            "checksum": digest_of_all([place.path for place in files.maps], self.digest),
-            "mask_checksum": mask,
-        }
+        more = {"mask_checksum": mask, "seconds": time.perf_counter() - start}
+        return Outcome(files.id, tuple(row | more for row in rows))
 
     def learned_from(self, name: str) -> list[Row]:
         """Return as plain values what estimators have learned from a set: its rows depend on it."""

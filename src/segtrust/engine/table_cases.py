@@ -85,7 +85,7 @@ def reopen_case(row: Row, about: Mapping[str, Any]) -> LoadedCase:
             )
     options, saved = read_options_of(about), about.get("scaling")
     scaling = None if saved is None else Scaling.from_dict(saved)
-    for loaded in load_case(files, options):
+    for loaded in load_case(files, options, digest=None):
         if loaded.structure == row["structure"]:
             return replace(loaded, prediction=prepare_for_scoring(loaded.prediction, options, scaling))
     raise WrongContentError(

@@ -2,7 +2,7 @@
 
 Nothing of TotalSegmentator runs here: it is read what ``--save_probabilities`` (in Python
 ``save_probabilities=``) wrote, and the segmentation that it delivered. The same is done by
-``segtrust score FOLDER --names totalsegmentator:total --region each --resample``.
+``segtrust score FOLDER --names totalsegmentator:total --region each --resample truth``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from segtrust.confidence import Estimators, get_estimators
 from segtrust.engine.score_table import FOLDER, FORMAT, settings_of
 from segtrust.engine.scoring import ScoreJob
 from segtrust.io.cases import CaseFiles
+from segtrust.io.grid import Resample
 from segtrust.io.loading import ReadOptions, load_case
 from segtrust.io.names import stem_of
 from segtrust.io.places import Place
@@ -67,7 +68,7 @@ def score_structures(
     path = Path(probabilities)
     mask = None if segmentation is None else Place(Path(segmentation))
     scheme = None if task is None else Path(f"{PREFIX}{task}")
-    read = ReadOptions(tuple(structures), resample=True, scheme=scheme)
+    read = ReadOptions(tuple(structures), resample=Resample.TRUTH, scheme=scheme)
     job = ScoreJob(tuple(get_estimators(estimators)), read, with_truth=False)
     files = CaseFiles(stem_of(path), Place(path), mask=mask)
     rows = [job.row(loaded, files) for loaded in load_case(files, read)]

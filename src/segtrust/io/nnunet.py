@@ -10,20 +10,22 @@ import math
 import reprlib
 from collections.abc import Mapping, Sized
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from segtrust._files import read_json
-from segtrust.errors import DamagedFileError, WrongContentError
+from segtrust.errors import DamagedFileError
 from segtrust.io.checks import check_grid
 from segtrust.io.grids import Grid
 from segtrust.io.npz import chosen_member, open_member, read_directory
 from segtrust.io.pickles import read_plain_pickle
-from segtrust.io.structures import LabelScheme
-from segtrust.io.totalsegmentator import names_task, task_scheme
+from segtrust.io.structures import (  # moved
+    check_channels,
+    find_dataset_json as dataset_json_of,
+    find_scheme as scheme_beside,
+    read_scheme,
+)
 from segtrust.io.volumes import Volume
 
 __all__ = [
@@ -40,18 +42,10 @@ __all__ = [
 
 KEYS = ("probabilities", "softmax")
 """Name of the array in version 2, and in version 1."""
-_LEVELS_UP = 3
-"""Folders above the predictions in which ``dataset.json`` is looked for, as above ``fold_0/validation``."""
 AXES = 4
 """Of its arrays, also of those of flat images."""
 _LENGTHS = {"spacing": 3, "origin": 3, "direction": 9}
 """Numbers that SimpleITK tells of an image in space."""
-_LONGEST = 8 << 20
-"""Bytes of what nnU-Net writes about a data set."""
-_SHOWN = 12
-"""Names that an error lists."""
-_IGNORED = "ignore"
-"""Name of the label that nnU-Net leaves out of training; no channel is its own."""
 
 
 def recognises_nnunet(path: Path, head: bytes) -> bool:
@@ -200,74 +194,3 @@ def _padded(part: Any, box: tuple[slice, ...], shape: tuple[int, ...], *, outsid
     whole = np.full(shape, outside, part.dtype)
     whole[box] = part
     return whole
-
-
-def scheme_beside(path: Path) -> LabelScheme | None:
-    """Find the names of the structures in ``dataset.json``, in the folder of a file or above it."""
-    found = dataset_json_of(path)
-    return None if found is None else read_scheme(found)
-
-
-def dataset_json_of(path: Path) -> Path | None:
-    """Find the ``dataset.json`` that a map belongs to, in its folder or above it."""
-    folders = path.absolute().parents[: _LEVELS_UP + 1]
-    return next((folder / "dataset.json" for folder in folders if (folder / "dataset.json").is_file()), None)
-
-
-@cache
-def read_scheme(path: Path) -> LabelScheme:
-    """Read the labels that a ``dataset.json`` lists, or those of a task, ``totalsegmentator:total``.
-
-    Examples
-    --------
-    >>> import json, tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "dataset.json"
-    >>> labels = {"background": 0, "whole": [1, 2], "core": 2}
-    >>> _ = path.write_text(json.dumps({"labels": labels, "regions_class_order": [1, 2]}))
-    >>> read_scheme(path)
-    LabelScheme(labels=(('whole', (1, 2)), ('core', (2,))), is_regions=True)
-    """
-    if names_task(path):
-        return task_scheme(path)
-    described = read_json(path, error=WrongContentError, most=_LONGEST)
-    labels = described.get("labels") if isinstance(described, Mapping) else None
-    if not isinstance(labels, Mapping) or not labels:
-        raise WrongContentError(f"{path}: expected nnU-Net's 'labels', names with numbers, got {labels!r}.")
-    try:
-        pairs = [_label(name, value) for name, value in labels.items()]
-    except (TypeError, ValueError, OverflowError):
-        raise WrongContentError(
-            f"{path}: expected whole numbers for each label, or lists of them, got {labels!r}."
-        ) from None
-    named = [(name, values) for name, values in pairs if name != _IGNORED and set(values) - {0}]
-    if not named:
-        raise WrongContentError(f"{path}: expected a label beside the background, got {labels!r}.")
-    is_regions = any(len(values) > 1 for _, values in named)
-    if not is_regions:  # the channels of a softmax are in the order of the labels
-        named.sort(key=lambda pair: pair[1])
-    return LabelScheme(tuple(named), is_regions)
-
-
-def _label(name: str, value: Any) -> tuple[str, tuple[int, ...]]:
-    """Read one label: version 2 has names first, version 1 numbers."""
-    if isinstance(value, str):
-        return value, (int(name),)
-    return name, tuple(_whole(each) for each in (value if isinstance(value, list) else [value]))
-
-
-def _whole(value: Any) -> int:
-    if int(value) != value:
-        raise ValueError(f"{value!r} is no whole number")
-    return int(value)
-
-
-def check_channels(volume: Volume, scheme: LabelScheme, remedy: str = "") -> None:
-    """Refuse probabilities that are of another model than the labels."""
-    if volume.shape[0] != scheme.channels:
-        kind = "regions" if scheme.is_regions else "labels and background"
-        names = [name for name, _ in scheme.labels]
-        listed = ", ".join([*names[:_SHOWN], *(["…"] if len(names) > _SHOWN else [])])
-        raise WrongContentError(
-            f"{volume.path}: expected {scheme.channels} channels, for the {kind} that are named "
-            f"({listed}), got {volume.shape[0]}. {remedy or 'Are they of one model?'}"
-        )

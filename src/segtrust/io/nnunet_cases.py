@@ -7,35 +7,46 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from segtrust._files import read_json
-from segtrust.errors import PairingError, ParameterError
-from segtrust.io.cases import DataSet, Unpaired
+from segtrust.errors import PairingError, ParameterError, SavedStateError
+from segtrust.io.cases import CaseFiles, DataSet, Unpaired
 from segtrust.io.datasets import find_cases, without_doubles
-from segtrust.io.nnunet_layout import ALL, Fold, Model
-from segtrust.io.nnunet_predictors import PredictionFolder, cross_validation_name
-from segtrust.io.nnunet_training import doubt_of
+from segtrust.io.names import stem_of
+from segtrust.io.nnunet_folders import (
+    ALL,
+    Model,
+    PredictionFolder,
+    Roots,
+    cross_validation_name,
+    find_folders,
+)
 from segtrust.io.pairing import only_with_truth, with_truths
 from segtrust.io.search import Search
 
-__all__ = ["LabelledCases", "cross_validation", "held_out", "with_own_truths"]
+__all__ = [
+    "LabelledCases",
+    "find_cross_validation",
+    "find_held_out",
+    "training_overlap",
+    "with_own_truths",
+]
 
 _POOLED = "each calibration case was predicted by its own fold, and no predictor of new cases is all of them"
-_MANY_TRUTHS = "Their folder is looked for below nnUNet_preprocessed and nnUNet_raw; or give it: --truth"
 
 
 @dataclass(frozen=True)
 class LabelledCases:
-    """Cases with truths, and what made their maps.
+    """Cases with ground truth, and the model that made their maps.
 
     Attributes
     ----------
     cases
-        With what could not be made one.
+        The cases, and files without one.
     predictor
-        Its name; nothing where it is not known.
+        Name of the model; empty if unknown.
     doubt
-        Why nothing can be certified with them; nothing where something can.
+        Why nothing can be certified with them; empty if something can.
     unpredicted
-        Labels in the folder of the truths of which there is no map.
+        Number of labels in the folder of the ground truth that have no map.
     """
 
     cases: DataSet
@@ -44,46 +55,76 @@ class LabelledCases:
     unpredicted: int = 0
 
 
-def cross_validation(model: Model, folds: Sequence[str], truths: Path | None) -> LabelledCases:
-    """Find the validation cases of folds, with their truths.
+def find_cross_validation(model: Model, folds: Sequence[str], truths: Path | None) -> LabelledCases:
+    """Find the validation cases of folds, with their ground truth.
 
     Parameters
     ----------
     model
-        Whose cross-validation.
+        The model.
     folds
-        Which; all that are numbered where none are named. Folds without maps are told, with what makes them.
+        Numbers of the folds; all numbered ones if empty. Folds without maps are reported, with the command
+        that creates them.
     truths
-        Folder of the labels; where none is given that which nnU-Net compared with, if it noted it.
+        Folder of the labels; by default the one that nnU-Net compared with, if it wrote it down.
 
     Raises
     ------
     ParameterError
-        If a fold is not there, or was trained with the very cases that it validates on.
+        If a fold does not exist, or was trained with the cases that it validates on.
     PairingError
-        If no fold has maps, or the labels are nowhere.
+        If no fold has maps, or there are no labels.
     """
-    chosen = [_fold(model, key) for key in folds or [key for key in model.folds if key != ALL]]
+    chosen = []
+    for key in folds or [key for key in model.folds if key != ALL]:
+        if key == ALL:
+            raise ParameterError(
+                f"{model.name}: fold_all was trained with the cases that it validates on, which say nothing "
+                "about others. Calibrate on predictions of held-out cases instead."
+            )
+        if key not in model.folds:
+            existing = ", ".join(model.folds) or "none"
+            raise ParameterError(f"{model.name}: expected one of its folds ({existing}), got {key}.")
+        chosen.append(model.folds[key])
     mapped = [fold for fold in chosen if fold.maps]
     if not mapped:
-        raise PairingError(_without_maps(model, chosen))
-    labels = truths or _compared_with(mapped)
+        commands = "; ".join(model.validation_command(fold.key) for fold in chosen if fold.is_validated)
+        remedy = f"Make them: {commands}" if commands else "Train its folds with --npz"
+        raise PairingError(
+            f"{model.folder}: expected the probabilities of a cross-validation (.npz), got none. {remedy}."
+        )
+    labels = truths or next(filter(None, (_compared_with(fold.validation) for fold in mapped)), None)
     if labels is None:
-        raise PairingError(f"{model.folder}: expected the labels of the training cases. {_MANY_TRUTHS}.")
-    bare = tuple(_untold(model, fold) for fold in chosen if not fold.maps)
-    found = _each_once(sum((find_cases([fold.folder]) for fold in mapped), DataSet(unpaired=bare)))
+        raise PairingError(
+            f"{model.folder}: expected the labels of the training cases. Their folder is looked for below "
+            "nnUNet_preprocessed and nnUNet_raw; or give it: --truth."
+        )
+    reason = "a fold without probabilities. If it is trained, make them:"
+    without_maps = tuple(
+        Unpaired(fold.folder.name, str(fold.folder), f"{reason} {model.validation_command(fold.key)}")
+        for fold in chosen
+        if not fold.maps
+    )
+    cases = sum((find_cases([fold.folder]) for fold in mapped), DataSet(unpaired=without_maps))
+    once = without_doubles(cases)
+    remedy = "It was validated by several folds: choose one by --fold, or keep one of the maps"
+    doubles = tuple(
+        replace(each, reason=f"{each.reason}. {remedy}") for each in once.unpaired[len(cases.unpaired) :]
+    )
+    once = DataSet(once.cases, cases.unpaired + doubles)
     keys = [fold.key for fold in mapped]
     name = cross_validation_name(model.name, keys)
-    cases = only_with_truth(with_own_truths(found, labels))
-    return LabelledCases(cases, name, _POOLED if len(keys) > 1 else "")
+    return LabelledCases(
+        only_with_truth(with_own_truths(once, labels)), name, _POOLED if len(keys) > 1 else ""
+    )
 
 
-def held_out(
+def find_held_out(
     predictions: PredictionFolder, predictor: str, truths: Path | None, folds: Sequence[str] = ()
 ) -> LabelledCases:
-    """Find predictions with their truths: in a given folder, or in ``labelsTs`` beside ``imagesTs``.
+    """Find predictions with their ground truth: in a given folder, or in ``labelsTs`` beside ``imagesTs``.
 
-    Where they are of cases that the folds were trained with, nothing can be certified.
+    Nothing can be certified if the folds were trained with these cases.
     """
     labels = truths or predictions.truths
     if labels is None:
@@ -91,68 +132,78 @@ def held_out(
             f"{predictions.folder}: expected the labels of these cases, got none beside the images that were "
             "predicted. Give their folder: --truth."
         )
-    found = find_cases([predictions.folder], Search(with_truths=False))
-    paired = with_truths(found, labels)
-    cases = only_with_truth(_without_others(paired, labels))
-    doubt = doubt_of(cases.cases, predictions.dataset, folds, predictions.images)
-    return LabelledCases(cases, predictor, doubt, len(paired.unpaired) - len(_own(paired, labels)))
-
-
-def _fold(model: Model, key: str) -> Fold:
-    if key == ALL:
-        raise ParameterError(
-            f"{model.name}: fold_all was trained with the cases that it validates on, which promise nothing "
-            "of others. Calibrate on predictions of held-out cases instead."
-        )
-    if key not in model.folds:
-        there = ", ".join(model.folds) or "none"
-        raise ParameterError(f"{model.name}: expected one of its folds ({there}), got {key}.")
-    return model.folds[key]
-
-
-def _without_maps(model: Model, folds: Sequence[Fold]) -> str:
-    commands = "; ".join(model.validating(fold.key) for fold in folds if fold.is_validated)
-    remedy = f"Make them: {commands}" if commands else "Train its folds with --npz"
-    return f"{model.folder}: expected the probabilities of a cross-validation (.npz), got none. {remedy}."
-
-
-def _untold(model: Model, fold: Fold) -> Unpaired:
-    reason = f"a fold without probabilities. If it is trained, make them: {model.validating(fold.key)}"
-    return Unpaired(fold.folder.name, str(fold.folder), reason)
-
-
-def _each_once(found: DataSet) -> DataSet:
-    """Leave out cases that several folds have validated, and say what to do."""
-    once = without_doubles(found)
-    told = once.unpaired[len(found.unpaired) :]
-    remedy = "It was validated by several folds: choose one by --fold, or keep one of the maps"
-    again = tuple(replace(each, reason=f"{each.reason}. {remedy}") for each in told)
-    return DataSet(once.cases, found.unpaired + again)
+    paired = with_truths(find_cases([predictions.folder], Search(with_truths=False)), labels)
+    own = _without_others(paired, labels)
+    cases = only_with_truth(own)
+    doubt = training_overlap(cases.cases, predictions.dataset, folds, predictions.images)
+    return LabelledCases(cases, predictor, doubt, len(paired.unpaired) - len(own.unpaired))
 
 
 def with_own_truths(found: DataSet, folder: Path) -> DataSet:
-    """Give cases their truths from a folder that may hold those of many others, which are no loss."""
+    """Return cases with their ground truth from a folder that may contain that of many others."""
     return _without_others(with_truths(found, folder), folder)
 
 
 def _without_others(found: DataSet, folder: Path) -> DataSet:
-    """Leave out what is told of truths without a map."""
-    return replace(found, unpaired=_own(found, folder))
+    """Drop ground truth without a map from what is reported."""
+    own = [each for each in found.unpaired if folder.absolute() not in Path(each.file).absolute().parents]
+    return replace(found, unpaired=tuple(own))
 
 
-def _own(found: DataSet, folder: Path) -> tuple[Unpaired, ...]:
-    there = folder.absolute()
-    return tuple(each for each in found.unpaired if there not in Path(each.file).absolute().parents)
-
-
-def _compared_with(folds: Sequence[Fold]) -> Path | None:
-    """Find the labels that nnU-Net itself has compared with, where its summary names them."""
-    for fold in folds:
-        path = fold.validation / "summary.json"
-        summary = read_json(path) if path.is_file() else {}
-        cases = summary.get("metric_per_case") if isinstance(summary, dict) else None
-        for case in cases or ():
-            folder = Path(str(case.get("reference_file") or "")).parent
-            if folder.name and folder.is_dir():
-                return folder
+def _compared_with(validation: Path) -> Path | None:
+    """Return the folder of labels that nnU-Net itself has compared with, if its summary names it."""
+    path = validation / "summary.json"
+    summary = read_json(path) if path.is_file() else {}
+    cases = summary.get("metric_per_case") if isinstance(summary, dict) else None
+    for case in cases or ():
+        folder = Path(str(case.get("reference_file") or "")).parent
+        if folder.name and folder.is_dir():
+            return folder
     return None
+
+
+def training_overlap(
+    cases: Sequence[CaseFiles], dataset: str, folds: Sequence[str], images: Path | None
+) -> str:
+    """Return why predictions may not be of held-out cases; empty if they seem to be.
+
+    Parameters
+    ----------
+    cases
+        Cases that were predicted.
+    dataset
+        Name of the data set that the model was trained with; empty if unknown.
+    folds
+        Folds that predicted them. The validation cases of a single fold are held out.
+    images
+        Folder of the predicted images, if known.
+    """
+    trained = _training_cases(dataset, folds)
+    overlap = sum(case.name in trained for case in cases)
+    if overlap:
+        return f"{overlap} of the calibration cases are among those that the model was trained with"
+    if images is not None and images.name == "imagesTr" and not trained:
+        return "the calibration cases are from imagesTr, with which the model was trained"
+    return ""
+
+
+def _training_cases(dataset: str, folds: Sequence[str]) -> set[str]:
+    """Return the names of the cases that folds were trained with, as far as nnU-Net's folders say."""
+    try:
+        folders = find_folders(dataset, Roots.from_environment())
+    except ParameterError:
+        return set()
+    try:
+        path = (folders.preprocessed or Path()) / "splits_final.json"
+        splits = read_json(path) if folders.preprocessed else []
+    except (OSError, SavedStateError):
+        splits = []
+    if not isinstance(splits, list) or not all(isinstance(split, dict) for split in splits):
+        splits = []
+    is_one = len(folds) == 1 and folds[0].isdecimal()
+    if is_one and int(folds[0]) < len(splits):
+        return set(map(str, splits[int(folds[0])].get("train", ())))
+    return set() if folders.truths is None else {stem_of(path) for path in folders.truths.iterdir()}
+
+
+cross_validation, held_out = find_cross_validation, find_held_out  # old names

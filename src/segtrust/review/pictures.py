@@ -263,7 +263,7 @@ def open_case(row: Row, about: Mapping[str, Any]) -> OpenedCase:
     p, shape = prediction.probabilities, prediction.shape
     if not (isinstance(p, np.ndarray) or is_chunked(p)) or len(shape) not in (2, 3):
         raise WrongContentError(f"{files.probabilities}: expected a picture or a volume, got {shape}.")
-    image, note = _image(files.image, shape, loaded.grid, read_options_of(about).resample)
+    image, note = _image(files.image, shape, loaded.grid, bool(read_options_of(about).resample))
     return OpenedCase(
         p,
         prediction.mask,

@@ -84,7 +84,7 @@ def planes_of(row: Mapping[str, Any], about: Mapping[str, Any]) -> Planes:
     mask, truth = mask_and_truth(
         Case(loaded.prediction, np.zeros(p.shape, bool) if unknown else loaded.truth)
     )
-    image, note = _image(files_of_row(dict(row), about).image, loaded, read_options_of(about).resample)
+    image, note = _image(files_of_row(dict(row), about).image, loaded, bool(read_options_of(about).resample))
     whole = Plane("", _shares(p), mask, None if unknown else truth, image)
     orientation, spacing_mm = orientation_of(loaded.grid), loaded.prediction.spacing_mm
     flat = [whole] if p.ndim == 2 else _slices(whole)
