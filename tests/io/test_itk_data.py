@@ -4,11 +4,11 @@ import gzip
 import time
 
 import pytest
+from segtrust.io.itk_headers import read_itk_header
 
 from segtrust.errors import DamagedFileError, UnsafeFileError
 from segtrust.io.digests import digest_of
 from segtrust.io.itk import data_files_of, open_itk
-from segtrust.io.itk_headers import read_itk_header
 from tests.io.itk_files import PIXELS, write_meta, write_nrrd
 
 pytestmark = pytest.mark.needs("SimpleITK")

@@ -9,10 +9,10 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+from segtrust.io.itk_headers import read_itk_header
 
 from segtrust.errors import DamagedFileError, ReadError, UnsafeFileError, WrongContentError
 from segtrust.io.itk import data_files_of, open_itk
-from segtrust.io.itk_headers import read_itk_header
 from tests.io.itk_files import PIXELS, write_meta, write_nrrd
 
 pytestmark = pytest.mark.needs("SimpleITK")

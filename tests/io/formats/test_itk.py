@@ -5,8 +5,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from segtrust.errors import DamagedFileError, ReadError, UnsafeFileError, WrongContentError
+from segtrust.io.formats.itk import open_itk, recognises_itk
 from segtrust.io.grids import Grid
-from segtrust.io.itk import open_itk, recognises_itk
 
 pytestmark = pytest.mark.needs("SimpleITK")
 
@@ -49,7 +49,7 @@ def test_an_image_comes_back_with_its_place(tmp_path, suffix, packed):
 @pytest.mark.needs("nibabel")
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_the_same_image_as_nifti_lies_in_the_same_place(tmp_path, suffix):
-    from segtrust.io.nifti import open_nifti
+    from segtrust.io.formats.nifti import open_nifti
 
     nifti = open_nifti(save(tmp_path / "a.nii.gz", example((3, 4, 5))))
     volume = open_itk(save(tmp_path / f"a{suffix}", example((3, 4, 5))))

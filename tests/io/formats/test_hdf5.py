@@ -8,10 +8,10 @@ import pytest
 
 import segtrust
 from segtrust.errors import DamagedFileError, UnsafeFileError, WrongContentError
-from segtrust.io import stores
-from segtrust.io.hdf5 import MAGIC, open_hdf5, recognises_hdf5
-from segtrust.io.places import Place
-from segtrust.io.readers import open_labels
+from segtrust.io.array_ref import ArrayRef
+from segtrust.io.formats import _common
+from segtrust.io.formats.hdf5 import MAGIC, open_hdf5, recognises_hdf5
+from segtrust.io.volume import open_labels
 
 pytestmark = pytest.mark.needs("h5py")
 
@@ -120,7 +120,7 @@ def test_a_large_array_is_scored_in_pieces(path, chunks, monkeypatch):
 
     with h5py.File(path, "w") as file:
         file.create_dataset("p", data=P, chunks=chunks, compression=chunks and "gzip")
-    monkeypatch.setattr(stores, "_AT_ONCE", 8)
+    monkeypatch.setattr(_common, "_AT_ONCE", 8)
     volume = open_hdf5(path)
     assert volume.lazy
     names = ("sdc", "idc", "amsp", "ane", "mmmc")
@@ -136,7 +136,7 @@ def test_files_of_small_arrays_are_closed(path, monkeypatch):
     volume = open_hdf5(write(path, p=P))
     kept = volume.read()
     assert str(path) not in open_files()
-    monkeypatch.setattr(stores, "_AT_ONCE", 8)
+    monkeypatch.setattr(_common, "_AT_ONCE", 8)
     kept = volume.read()
     assert str(path) in open_files()
     del kept
@@ -279,7 +279,7 @@ def test_masks_and_truths_in_one_file_are_told_apart(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         for name, value in (("probabilities", 0.25), ("mask", 1), ("truth", 0), ("image", 7)):
             file[name] = np.full((4, 5), value)
-    place = Place(tmp_path / "a.h5")
+    place = ArrayRef(tmp_path / "a.h5")
     assert open_hdf5(place.path).read()[0, 0] == 0.25
-    assert open_labels(place, stores.MASKS).read()[0, 0] == 1
-    assert open_labels(place, stores.TRUTHS).read()[0, 0] == 0
+    assert open_labels(place, _common.MASKS).read()[0, 0] == 1
+    assert open_labels(place, _common.TRUTHS).read()[0, 0] == 0

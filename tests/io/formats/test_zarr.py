@@ -11,8 +11,8 @@ import pytest
 
 import segtrust
 from segtrust.errors import DamagedFileError, GeometryError, UnsafeFileError, WrongContentError
-from segtrust.io import stores
-from segtrust.io.zarrs import open_zarr, recognises_zarr
+from segtrust.io.formats import _common
+from segtrust.io.formats.zarr import open_zarr, recognises_zarr
 
 pytestmark = pytest.mark.needs("zarr")
 
@@ -104,7 +104,7 @@ def test_a_zip_file_is_read_as_the_directory(path, version, folder):
 @VERSIONS
 @pytest.mark.parametrize("is_packed", [False, True])
 def test_a_large_array_is_scored_in_pieces(path, version, is_packed, monkeypatch):
-    monkeypatch.setattr(stores, "_AT_ONCE", 8)
+    monkeypatch.setattr(_common, "_AT_ONCE", 8)
     write_array(path, version=version)
     volume = open_zarr(packed(path) if is_packed else path)
     lazy, channel = volume.read(), volume.read(1)
@@ -116,7 +116,7 @@ def test_a_large_array_is_scored_in_pieces(path, version, is_packed, monkeypatch
 
 
 def test_shards_are_read_by_their_chunks(path, monkeypatch):
-    monkeypatch.setattr(stores, "_AT_ONCE", 8)
+    monkeypatch.setattr(_common, "_AT_ONCE", 8)
     volume = open_zarr(write_array(path, chunks=(1, 3, 2, 5), shards=(2, 3, 4, 5)))
     assert volume.read().chunks == (1, 3, 2, 5)
     assert segtrust.score(volume.read(0)) == pytest.approx(segtrust.score(P[0]))
@@ -340,7 +340,7 @@ def test_a_truncated_chunk_is_refused(path, version, compressors, monkeypatch):
     volume = open_zarr(path)
     with pytest.raises(DamagedFileError, match=r"case\.zarr: expected a piece of an array"):
         volume.read()
-    monkeypatch.setattr(stores, "_AT_ONCE", 8)
+    monkeypatch.setattr(_common, "_AT_ONCE", 8)
     with pytest.raises(DamagedFileError, match=r"case\.zarr: expected a piece of an array"):
         segtrust.score(volume.read())
 
@@ -369,7 +369,7 @@ def test_an_image_is_read_with_its_place(path, ome, version):
 @pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize("axes", ["zyxc", "tczyx", "xyzc", "zycx"])
 def test_channels_come_first_however_the_image_is_stored(path, axes, large, monkeypatch):
-    monkeypatch.setattr(stores, "_AT_ONCE", 8 if large else 2**20)
+    monkeypatch.setattr(_common, "_AT_ONCE", 8 if large else 2**20)
     values = P.transpose(["czyx".index(name) for name in axes if name != "t"])
     values = values[None] if "t" in axes else values
     attributes = described(axes, [level([{"z": 3.0, "y": 2.0}.get(name, 1.0) for name in axes])])

@@ -14,8 +14,8 @@ from segtrust.errors import (
     UnsafeFileError,
     WrongContentError,
 )
-from segtrust.io import tiff
-from segtrust.io.tiff import open_tiff, recognises_tiff
+from segtrust.io.formats import tiff
+from segtrust.io.formats.tiff import open_tiff, recognises_tiff
 
 pytestmark = pytest.mark.needs("tifffile")
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from segtrust.errors import DamagedFileError, ReadError, UnsafeFileError, WrongContentError
+from segtrust.io.formats.nifti import open_nifti, recognises_nifti
 from segtrust.io.grids import Grid
-from segtrust.io.nifti import open_nifti, recognises_nifti
 
 pytestmark = pytest.mark.needs("nibabel")
 

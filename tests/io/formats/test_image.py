@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from segtrust.errors import DamagedFileError, ReadError, UnsafeFileError, WrongContentError
-from segtrust.io.images import open_image, recognises_image
+from segtrust.io.formats.image import open_image, recognises_image
 
 pytestmark = pytest.mark.needs("PIL")
 
