@@ -21,7 +21,7 @@ from numpy._core import numeric
 from segtrust.errors import DamagedFileError, ReadError, UnsafeFileError
 from segtrust.io.formats.pickle import read_plain_pickle
 
-FIXTURES = sorted((Path(__file__).parents[1] / "fixtures/nnunet").glob("*/*/*.pkl"))
+FIXTURES = sorted((Path(__file__).parents[2] / "fixtures/nnunet").glob("*/*/*.pkl"))
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 in_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 ABOUT = {

@@ -199,7 +199,8 @@ def _frames(path: Path, wanted: Any) -> Iterator[tuple[int, Any]]:
     if not dataset.file_meta.TransferSyntaxUID.is_encapsulated:
         count = -(-int(dataset.NumberOfFrames) * size * int(dataset.BitsAllocated) // 8)
         received = len(dataset.PixelData)
-        check_complete(path, count, received - (received == count + count % 2), exactly=True)
+        is_padded = count % 2 == 1 and received == count + 1
+        check_complete(path, count, received - is_padded, exactly=True)
         if dataset.BitsAllocated == 1:  # frames need not begin at a whole byte; pydicom loses some of these
             packed = np.frombuffer(dataset.PixelData, np.uint8)
             for number in map(int, wanted):

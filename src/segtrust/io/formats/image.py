@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -77,9 +77,8 @@ def _open(path: Path, *, is_labels: bool) -> Volume:
     if form == "WEBP":  # decompressed when it is opened: two lengths of 14 bits
         bits = int.from_bytes(head[21:25], "little")
         check_size(path, 4 * ((bits & 0x3FFF) + 1) * ((bits >> 14 & 0x3FFF) + 1))
-    check_size(path, path.stat().st_size)
     is_png = form == "PNG"
-    with _opened(path, form, path.read_bytes()) as image:
+    with path.open("rb") as file, _opened(path, form, file) as image:
         _check_image(path, image, is_16_bit_colour=is_png and head[24] == 16 and head[25] != 0)
         (width, height), bands = image.size, len(image.getbands())
         dtype = np.dtype(_DTYPES.get(image.mode, np.uint8))
@@ -88,11 +87,17 @@ def _open(path: Path, *, is_labels: bool) -> Volume:
         check_size(path, width * height * bands)
         content = path.read_bytes()
         if is_png:
-            with _opened(path, form, content) as image:
+            with _opened(path, form, BytesIO(content)) as image:
                 image.verify()  # the checksums, which Pillow does not compare when it decodes
             _check_png_stream(path, content)
-        with _opened(path, form, content) as image:
+        with _opened(path, form, BytesIO(content)) as image:
             values = np.array(image)
+            orientation = image.getexif().get(_ORIENTATION, 1)
+            if orientation not in (0, 1):
+                raise WrongContentError(
+                    f"{path}: expected an upright image, got one that is to be turned when it is shown (EXIF "
+                    f"orientation {orientation}). Turn the pixels, and save it without the tag."
+                )
             if image.mode in _COLOURS:
                 return _grey(path, values, image.mode)
             if image.mode == "P":
@@ -115,7 +120,7 @@ def _format(head: bytes) -> str | None:
 
 
 def _check_image(path: Path, image: Any, *, is_16_bit_colour: bool) -> None:
-    """Reject what cannot be one upright grey image; whether colours are equal is seen when they are read."""
+    """Reject what cannot be one grey image; whether colours are equal is seen when they are read."""
     unusable = None
     if getattr(image, "n_frames", 1) != 1:
         unusable = "several in one"
@@ -125,22 +130,16 @@ def _check_image(path: Path, image: Any, *, is_16_bit_colour: bool) -> None:
         unusable = "colours of 16 bits per channel, of which Pillow keeps only 8"
     if unusable:
         raise WrongContentError(f"{path}: expected a grey image, got {unusable}. {_SAVE_ONE}")
-    orientation = image.getexif().get(_ORIENTATION, 1)
-    if orientation not in (0, 1):
-        raise WrongContentError(
-            f"{path}: expected an upright image, got one that is to be turned when it is shown (EXIF "
-            f"orientation {orientation}). Turn the pixels, and save it without the tag."
-        )
 
 
 @contextmanager
-def _opened(path: Path, form: str, content: bytes) -> Iterator[Any]:
+def _opened(path: Path, form: str, file: BinaryIO) -> Iterator[Any]:
     """Open an image by the class of its format, which has no limit of its own; `check_size` sets one."""
     name = _CLASSES[form]
     plugin = require(f"PIL.{name}ImagePlugin", extra="io")
     with reading(path, f"an image in {form} format"), warnings.catch_warnings():
         warnings.simplefilter("error")
-        with getattr(plugin, f"{name}ImageFile")(BytesIO(content)) as image:
+        with getattr(plugin, f"{name}ImageFile")(file) as image:
             yield image
 
 

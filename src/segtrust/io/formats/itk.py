@@ -29,11 +29,18 @@ __all__ = ["data_files_of", "open_itk", "recognises_itk"]
 
 _META_IMAGE, _NRRD = "MetaImageIO", "NrrdImageIO"
 _LONGEST_HEADER = 1 << 20
-_MOST_FILES = 100_000
+_MOST_FILES, _MOST_AXES = 100_000, 8
+_LONGEST_LINE, _LONGEST_VALUE, _LONGEST_WORD = 700, 490, 70
+"""Characters of a NRRD line, of a MetaImage value and of a pattern of names: ITK's buffers end soon after."""
 _META = re.compile(rb"^\s*(ObjectType|NDims|Comment)\s*=", re.MULTILINE)
 _FIELD = re.compile(r"[ \t]*([A-Za-z][\w ]*?)[ \t]*[=:](?!=)(.*)")
+_NOTE = re.compile(r"#|content:|(?:(?!: ).)*:=")
+"""Lines of NRRD that may say anything: remarks, and notes under any name."""
 _COUNT = re.compile(r"[1-9]\d{0,17}")
 _ONCE = ("datafile", "elementdatafile", "dimsize", "sizes", "ndims", "dimension", "encoding")
+_OWN_FILE = ("LOCAL", "Local", "local")
+_PER_AXIS = ("elementspacing", "elementsize", "offset", "position", "origin", "centerofrotation")
+_MATRICES = ("transformmatrix", "rotation", "orientation")
 _PATTERN = re.compile(r"([^%\s]*%0?\d?d[^%\s]*)((?: +\d{1,9}){3,4})")
 """Names of numbered data files: ``a%03d.raw 1 9 1``, with the first, the last and the step."""
 _ENCODINGS = {
@@ -181,17 +188,23 @@ def _read_header(path: Path, *, check_files: bool = True) -> _Header:
         text = file.read(_LONGEST_HEADER)
     is_nrrd = text.startswith(b"NRRD") or path.suffix.lower() in (".nrrd", ".nhdr")
     fields, begin = _read_fields(path, text, is_nrrd=is_nrrd)
-    packing, packed = _packing(path, fields, is_nrrd=is_nrrd)
     sizes = fields.get("sizes" if is_nrrd else "dimsize", "").split()
     axes = fields.get("dimension" if is_nrrd else "ndims", "")
     channels = "1" if is_nrrd else fields.get("elementnumberofchannels", "1")
     if not sizes or not all(_COUNT.fullmatch(number) for number in [*sizes, channels]):
         raise _rejected(path, f"the lengths {' '.join(sizes)[:40]!r} and {channels[:20]!r} channels")
-    if axes != str(len(sizes)):
+    if axes != str(len(sizes)) or len(sizes) > _MOST_AXES:
         raise _rejected(path, f"{len(sizes)} lengths for {axes[:20]!r} axes")
+    for name in (*_PER_AXIS, *_MATRICES):  # ITK would take missing numbers from the next line
+        needed = len(sizes) ** (2 if name in _MATRICES else 1)
+        if not is_nrrd and len(fields.get(name, "0 " * needed).split()) < needed:
+            raise _rejected(path, f"{name} = {fields[name][:40]}, where {needed} numbers are needed")
+    packing, packed = _packing(path, fields, is_nrrd=is_nrrd)
     data = fields.get("datafile" if is_nrrd else "elementdatafile", "")
-    is_own = not data or (not is_nrrd and data.upper() == "LOCAL")
-    listed = text[begin:].decode("latin-1").splitlines() if data.startswith("LIST") else None
+    is_own = not data or (not is_nrrd and data in _OWN_FILE)
+    listed = text[begin:].decode("latin-1").split("\n") if data.startswith("LIST") else None
+    if listed and not is_nrrd:  # ITK ignores a last line that does not end
+        listed.pop()
     files = () if is_own else _data_files(path, data, listed)
     if not is_nrrd and ("%" in data or listed is not None):
         _check_count(path, data, list(map(int, sizes)), len(files))
@@ -222,7 +235,12 @@ def _read_fields(path: Path, text: bytes, *, is_nrrd: bool) -> tuple[dict[str, s
         name = match[1].replace(" ", "").lower() if match else ""
         if name in fields and name in _ONCE:
             raise _rejected(path, f"{name} twice")
-        fields[name] = match[2].strip() if match else ""
+        longest = _LONGEST_LINE - len(str(path)) if is_nrrd else _LONGEST_VALUE
+        is_note = _NOTE.match(line) is not None if is_nrrd else not name.isalpha()
+        if len(line) > longest and not is_note:
+            raise _rejected(path, f"a line of {len(line)} characters in its header")
+        value = match[2] if match else ""
+        fields[name] = value.lstrip() if name == "datafile" else value.strip()  # NRRD keeps a last space
         if name == last and (not is_nrrd or fields[last].startswith("LIST")):
             break
     if not is_nrrd and not fields.get(last):
@@ -251,11 +269,13 @@ def _packing(path: Path, fields: dict[str, str], *, is_nrrd: bool) -> tuple[str,
 def _data_files(path: Path, field: str, listed: list[str] | None) -> tuple[Path, ...]:
     """Return the data files of a header, all of which must lie in its folder."""
     if listed is not None:
-        names = [line.strip() for line in listed if line.strip()]
+        last = max((number for number, line in enumerate(listed, 1) if line.strip()), default=0)
+        names = [line.removesuffix("\r") for line in listed[:last]]
     elif "%" in field:
         pattern = _PATTERN.fullmatch(field)
         first, last, step = map(int, pattern[2].split()[:3]) if pattern else (0, 0, 0)
-        if pattern is None or not step or not 0 <= last - first <= _MOST_FILES:
+        is_short = max(map(len, field.split())) <= _LONGEST_WORD
+        if pattern is None or not step or not is_short or not 0 <= last - first <= _MOST_FILES:
             raise UnsafeFileError(
                 f"{path}: expected a pattern of data files such as 'a%03d.raw 1 9 1', got {field[:80]!r}. "
                 "Name them in a list."
@@ -267,6 +287,8 @@ def _data_files(path: Path, field: str, listed: list[str] | None) -> tuple[Path,
         raise _rejected(path, "a list of data files with no name in it")
     files = [path.parent / os.fsdecode(name.encode("latin-1")) for name in names]
     for name, file in zip(names, files, strict=True):
+        if name != " ".join(name.split()):
+            raise _rejected(path, f"the data file {name[:80]!r}, whose spaces ITK reads in another way")
         plain = name.replace("\\", "/")
         leads_out = plain.startswith(("/", "~")) or plain[1:2] == ":" or ".." in plain.split("/")
         is_other = plain == "-" or (not leads_out and file.exists() and not file.is_file())

@@ -152,17 +152,18 @@ def _choose_node(path: Path, root: Any, key: str | None, usual: Sequence[str]) -
 
 def _find_node(path: Path, root: Any, name: str) -> _Node:
     """Return the node of this name. A root that nothing describes is a group: a folder packed as it is."""
-    top = _read_node(path, "", root) or _Node("", root, {}, False, {})
     parts = PurePosixPath(name.strip("/")).parts
     if ".." in parts:
         raise UnsafeFileError(
             f"{path}: expected a name inside the store, got {name!r}, which leads out of it."
         )
-    node = _read_node(path, "/".join(parts), root.joinpath(*parts)) if parts else top
+    node = _read_node(path, "/".join(parts), root.joinpath(*parts))
+    if node is None and not parts:
+        return _Node("", root, {}, False, {})
     if node is None:
+        names = list_names(_find_maps(_find_node(path, root, ""), path))
         raise WrongContentError(
-            f"{path}: expected an array called {name!r}, got none. The store holds "
-            f"{list_names(_find_maps(top, path))}."
+            f"{path}: expected an array called {name!r}, got none. The store holds {names}."
         )
     return node
 
