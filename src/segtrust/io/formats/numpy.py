@@ -36,6 +36,8 @@ __all__ = [
 
 _LONGEST_HEADER = 12 + 16384
 """Bytes in which the header of an array of plain numbers must end."""
+_AT_ONCE = 256 << 20
+"""Bytes up to which all channels are decompressed together."""
 _LOCAL = struct.Struct("<4s22xHH")
 """Header before each member of a zip file: signature, and the lengths of its name and extra field."""
 
@@ -210,10 +212,11 @@ def open_member(path: Path, member: Member) -> Volume:
             f"{member.size - header.length} by the archive's directory. The file is corrupt, or made to "
             "deceive."
         )
-    in_order = bool(header.shape) and not header.fortran_order
-    return Volume(
-        path, header.shape, header.dtype, _Pixels(path, member, header, in_order).read, in_order=in_order
-    )
+    pixels = _Pixels(path, member, header)
+    is_large = (
+        pixels.in_order and header.size > _AT_ONCE
+    )  # smaller ones are read at once
+    return Volume(path, header.shape, header.dtype, pixels.read, in_order=is_large)
 
 
 @contextmanager
@@ -237,8 +240,10 @@ def _opened(path: Path, member: Member) -> Iterator[Stream]:
 class _Pixels:
     """The pixels of an array in an archive, read whole or channel by channel."""
 
-    def __init__(self, path: Path, member: Member, header: NpyHeader, in_order: bool) -> None:
-        self._path, self._member, self._header, self._in_order = path, member, header, in_order
+    def __init__(self, path: Path, member: Member, header: NpyHeader) -> None:
+        self._path, self._member, self._header = path, member, header
+        self.in_order = bool(header.shape) and not header.fortran_order
+        """Whether one channel follows the other in the file."""
         self._channel = NpyHeader(header.shape[1:], header.dtype, False, 0)
         self._following: Iterator[Any] = iter(())
         self._next: int | None = None
@@ -246,7 +251,7 @@ class _Pixels:
 
     def read(self, channel: int | None) -> Any:
         """Read the array or a channel. Channels in ascending order continue where the last one ended."""
-        if channel is None or not self._in_order:
+        if channel is None or not self.in_order:
             whole = self._header.view(self._verified(self._header.length, self._header.size))
             return whole if channel is None else whole[channel]
         if self._next is None:
