@@ -233,7 +233,7 @@ def test_a_reader_goes_by_the_ending(place, tmp_path):
     ("text", "error", "said"),
     [
         ("import nowhere_at_all", PluginError, "seg-odd 1.0 .*nowhere_at_all"),
-        ("THING = 3", PluginError, "expected a segtrust.io.readers.Reader, got int 3"),
+        ("THING = 3", PluginError, "expected a segtrust.io.volume.Reader, got int 3"),
         (
             "from segtrust.io.readers import Reader\nTHING = Reader('x', lambda p, h: 1 / 0, None)",
             DamagedFileError,

@@ -12,9 +12,9 @@ from segtrust.engine.chunks import is_huge, spread_over_dask, spread_over_proces
 from segtrust.engine.run import Engine
 from segtrust.engine.scoring import ScoreJob
 from segtrust.errors import WorkerError
-from segtrust.io import stores
 from segtrust.io.cases import CaseFiles
 from segtrust.io.datasets import find_cases
+from segtrust.io.formats import _common
 from segtrust.io.places import Place
 from tests.engine.dask_parts import small_cluster
 
@@ -57,7 +57,7 @@ def test_a_process_that_dies_is_told():
 @pytest.fixture
 def small_is_huge(monkeypatch):
     monkeypatch.setattr(chunks, "_HUGE", 1 << 16)
-    monkeypatch.setattr(stores, "_AT_ONCE", 1 << 16)
+    monkeypatch.setattr(_common, "_AT_ONCE", 1 << 16)
 
 
 @pytest.mark.needs("zarr")

@@ -305,7 +305,7 @@ def refuse_to_read_all(self, dtype=None, copy=None):
 def test_a_map_in_pieces_is_compared_with_its_truth_piece_by_piece(tmp_path, monkeypatch, with_mask):
     import zarr
 
-    from segtrust.io import stores
+    from segtrust.io.formats import _common
 
     rng = np.random.default_rng(3)
     arrays = {"p": rng.random((9, 10, 11)).astype(np.float32), "mask": rng.random((9, 10, 11)) > 0.4}
@@ -317,8 +317,8 @@ def test_a_map_in_pieces_is_compared_with_its_truth_piece_by_piece(tmp_path, mon
         stored[:] = values
     masks = {"mask": tmp_path / "mask.zarr"} if with_mask else {}
     files = files_of(tmp_path / "p.zarr", truth=tmp_path / "truth.zarr", **masks)
-    monkeypatch.setattr(stores, "_AT_ONCE", 0)
-    monkeypatch.setattr(stores.Stored, "__array__", refuse_to_read_all)
+    monkeypatch.setattr(_common, "_AT_ONCE", 0)
+    monkeypatch.setattr(_common.ChunkedArray, "__array__", refuse_to_read_all)
     (row,) = ScoreJob((SoftDice(),))(files).rows
     mask = arrays["mask"] if with_mask else arrays["p"] >= 0.5
     both = np.count_nonzero(mask & arrays["truth"])

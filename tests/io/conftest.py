@@ -4,16 +4,16 @@ from importlib import import_module
 
 import pytest
 
-from segtrust.io import inflate
+from segtrust.io.formats import _deflate
 
 
 @pytest.fixture(
-    params=[pytest.param(name, marks=pytest.mark.needs(name.split(".")[0])) for name in inflate._NAMES]
+    params=[pytest.param(name, marks=pytest.mark.needs(name.split(".")[0])) for name in _deflate._NAMES]
 )
 def library(request, monkeypatch):
     """Each library that unpacks deflate streams, in turn."""
     found = import_module(request.param)
-    monkeypatch.setattr(inflate, "deflate_library", lambda: found)
+    monkeypatch.setattr(_deflate, "deflate_library", lambda: found)
     return found
 
 

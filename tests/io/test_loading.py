@@ -17,7 +17,7 @@ from segtrust.errors import (
     UnsafeFileError,
     WrongContentError,
 )
-from segtrust.io import readers
+from segtrust.io import volume as readers
 from segtrust.io.cases import CaseFiles
 from segtrust.io.datasets import find_cases
 from segtrust.io.loading import MaskKind, ReadOptions, load_case
@@ -337,7 +337,7 @@ def test_stacks_are_read_once(tmp_path, monkeypatch):
     opened = []
     reader = readers.Reader("stack", lambda path, head: True, lambda *place: counted(opened, *place))
     monkeypatch.setattr(readers, "READERS", (reader,))
-    readers._stack.cache_clear()
+    readers._read_stack.cache_clear()
     for index, case in enumerate(find_cases([path]).cases):
         (loaded,) = load(case)
         assert (loaded.prediction.probabilities == maps[index]).all()
@@ -362,12 +362,11 @@ def counted(opened, path, key):
 
 
 def test_many_structures_of_an_archive_are_unpacked_once(model, monkeypatch):
-    from segtrust.io import npz
+    from segtrust.io.formats import numpy
 
     begun = []
-    reader = npz.InflatingReader
-    monkeypatch.setattr(npz, "InflatingReader", lambda *place: begun.append(place) or reader(*place))
-    monkeypatch.setattr(npz, "_whole", None)  # never all channels at once
+    verified = numpy._Pixels._verified
+    monkeypatch.setattr(numpy._Pixels, "_verified", lambda *where: begun.append(where) or verified(*where))
     assert len(load(model, regions=("each",))) == 2
     assert len(begun) == 1
 

@@ -10,9 +10,9 @@ import pytest
 import segtrust as st
 from segtrust.engine.reopening import reopen_case
 from segtrust.engine.scoring import ScoreJob
-from segtrust.io import stores
 from segtrust.io.datasets import find_cases
 from segtrust.io.digests import digest_of
+from segtrust.io.formats import _common
 from segtrust.io.loading import ReadOptions, load_case
 from segtrust.io.search import Search
 from segtrust.io.sizes import memory_of
@@ -298,7 +298,7 @@ def test_new_cases_are_fused_as_those_of_the_policy(tmp_path):
 def test_zarr_is_fused_piece_by_piece(folders, tmp_path, monkeypatch):
     import zarr
 
-    monkeypatch.setattr(stores, "_AT_ONCE", 8)
+    monkeypatch.setattr(_common, "_AT_ONCE", 8)
     names = []
     for folder in folders:
         path = tmp_path / f"{folder.name}_zarr" / "case_000.zarr"

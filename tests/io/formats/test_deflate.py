@@ -1,4 +1,4 @@
-"""Gzip and deflate: what is whole, what is damaged, and what is a bomb. See also `test_inflate_ends`."""
+"""Gzip and deflate: what is whole, what is corrupt, and what is a decompression bomb."""
 
 import gzip
 import io
@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from segtrust.errors import DamagedFileError, UnsafeFileError
-from segtrust.io import inflate
-from segtrust.io.inflate import crc32, gunzip, gunzip_into, inflate_into, is_gzip
+from segtrust.io.formats import _deflate
+from segtrust.io.formats._deflate import GZIP, Stream, crc32, gunzip, is_gzip
 from tests.io.zip_files import deflated
 
 in_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -24,7 +24,7 @@ def path(tmp_path):
 
 
 def test_a_library_is_found():
-    assert inflate.deflate_library().__name__ in inflate._NAMES
+    assert _deflate.deflate_library().__name__ in _deflate._NAMES
 
 
 def test_without_quick_libraries_zlib_serves(monkeypatch):
@@ -33,8 +33,8 @@ def test_without_quick_libraries_zlib_serves(monkeypatch):
             return zlib
         raise ImportError(name)
 
-    monkeypatch.setattr(inflate, "import_module", absent)
-    assert inflate.deflate_library.__wrapped__() is zlib
+    monkeypatch.setattr(_deflate, "import_module", absent)
+    assert _deflate.deflate_library.__wrapped__() is zlib
 
 
 def test_checksums_are_those_of_zlib(library):
@@ -71,7 +71,7 @@ def test_a_truncated_file_is_never_whole(library, path):
     content = gzip.compress(WORDS[:500])
     for length in range(len(content)):
         path.write_bytes(content[:length])
-        with pytest.raises(DamagedFileError, match=f"^{path}: expected gzip data"):
+        with pytest.raises(DamagedFileError, match=f"^{path}: expected compressed data"):
             gunzip(path)
 
 
@@ -80,14 +80,14 @@ def test_wrong_checksums_and_lengths_are_told(library, path, place):
     content = bytearray(gzip.compress(WORDS))
     content[place] ^= 0x10
     path.write_bytes(content)
-    with pytest.raises(DamagedFileError, match=f"^{path}: expected gzip data, got something else"):
+    with pytest.raises(DamagedFileError, match=f"^{path}: expected compressed data, got something else"):
         gunzip(path)
 
 
 def test_garbage_is_told(library, path):
     for content in (b"words", b"\x1f\x8b" + b"\xff" * 600, gzip.compress(WORDS) + b"words"):
         path.write_bytes(content)
-        with pytest.raises(DamagedFileError, match=f"^{path}: expected gzip data"):
+        with pytest.raises(DamagedFileError, match=f"^{path}: expected compressed data"):
             gunzip(path)
 
 
@@ -117,23 +117,52 @@ def test_a_bomb_is_measured_over_all_members(library, path, monkeypatch):
         gunzip(path)
 
 
+def filled(stream, skip, count):
+    """Read bytes of a stream after others, and then the rest of it."""
+    out = bytearray(count)
+    stream.skip(skip)
+    stream.fill(memoryview(out))
+    stream.finish()
+    return out
+
+
 @given(skip=st.integers(0, 700), count=st.integers(0, 700))
 @in_folder
-def test_parts_of_streams_are_parts_of_what_was_packed(library, path, skip, count):
+def test_parts_of_streams_are_parts_of_what_was_packed(library, skip, count):
     values = random.Random(0).randbytes(700) + WORDS[:700]
     packed = deflated(values)
-    path.write_bytes(gzip.compress(values))
-    first, second = bytearray(count), bytearray(count)
-    inflate_into(io.BytesIO(packed + b"more"), len(packed), memoryview(first), "a.npz", skip=skip)
-    gunzip_into(path, memoryview(second), skip=skip)
-    assert first == second == values[skip : skip + count]
+    raw = Stream(io.BytesIO(packed + b"more"), "a.npz", packed=len(packed))
+    zipped = Stream(io.BytesIO(gzip.compress(values)), "a.gz", wbits=GZIP)
+    stored = Stream(io.BytesIO(values + b"more"), "a.npz", packed=len(values), wbits=None)
+    for stream in (raw, zipped, stored):
+        assert filled(stream, skip, count) == values[skip : skip + count]
+        assert (stream.count, stream.crc) == (len(values), zlib.crc32(values))
 
 
-def test_a_stream_that_ends_too_early_is_told(library):
-    packed = deflated(WORDS)
+@pytest.mark.parametrize("wbits", [-15, None])
+def test_a_stream_that_ends_too_early_is_an_error(library, wbits):
+    packed = deflated(WORDS) if wbits else WORDS
     for there in (0, 1, len(packed) // 2, len(packed)):
-        with pytest.raises(
-            DamagedFileError,
-            match=rf"^a\.npz: expected {len(WORDS) + 1} bytes of data, got \d+\. .*truncated",
-        ):
-            inflate_into(io.BytesIO(packed), there, memoryview(bytearray(len(WORDS) + 1)), "a.npz")
+        with pytest.raises(DamagedFileError, match=r"^a\.npz: expected .*truncated"):
+            filled(Stream(io.BytesIO(packed), "a.npz", packed=there, wbits=wbits), 0, len(WORDS) + 1)
+
+
+@pytest.mark.parametrize("more", [0, 7, 100, 258, 500])
+@pytest.mark.parametrize("level", [1, 6])
+def test_a_deflate_stream_is_emptied(library, level, more):
+    """What is still inside the library at the end of a piece must come out."""
+    values = bytes((16 << 20) + more)
+    packer = zlib.compressobj(level, wbits=-15)
+    packed = packer.compress(values) + packer.flush()
+    assert filled(Stream(io.BytesIO(packed), "a.npz", packed=len(packed)), 0, len(values)) == values
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1, 100, 258])
+@pytest.mark.parametrize("skip", [0, 5, 1 << 20])
+def test_a_gzip_file_is_emptied(library, path, more, skip):
+    values = bytes(range(256)) * 4096 + bytes((1 << 20) + more)
+    path.write_bytes(gzip.compress(values, 1))
+    with path.open("rb") as file:
+        assert filled(Stream(file, path, wbits=GZIP), skip, len(values) - skip) == values[skip:]
+    assert gunzip(path) == values
+    assert gunzip(path, most=300) == values[:300]

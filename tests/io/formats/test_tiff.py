@@ -14,8 +14,7 @@ from segtrust.errors import (
     UnsafeFileError,
     WrongContentError,
 )
-from segtrust.io import tiff
-from segtrust.io.tiff import open_tiff, recognises_tiff
+from segtrust.io.formats.tiff import open_tiff, open_tiff_labels, recognises_tiff
 
 pytestmark = pytest.mark.needs("tifffile")
 
@@ -149,7 +148,7 @@ def test_what_cannot_be_a_map_is_refused(tmp_path):
     path = tmp_path / "a.tif"
     with pytest.raises(WrongContentError, match="got the axes TCZYX"):
         open_tiff(save(path, example((2, 2, 3, 4, 5)), metadata={"axes": "TCZYX"}, **GREY))
-    with pytest.raises(WrongContentError, match="expected one real number a pixel, got complex64"):
+    with pytest.raises(WrongContentError, match="expected one real number per pixel, got complex64"):
         open_tiff(save(path, example(dtype="c8")))
     with tifffile.TiffWriter(path) as writer:
         writer.write(example((4, 5)))
@@ -264,5 +263,65 @@ def test_the_log_of_others_is_left_alone(tmp_path):
     before = logger.propagate, list(logger.handlers)
     open_tiff(save(tmp_path / "a.tif", example()))
     assert (logger.propagate, logger.handlers) == before
-    with pytest.raises(DamagedFileError, match="expected a TIFF file, got one that cannot be read"):
-        raise tiff._refusal(tmp_path / "a.tif", "anything")
+
+
+def changed(path, tag, value):
+    """Change the value of a tag of the first page."""
+    import tifffile
+
+    with tifffile.TiffFile(path, mode="r+") as file:
+        file.pages[0].tags[tag].overwrite(value)
+    return path
+
+
+@pytest.mark.parametrize("compression", [None, "zlib"])
+def test_strips_that_were_never_written_are_an_error_unless_they_are_to_be_filled(tmp_path, compression):
+    array = np.full((8, 6), 200, np.uint8)
+    path = save(tmp_path / "a.tif", array, compression=compression, rowsperstrip=4)
+    import tifffile
+
+    with tifffile.TiffFile(path) as file:
+        offsets, counts = file.pages[0].dataoffsets, file.pages[0].databytecounts
+    changed(path, "StripOffsets", (offsets[0], 0))
+    changed(path, "StripByteCounts", (counts[0], 0))
+    with pytest.raises(DamagedFileError, match=r"a\.tif: expected all parts .* got 1 of 2 strips or tiles"):
+        open_tiff(path)
+    values = open_tiff(path, fill_missing=True).read()
+    assert (values[:4] == 200).all()
+    assert (values[4:] == 0).all()
+
+
+@pytest.mark.parametrize("orientation", [2, 3, 6, 8])
+def test_an_image_that_is_to_be_turned_is_rejected(tmp_path, orientation):
+    path = save(tmp_path / "a.tif", np.zeros((4, 5), np.uint8), extratags=[(274, "H", 1, orientation, True)])
+    with pytest.raises(WrongContentError, match=rf"an upright image, .*orientation tag {orientation}"):
+        open_tiff(path)
+    save(path, np.zeros((4, 5), np.uint8), extratags=[(274, "H", 1, 1, True)])
+    assert open_tiff(path).shape == (4, 5)
+
+
+def test_the_inverting_lookup_table_of_imagej_is_rejected(tmp_path):
+    """A mask of ImageJ has 255 as its object and is shown black on white."""
+    path = save(tmp_path / "a.tif", np.full((4, 5), 255, np.uint8), imagej=True)
+    assert (open_tiff(path).read() == 255).all()
+    changed(path, "PhotometricInterpretation", 0)
+    with pytest.raises(WrongContentError, match=r"inverting lookup table, .* Invert LUT"):
+        open_tiff(path)
+
+
+def test_a_palette_of_colours_is_labels_and_no_map(tmp_path):
+    labels = np.arange(20, dtype=np.uint8).reshape(4, 5) % 3
+    colours = np.random.default_rng(0).integers(0, 1 << 16, (3, 256)).astype(np.uint16)
+    path = save(tmp_path / "a.tif", labels, photometric="palette", colormap=colours)
+    assert (open_tiff_labels(path).read() == labels).all()
+    with pytest.raises(WrongContentError, match="expected a grey image, got a palette of colours"):
+        open_tiff(path)
+
+
+@pytest.mark.parametrize("compression", [None, "zlib"])
+def test_a_palette_of_greys_is_a_grey_image(tmp_path, compression):
+    """As ImageJ writes an inverted image of 8 bits, for example."""
+    values = np.arange(20, dtype=np.uint8).reshape(4, 5)
+    greys = np.tile(257 * np.arange(255, -1, -1, dtype=np.uint16), (3, 1))
+    path = save(tmp_path / "a.tif", values, photometric="palette", colormap=greys, compression=compression)
+    assert (open_tiff(path).read() == 255 - values).all()

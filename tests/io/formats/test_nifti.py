@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from segtrust.errors import DamagedFileError, ReadError, UnsafeFileError, WrongContentError
+from segtrust.io.formats.nifti import open_nifti, recognises_nifti
 from segtrust.io.grids import Grid
-from segtrust.io.nifti import open_nifti, recognises_nifti
 
 pytestmark = pytest.mark.needs("nibabel")
 
@@ -142,7 +142,9 @@ def test_the_last_axis_are_channels(tmp_path, suffix, shape):
 
 
 def test_times_of_vectors_are_refused(tmp_path):
-    with pytest.raises(WrongContentError, match=r"one axis beside x, y and z, got lengths \(2, 3, 4, 2, 3\)"):
+    with pytest.raises(
+        WrongContentError, match=r"one axis besides x, y and z, got lengths \(2, 3, 4, 2, 3\)"
+    ):
         open_nifti(save(tmp_path / "a.nii", example((2, 3, 4, 2, 3))))
 
 
@@ -248,12 +250,12 @@ def test_garbage_after_the_magic_is_named(tmp_path):
     path = tmp_path / "a.nii"
     path.write_bytes(struct.pack("<i340s4s4x", 348, b"\xff" * 340, b"n+1\0"))
     with pytest.raises(
-        DamagedFileError, match=r"a\.nii: expected the header of a NIfTI file, got one that makes"
+        DamagedFileError, match=r"a\.nii: expected the header of a NIfTI file, got one that cannot be read"
     ):
         open_nifti(path)
     path = tmp_path / "a.nii.gz"
     path.write_bytes(b"\x1f\x8b" + b"\xff" * 600)
-    with pytest.raises(DamagedFileError, match=r"a\.nii\.gz: expected gzip data, got something else"):
+    with pytest.raises(DamagedFileError, match=r"a\.nii\.gz: expected compressed data, got something else"):
         open_nifti(path)
 
 
@@ -298,7 +300,7 @@ def test_a_bomb_is_unpacked_no_further_than_announced(tmp_path):
 def test_colours_and_complex_numbers_are_refused(tmp_path):
     colours = np.zeros((3, 4, 5), [("R", "u1"), ("G", "u1"), ("B", "u1")])
     for array in (colours, np.zeros((3, 4, 5), np.complex64)):
-        with pytest.raises(WrongContentError, match="expected one real number a pixel"):
+        with pytest.raises(WrongContentError, match="expected one real number per pixel"):
             open_nifti(save(tmp_path / "a.nii", array))
 
 
@@ -319,3 +321,36 @@ def test_hippocampi_are_those_of_nibabel(data):
         assert recognises_nifti(path, path.read_bytes()[:512])
         assert (volume.read() == np.asanyarray(image.dataobj).T).all()
         assert np.allclose(volume.grid.affine, image.affine)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_pixels_that_begin_in_the_header_are_rejected(tmp_path, version):
+    path = save(tmp_path / "a.nii", example((3, 4, 5)), version=version)
+    patched(path, 108 if version == 1 else 168, "<f" if version == 1 else "<q", 0)
+    with pytest.raises(DamagedFileError, match=r"a\.nii: expected pixels between byte \d+ .*vox_offset"):
+        open_nifti(path)
+
+
+def test_one_channel_of_a_compressed_file_is_compared_with_the_checksum(tmp_path):
+    path = save(tmp_path / "a.nii.gz", example((3, 4, 5, 2)))
+    assert open_nifti(path).read(0).shape == (5, 4, 3)
+    content = bytearray(path.read_bytes())
+    content[-8] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(DamagedFileError, match=r"a\.nii\.gz: expected compressed data"):
+        open_nifti(path).read(0)
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_pairs_are_opened_by_either_file(tmp_path, suffix):
+    import nibabel
+
+    array = example((3, 4, 5))
+    nibabel.save(nibabel.Nifti1Pair(array, AFFINE), tmp_path / f"a.img{suffix}")
+    names = sorted(path.name for path in tmp_path.iterdir())
+    for path in tmp_path.iterdir():
+        assert recognises_nifti(path, path.read_bytes()[:512]), names
+        assert (open_nifti(path).read() == array.T).all()
+    (tmp_path / names[1]).unlink()
+    with pytest.raises(DamagedFileError, match="expected the other file of the pair"):
+        open_nifti(tmp_path / names[0]).read()

@@ -8,10 +8,10 @@ import pytest
 
 import segtrust
 from segtrust.errors import DamagedFileError, UnsafeFileError, WrongContentError
-from segtrust.io import stores
-from segtrust.io.hdf5 import MAGIC, open_hdf5, recognises_hdf5
-from segtrust.io.places import Place
-from segtrust.io.readers import open_labels
+from segtrust.io.array_ref import ArrayRef
+from segtrust.io.formats import _common
+from segtrust.io.formats.hdf5 import MAGIC, open_hdf5, recognises_hdf5
+from segtrust.io.volume import open_labels
 
 pytestmark = pytest.mark.needs("h5py")
 
@@ -120,7 +120,7 @@ def test_a_large_array_is_scored_in_pieces(path, chunks, monkeypatch):
 
     with h5py.File(path, "w") as file:
         file.create_dataset("p", data=P, chunks=chunks, compression=chunks and "gzip")
-    monkeypatch.setattr(stores, "_AT_ONCE", 8)
+    monkeypatch.setattr(_common, "_AT_ONCE", 8)
     volume = open_hdf5(path)
     assert volume.lazy
     names = ("sdc", "idc", "amsp", "ane", "mmmc")
@@ -136,7 +136,7 @@ def test_files_of_small_arrays_are_closed(path, monkeypatch):
     volume = open_hdf5(write(path, p=P))
     kept = volume.read()
     assert str(path) not in open_files()
-    monkeypatch.setattr(stores, "_AT_ONCE", 8)
+    monkeypatch.setattr(_common, "_AT_ONCE", 8)
     kept = volume.read()
     assert str(path) in open_files()
     del kept
@@ -181,7 +181,7 @@ def test_links_that_nobody_asked_for_are_passed_over(tmp_path):
 def test_a_link_to_an_absent_file_is_refused(path):
     import h5py
 
-    with pytest.raises(DamagedFileError, match=r"case\.h5: expected the file 'absent\.h5' beside it"):
+    with pytest.raises(DamagedFileError, match=r"case\.h5: expected the file 'absent\.h5' next to it"):
         open_hdf5(write(path, out=h5py.ExternalLink("absent.h5", "/p")), "out")
 
 
@@ -189,7 +189,7 @@ def test_a_link_to_an_absent_file_is_refused(path):
 def test_links_that_lead_nowhere_are_refused(path, target):
     import h5py
 
-    with pytest.raises(WrongContentError, match="expected a data set called 'round', got none"):
+    with pytest.raises(WrongContentError, match="expected a dataset called 'round', got none"):
         open_hdf5(write(path, p=P, round=h5py.SoftLink(target)), "round")
 
 
@@ -269,7 +269,7 @@ def test_a_garbled_chunk_is_refused(path):
     written[begin : begin + 64] = b"\0" * 64
     path.write_bytes(written)
     volume = open_hdf5(path)
-    with pytest.raises(DamagedFileError, match=r"case\.h5: expected a piece of an array"):
+    with pytest.raises(DamagedFileError, match=r"case\.h5: expected a part of an array"):
         volume.read()
 
 
@@ -279,7 +279,50 @@ def test_masks_and_truths_in_one_file_are_told_apart(tmp_path):
     with h5py.File(tmp_path / "a.h5", "w") as file:
         for name, value in (("probabilities", 0.25), ("mask", 1), ("truth", 0), ("image", 7)):
             file[name] = np.full((4, 5), value)
-    place = Place(tmp_path / "a.h5")
+    place = ArrayRef(tmp_path / "a.h5")
     assert open_hdf5(place.path).read()[0, 0] == 0.25
-    assert open_labels(place, stores.MASKS).read()[0, 0] == 1
-    assert open_labels(place, stores.TRUTHS).read()[0, 0] == 0
+    assert open_labels(place, _common.MASKS).read()[0, 0] == 1
+    assert open_labels(place, _common.TRUTHS).read()[0, 0] == 0
+
+
+@pytest.mark.parametrize(
+    ("chunks", "rows", "why"),
+    [((2, 3), 2, "2 of 4 chunks"), ((2, 3), 0, "0 of 4 chunks"), (None, 0, "0 of 1 chunks")],
+)
+def test_chunks_that_were_never_written_are_an_error_unless_they_are_to_be_filled(path, chunks, rows, why):
+    import h5py
+
+    with h5py.File(path, "w") as file:
+        dataset = file.create_dataset("p", (4, 5), "f4", chunks=chunks, fillvalue=0.9)
+        if rows:
+            dataset[:rows] = 0.25
+    with pytest.raises(DamagedFileError, match=f"expected all parts of 'p', got {why}.*fill_missing=True"):
+        open_hdf5(path)
+    values = open_hdf5(path, fill_missing=True).read()
+    assert (values[rows:] == np.float32(0.9)).all()
+
+
+def test_compact_and_resized_datasets_are_whole(path):
+    import h5py
+
+    with h5py.File(path, "w") as file:
+        dataset = file.create_dataset("p", (2, 3), "f4", chunks=(2, 3), maxshape=(None, 3))
+        dataset.resize((4, 3))
+        dataset[:] = 0.5
+    assert open_hdf5(path).read().tolist() == [[0.5] * 3] * 4
+
+
+@pytest.mark.parametrize(
+    "attributes", [{"scale_factor": 1 / 254}, {"scale_factor": [0.5]}, {"add_offset": 0.5}]
+)
+def test_values_packed_by_cf_are_rejected(path, attributes):
+    import h5py
+
+    with h5py.File(path, "w") as file:
+        file["p"] = np.arange(20, dtype=np.uint8).reshape(4, 5)
+        file["p"].attrs.update(attributes)
+    with pytest.raises(WrongContentError, match=r"expected the values themselves in 'p', got packed ones"):
+        open_hdf5(path)
+    with h5py.File(path, "a") as file:
+        file["p"].attrs.update({"scale_factor": np.float32(1), "add_offset": [0]})
+    assert open_hdf5(path).read().sum() == 190

@@ -19,9 +19,9 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from numpy._core import numeric
 
 from segtrust.errors import DamagedFileError, ReadError, UnsafeFileError
-from segtrust.io.pickles import read_plain_pickle
+from segtrust.io.formats.pickle import read_plain_pickle
 
-FIXTURES = sorted((Path(__file__).parents[1] / "fixtures/nnunet").glob("*/*/*.pkl"))
+FIXTURES = sorted((Path(__file__).parents[2] / "fixtures/nnunet").glob("*/*/*.pkl"))
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 in_folder = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 ABOUT = {
@@ -169,7 +169,7 @@ def test_no_function_is_called(path, canary, protocol, wrap):
         ("copyreg", "__newobj__"),
         ("copy_reg", "_reconstructor"),
         ("_codecs", "decode"),
-        ("segtrust.io.pickles", "_bytes"),
+        ("segtrust.io.formats.pickle", "_bytes"),
     ],
 )
 def test_names_are_refused_before_they_are_looked_up(path, module, name):
