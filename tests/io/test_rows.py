@@ -3,7 +3,7 @@
 import pytest
 
 from segtrust.errors import UnsafeFileError, WrongContentError
-from segtrust.io.manifests import read_manifest
+from segtrust.io.manifest import read_manifest
 from segtrust.io.rows import Stream, changed, pieces_of, read_parquet
 from segtrust.io.tables import Table, read_table, write_table
 

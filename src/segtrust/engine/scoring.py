@@ -79,7 +79,7 @@ class ScoreJob:
 
     def __call__(self, files: CaseFiles) -> Outcome:
         """Score a case."""
-        wanted = files if self.with_truth else files.lacking("truth")
+        wanted = files if self.with_truth else replace(files, truth=None)
         return self._outcome(files, lambda: load_case(wanted, self.read), self._digests)
 
     def score_opened(self, files: CaseFiles, case: Callable[[], OpenedCase]) -> Outcome:

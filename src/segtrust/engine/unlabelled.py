@@ -10,7 +10,7 @@ from segtrust.confidence import ConfidenceEstimator
 from segtrust.engine.decoding import as_scored
 from segtrust.engine.scoring import OfSets, without_rounding
 from segtrust.errors import ProbabilityRangeError, SegtrustError
-from segtrust.io.cases import CaseFiles, DataSet
+from segtrust.io.case_files import CaseFiles, Dataset
 from segtrust.io.loading import LoadedCase, ReadOptions, load_case
 from segtrust.kernels import open_map
 from segtrust.maps import Prediction
@@ -42,7 +42,7 @@ class SetReader:
     def read(self, files: CaseFiles) -> Iterator[LoadedCase]:
         """Give the structures of a case that count; none where it cannot be read, which scoring tells."""
         try:
-            for loaded in load_case(files if self.drop_empty else files.lacking("truth"), self.options):
+            for loaded in load_case(files if self.drop_empty else replace(files, truth=None), self.options):
                 if not (self.drop_empty and loaded.truth is not None and not loaded.truth.any()):
                     prediction = as_scored(_scorable(loaded.prediction), self.options, self.scaling)
                     yield replace(loaded, prediction=prediction)
@@ -83,7 +83,7 @@ class _Maps:
         return any(each is item for each in self)
 
 
-def fit_to_sets(estimators: Sequence[ConfidenceEstimator], found: DataSet, reader: SetReader) -> OfSets:
+def fit_to_sets(estimators: Sequence[ConfidenceEstimator], found: Dataset, reader: SetReader) -> OfSets:
     """Let estimators learn from each set and structure on its own, as the paper's TLA does.
 
     Parameters

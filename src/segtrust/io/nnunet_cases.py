@@ -8,17 +8,17 @@ from pathlib import Path
 
 from segtrust._files import read_json
 from segtrust.errors import PairingError, ParameterError
-from segtrust.io.cases import DataSet, Unpaired
-from segtrust.io.datasets import find_cases, without_doubles
+from segtrust.io.case_files import UNPAIRED, Dataset, Failure, only_with_truth, without_duplicates
+from segtrust.io.dataset import find_cases
 from segtrust.io.nnunet_layout import ALL, Fold, Model
 from segtrust.io.nnunet_predictors import PredictionFolder, cross_validation_name
 from segtrust.io.nnunet_training import doubt_of
-from segtrust.io.pairing import only_with_truth, with_truths
-from segtrust.io.search import Search
+from segtrust.io.partners import add_files
 
 __all__ = ["LabelledCases", "cross_validation", "held_out", "with_own_truths"]
 
 _POOLED = "each calibration case was predicted by its own fold, and no predictor of new cases is all of them"
+_SEVERAL_FOLDS = "It was validated by several folds: choose one by --fold, or keep one of the maps"
 _MANY_TRUTHS = "Their folder is looked for below nnUNet_preprocessed and nnUNet_raw; or give it: --truth"
 
 
@@ -38,7 +38,7 @@ class LabelledCases:
         Labels in the folder of the truths of which there is no map.
     """
 
-    cases: DataSet
+    cases: Dataset
     predictor: str
     doubt: str = ""
     unpredicted: int = 0
@@ -71,7 +71,8 @@ def cross_validation(model: Model, folds: Sequence[str], truths: Path | None) ->
     if labels is None:
         raise PairingError(f"{model.folder}: expected the labels of the training cases. {_MANY_TRUTHS}.")
     bare = tuple(_untold(model, fold) for fold in chosen if not fold.maps)
-    found = _each_once(sum((find_cases([fold.folder]) for fold in mapped), DataSet(unpaired=bare)))
+    found = sum((find_cases(fold.folder) for fold in mapped), Dataset(failures=bare))
+    found = without_duplicates(found, f". {_SEVERAL_FOLDS}")
     keys = [fold.key for fold in mapped]
     name = cross_validation_name(model.name, keys)
     cases = only_with_truth(with_own_truths(found, labels))
@@ -91,11 +92,12 @@ def held_out(
             f"{predictions.folder}: expected the labels of these cases, got none beside the images that were "
             "predicted. Give their folder: --truth."
         )
-    found = find_cases([predictions.folder], Search(with_truths=False))
-    paired = with_truths(found, labels)
-    cases = only_with_truth(_without_others(paired, labels))
+    found = find_cases(predictions.folder, needs_truth=False)
+    paired = add_files(found, "truth", labels)
+    cases = only_with_truth(replace(paired, leftovers=found.leftovers))
     doubt = doubt_of(cases.cases, predictions.dataset, folds, predictions.images)
-    return LabelledCases(cases, predictor, doubt, len(paired.unpaired) - len(_own(paired, labels)))
+    unpredicted = len(paired.leftovers) - len(found.leftovers)
+    return LabelledCases(cases, predictor, doubt, unpredicted)
 
 
 def _fold(model: Model, key: str) -> Fold:
@@ -116,33 +118,14 @@ def _without_maps(model: Model, folds: Sequence[Fold]) -> str:
     return f"{model.folder}: expected the probabilities of a cross-validation (.npz), got none. {remedy}."
 
 
-def _untold(model: Model, fold: Fold) -> Unpaired:
+def _untold(model: Model, fold: Fold) -> Failure:
     reason = f"a fold without probabilities. If it is trained, make them: {model.validating(fold.key)}"
-    return Unpaired(fold.folder.name, str(fold.folder), reason)
+    return Failure(fold.folder.name, str(fold.folder), UNPAIRED, reason)
 
 
-def _each_once(found: DataSet) -> DataSet:
-    """Leave out cases that several folds have validated, and say what to do."""
-    once = without_doubles(found)
-    told = once.unpaired[len(found.unpaired) :]
-    remedy = "It was validated by several folds: choose one by --fold, or keep one of the maps"
-    again = tuple(replace(each, reason=f"{each.reason}. {remedy}") for each in told)
-    return DataSet(once.cases, found.unpaired + again)
-
-
-def with_own_truths(found: DataSet, folder: Path) -> DataSet:
-    """Give cases their truths from a folder that may hold those of many others, which are no loss."""
-    return _without_others(with_truths(found, folder), folder)
-
-
-def _without_others(found: DataSet, folder: Path) -> DataSet:
-    """Leave out what is told of truths without a map."""
-    return replace(found, unpaired=_own(found, folder))
-
-
-def _own(found: DataSet, folder: Path) -> tuple[Unpaired, ...]:
-    there = folder.absolute()
-    return tuple(each for each in found.unpaired if there not in Path(each.file).absolute().parents)
+def with_own_truths(found: Dataset, folder: Path) -> Dataset:
+    """Return the cases with their ground truth from a folder that may hold that of many others."""
+    return replace(add_files(found, "truth", folder), leftovers=found.leftovers)
 
 
 def _compared_with(folds: Sequence[Fold]) -> Path | None:
