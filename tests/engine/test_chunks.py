@@ -1,6 +1,7 @@
 """A map that is cut in pieces, which others read: the same numbers, to the last bit."""
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest

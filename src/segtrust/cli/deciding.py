@@ -183,9 +183,9 @@ def triage_cases(
 
     flags = HowFlags(estimators="", policy=how.policy, predictor=how.predictor)
     plan = plan_of(flags, read, found.cases)
-    print_dataset(found, images, quiet=run.as_json)
     with progress_bar("cases", len(found.cases)) as advance:
         table = table_run(output / "scores.csv", run, advance)
+        print_dataset(found, images, quiet=run.as_json)
         scored = score_cases(found, replace(plan.job, with_truth=False), table, finish=plan.decided)
     finish_triage(scored, plan, output, how, run, images)
 

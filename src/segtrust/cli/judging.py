@@ -189,9 +189,9 @@ def score_and_judge(
         _refuse_mixed_masks(found)
     judge = _judge(how, _scheme(read, found))
     plan = plan_of(how, read, found.cases, found=found, drop_empty=how.drop_empty_truth)
-    print_dataset(found, images, quiet=run.as_json)
     with progress_bar("cases", len(found.cases)) as advance:
         table = table_run(output / "scores.parquet", run, advance)
+        print_dataset(found, images, quiet=run.as_json)
         scored = score_cases(
             found,
             plan.job,

@@ -98,10 +98,10 @@ def score(
     found = files.find(paths, needs_truth=None)
     images = images_in(files.image_dir, found.cases)
     plan = plan_of(how, read, found.cases)
-    print_dataset(found, images, quiet=run.as_json)
     with table_place(output) as place:
         with progress_bar("cases", len(part_of(found.cases, run.part, run.num_parts))) as advance:
             table = table_run(place, run, advance)
+            print_dataset(found, images, quiet=run.as_json, err=is_pipe(output))
             scored = score_cases(found, plan.job, table, finish=plan.decided)
         if how.write_masks is not None:
             scored = _with_masks(scored, how.write_masks, place, table.failures_path)

@@ -116,10 +116,12 @@ def exit_if_failed(failures: Sequence[Failure], *, nothing: bool = False) -> Non
         raise typer.Exit(2 if nothing else 1)
 
 
-def print_dataset(dataset: Dataset, images: Sequence[Images] = (), *, quiet: bool = False) -> None:
-    """Print what was paired with what, where it does not mix with results; warn of folders without images."""
+def print_dataset(
+    dataset: Dataset, images: Sequence[Images] = (), *, quiet: bool = False, err: bool = False
+) -> None:
+    """Print what was paired with what, on standard error if the table is printed; warn of missing images."""
     if not quiet:
-        typer.secho(dataset.summary(), err=True)
+        typer.secho(dataset.summary(), err=err)
         for each in images:
             if not each.found:
                 typer.secho(str(each), err=True)

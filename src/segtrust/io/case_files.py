@@ -275,23 +275,34 @@ def _paired_line(cases: Sequence[CaseFiles]) -> str:
 
 def _patterns(files: Sequence[tuple[CaseFiles, Place]]) -> str:
     """Return the names of files with ``*`` for the case, the most frequent first; empty without files."""
-    counts = Counter(name_pattern(file.path, case.name) for case, file in files)
+    counts = Counter(
+        name_pattern(file.path, case.name, near=case.probabilities.path.parent) for case, file in files
+    )
     shown = [f"`{pattern}`" for pattern, _ in counts.most_common(3)]
     return f" ({', '.join([*shown, *(['…'] if len(counts) > 3 else [])])})" if counts else ""
 
 
-def name_pattern(path: Path, case: str, mark: str = "*") -> str:
+def name_pattern(path: Path, case: str, mark: str = "*", *, near: Path | None = None) -> str:
     """Return the name of a file with a mark in the place of the case.
+
+    The name of its folder is in front, unless the file is near the maps.
 
     Examples
     --------
     >>> name_pattern(Path("maps/benign (1)_mask.png"), "benign (1)"), name_pattern(Path("c0/gt.npy"), "c0")
     ('*_mask.png', '*/gt.npy')
     """
-    found = re.search(rf"(?<![^\W_]){re.escape(case)}(?![^\W_])", path.name) if case else None
-    if found is not None:
-        return f"{path.name[: found.start()]}{mark}{path.name[found.end() :]}"
-    return f"{mark}/{path.name}" if path.parent.name == case else path.name
+    name = path.name
+    start = name.find(case) if case else -1
+    while start >= 0 and any(
+        char.isalnum() for char in (name[start - 1 : start], name[start + len(case) :][:1])
+    ):
+        start = name.find(case, start + 1)  # "a" is not the case of "maps_a.png" because of its second letter
+    if start >= 0:
+        name = f"{name[:start]}{mark}{name[start + len(case) :]}"
+    elif path.parent.name == case:
+        return f"{mark}/{path.name}"
+    return name if near is None or path.parent == near else f"{path.parent.name}/{name}"
 
 
 def without_duplicates(dataset: Dataset, remedy: str = "") -> Dataset:

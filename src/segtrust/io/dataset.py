@@ -409,20 +409,22 @@ def _cases_of_files(
         if pattern is not None and role not in fitting:
             reason = f"expected {NOUNS[role]} files of this pattern, got none that fits"
             dataset += Dataset(failures=(Failure(pattern.text, str(folder), UNPAIRED, reason),))
-    dataset += _leftovers(unused, {case.name for case in dataset.cases}, request)
+    dataset += _leftovers(unused, folder, {case.name for case in dataset.cases}, request)
     if roles.is_truth_likely and (case := next((case for case in dataset.cases if case.truth), None)):
         dataset += Dataset(notes=(_truth_note(case),))
     own = patterns["map"].case_of if patterns["map"] is not None else case_of
     return sum((cases_of_map(path, own(path) or stem_of(path)) for path in alone), dataset)
 
 
-def _leftovers(files: Iterable[FolderFile], cases: Collection[str], request: _Request) -> Dataset:
+def _leftovers(
+    files: Iterable[FolderFile], folder: Path, cases: Collection[str], request: _Request
+) -> Dataset:
     """Return files that are not used, with the options that would use them."""
     leftovers, notes = [], {}
     for file in files:
         names = [file.name, *(_shortened(file.stem) if file.role is None else image_cases(file.stem))]
         case = next((name for name in names if name in cases), None)
-        pattern = name_pattern(file.path, case or file.name)
+        pattern = name_pattern(file.path, case or file.name, near=folder)
         leftovers.append(
             Leftover(str(file.path), pattern, "" if case or file.role is None else "without a map")
         )
@@ -432,8 +434,8 @@ def _leftovers(files: Iterable[FolderFile], cases: Collection[str], request: _Re
             mask = f" Delivered masks? Add --mask-pattern {text}." if request.takes("mask") else ""
             notes[f"`{pattern}` is not used.{truth}{mask}"] = bool(truth or mask)
         elif case is not None and file.placed == "mask" and request.takes("mask"):
-            folder = shlex.quote(str(file.path.parent))
-            notes[f"`{file.path.parent.name}/` is not used. Delivered masks? Add --mask-dir {folder}."] = True
+            option = f"--mask-dir {shlex.quote(str(file.path.parent))}"
+            notes[f"`{pattern}` is not used. Delivered masks? Add {option}."] = True
     return Dataset(leftovers=tuple(leftovers), notes=tuple(note for note, helps in notes.items() if helps))
 
 

@@ -147,10 +147,12 @@ def pair_files(
             for name in cases_of[file.path]
             if file.path not in taken and join_id(file.folder, name) not in failed
         }
+        near = next((case.probabilities.path.parent for case in chosen), None)
         why = _masks_by_ending(cases) if role == "mask" and pattern is None else {}
         for path, (case_id, file, name) in others.items():
             if role == "truth":
-                leftovers.append(Leftover(str(path), name_pattern(path, name), "ground truth without a map"))
+                where = name_pattern(path, name, near=near)
+                leftovers.append(Leftover(str(path), where, "ground truth without a map"))
                 continue
             example = why.get((path.parent, ending_of(path)), "") if file.role is None else ""
             reason = f"a mask without a probability map{example}"
