@@ -72,7 +72,7 @@ def test_an_evaluation_that_lacks_truths(tmp_path):
     assert "expected the ground truth of its cases. Pass its folder: --truth" in none.stderr
     (tmp_path / "empty").mkdir()
     empty = segtrust("evaluate", tmp_path / "maps", "--truth", tmp_path / "empty", "-o", tmp_path / "none")
-    assert f"{tmp_path / 'empty'}: expected the truths of the cases in" in empty.stderr
+    assert f"{tmp_path / 'empty'}: expected the ground truth of the cases in" in empty.stderr
     assert "by the same names, such as case_000; got an empty folder." in empty.stderr
     (tmp_path / "empty/other.npy").write_bytes((tmp_path / "truths/case_004.npy").read_bytes())
     other = segtrust("evaluate", tmp_path / "maps", "--truth", tmp_path / "empty", "-o", tmp_path / "none")
