@@ -21,7 +21,7 @@ from segtrust.io.case_files import (
     only_with_truth,
     without_duplicates,
 )
-from segtrust.io.folders import FolderFile, assign_roles, is_folder, list_folder
+from segtrust.io.folders import FolderFile, assign_roles, folder_role, is_folder, list_folder
 from segtrust.io.manifest import MEMBER_SEPARATOR, is_manifest, read_manifest
 from segtrust.io.names import Pattern, Role, case_of, image_cases, is_data_file, stem_of
 from segtrust.io.partners import NOUNS, Partner, add_files, cases_by_file, id_endings, pair_files
@@ -126,12 +126,12 @@ def find_cases(
     left over: 1 `*-pred_aid.png`
     """
     several = [paths] if isinstance(paths, str | Path) else list(paths)
-    sources = list({Path(path).resolve(): Path(path) for path in several}.values())
-    sets = [path for path in sources if is_manifest(path) or is_folder(path)]
+    sources = list(dict.fromkeys(map(Path, several)))
+    sets = list({path.resolve(): path for path in sources if is_manifest(path) or is_folder(path)}.values())
     prefixes = dict(zip(sets, short_names(sets), strict=True)) if len(sets) > 1 else {}
     files: dict[Path, list[Path]] = {path: [] for path in sets}
     for path in sources:
-        if path not in prefixes and path not in sets:
+        if not (is_manifest(path) or is_folder(path)):
             files.setdefault(path.parent, []).append(path)
     folders = list(files)
     values = {
@@ -196,7 +196,8 @@ def _find_in(folder: Path, files: Sequence[Path], request: _Request, prefix: str
         missing = [path for path in files if not path.exists()]
         if missing:
             raise PairingError(f"{missing[0]}: expected a file or a folder, got none of this name.")
-        listed = [FolderFile(path, stem_of(path)) for path in sorted(folder.iterdir()) if is_data_file(path)]
+        there = sorted(filter(is_data_file, folder.iterdir()), key=lambda path: path.name)
+        listed = [FolderFile(path, stem_of(path)) for path in there]
         found.append(_cases_of_files(listed, folder, request, chosen=files))
     if prefix is not None and is_manifest(folder):
         ignored = [role for role, pattern in request.patterns_beside.items() if pattern is not None]
@@ -242,11 +243,23 @@ def _named_values(values: Sources | Patterns, folders: Sequence[Path]) -> list[t
     return split
 
 
+def _own_name(folder: Path) -> str:
+    """Return the name of a folder; that of the folder above if its own says only what it holds.
+
+    Examples
+    --------
+    >>> _own_name(Path("polyps/Kvasir/masks")), _own_name(Path("polyps/Kvasir"))
+    ('Kvasir', 'Kvasir')
+    """
+    parts = [part for part in folder.resolve().parts if folder_role(part) is None]
+    return parts[-1]
+
+
 def _index_of(name: str, option: str, folders: Sequence[Path]) -> int:
     """Return which folder of maps a name means: its short name, its last part, or its path."""
     names = short_names(folders)
     wanted = name.rstrip("/")
-    for known in (names, [folder.resolve().name for folder in folders], [str(folder) for folder in folders]):
+    for known in (names, [_own_name(folder) for folder in folders], [str(folder) for folder in folders]):
         if known.count(wanted) == 1:
             return known.index(wanted)
     raise ParameterError(
@@ -269,9 +282,9 @@ def _assign(option: str, values: Sources | Patterns | None, folders: Sequence[Pa
                 f"{option}: expected one for all maps, or one per folder of maps ({len(folders)}: "
                 f"{', '.join(short_names(folders))}), got {len(texts)}. Name them: --{option} NAME=…"
             )
-        order = {Path(text).resolve().name: text for text in texts}
-        by_name = [order.get(folder.resolve().name) for folder in folders]
-        return by_name if len({*by_name} - {None}) == len(folders) else list(texts)
+        own_names = {_own_name(Path(text)): text for text in texts}
+        by_name = [own_names.get(_own_name(folder)) for folder in folders]
+        return by_name if len({*by_name} - {None}) == len(folders) else [*texts]
     for name, text in named:
         if name is None:
             raise ParameterError(f"{option}: expected NAME=… for all of them or for none, got {text!r}.")
@@ -420,23 +433,25 @@ def _leftovers(
     files: Iterable[FolderFile], folder: Path, cases: Collection[str], request: _Request
 ) -> Dataset:
     """Return files that are not used, with the options that would use them."""
-    leftovers, notes = [], {}
+    leftovers: list[Leftover] = []
+    notes: Counter[str] = Counter()
     for file in files:
         names = [file.name, *(_shortened(file.stem) if file.role is None else image_cases(file.stem))]
         case = next((name for name in names if name in cases), None)
         pattern = name_pattern(file.path, case or file.name, near=folder)
-        leftovers.append(
-            Leftover(str(file.path), pattern, "" if case or file.role is None else "without a map")
-        )
-        if case is not None and file.role == "mask" and file.path.name.startswith(case):
+        leftovers.append(Leftover(str(file.path), pattern, "" if case or not file.role else "without a map"))
+        options = []
+        if case is not None and file.placed == "mask" and request.takes("mask"):
+            options = [f"Delivered masks? Add --mask-dir {shlex.quote(str(file.path.parent))}."]
+        elif case is not None and file.role == "mask" and file.path.name.startswith(case):
             text = shlex.quote(name_pattern(file.path, case, "{case}"))
-            truth = f" Ground truth? Add --truth-pattern {text}." if request.takes("truth") else ""
-            mask = f" Delivered masks? Add --mask-pattern {text}." if request.takes("mask") else ""
-            notes[f"`{pattern}` is not used.{truth}{mask}"] = bool(truth or mask)
-        elif case is not None and file.placed == "mask" and request.takes("mask"):
-            option = f"--mask-dir {shlex.quote(str(file.path.parent))}"
-            notes[f"`{pattern}` is not used. Delivered masks? Add {option}."] = True
-    return Dataset(leftovers=tuple(leftovers), notes=tuple(note for note, helps in notes.items() if helps))
+            if request.takes("truth"):
+                options.append(f"Ground truth? Add --truth-pattern {text}.")
+            if request.takes("mask"):
+                options.append(f"Delivered masks? Add --mask-pattern {text}.")
+        if options:
+            notes[" ".join([f"`{pattern}` is not used.", *options])] += 1
+    return Dataset(leftovers=tuple(leftovers), notes=tuple(note for note, _ in notes.most_common(1)))
 
 
 def _shortened(stem: str) -> Iterable[str]:

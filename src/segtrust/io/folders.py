@@ -94,7 +94,7 @@ class FolderFile:
     @property
     def is_archive(self) -> bool:
         """Whether it is an archive of NumPy, as nnU-Net writes them."""
-        return self.path.suffix.lower() == ".npz"
+        return self.path.name.lower().endswith(".npz")
 
     @property
     def name(self) -> str:

@@ -37,6 +37,10 @@ ENDINGS = (
     *(".nii", ".npz", ".npy", ".mha", ".mhd", ".nrrd", ".nhdr", ".h5", ".hdf5", ".zarr", ".dcm"),
     *(".png", ".tif", ".tiff", ".bmp", ".webp", ".jpg", ".jpeg"),
 )
+_BY_LAST_PART = {
+    last: [ending for ending in ENDINGS if ending.endswith(f".{last}")]
+    for last in {ending.rpartition(".")[2] for ending in ENDINGS}
+}
 _FOREIGN = (
     *(".pt", ".pth", ".mat", ".pickle", ".tfrecord", ".img", ".hdr", ".jp2", ".gif", ".svs"),
     *(".mgz", ".joblib", ".vtk", ".b2nd", ".rar"),
@@ -59,8 +63,9 @@ _FIRST_CHANNEL = re.compile(r"_0000$")
 
 def _ending(name: str) -> str:
     lower = name.lower()
-    if lower.endswith(ENDINGS):
-        return next(ending for ending in ENDINGS if lower.endswith(ending))
+    for ending in _BY_LAST_PART.get(lower.rpartition(".")[2], ()):
+        if lower.endswith(ending):
+            return ending
     return next((ending for ending in further_endings() if lower.endswith(ending)), "")
 
 

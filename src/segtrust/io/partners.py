@@ -110,6 +110,8 @@ def pair_files(
     reports_others: bool = True,
 ) -> Dataset:
     """Return the cases with the file of their name; a case with two masks or truths is a failure."""
+    if not files:
+        return dataset
     cases_of = cases_by_file(files, role, pattern)
     by_case: dict[str, list[FolderFile]] = {}
     for file in files:
@@ -122,42 +124,52 @@ def pair_files(
     cases: list[CaseFiles] = []
     failures = list(dataset.failures)
     for case in dataset.cases:
-        partners = (
-            [] if ids is not None and case.id not in ids else own_files(case, by_case.get(case.name, ()))
-        )
+        is_chosen = ids is None or case.id in ids
+        partners = own_files(case, by_case.get(case.name, ())) if is_chosen else ()
         taken.update(file.path for file in partners)
-        if not partners or (role == "image" and (case.image is not None or len(partners) > 1)):
-            cases.append(case)
+        reason = ""
+        if role == "image":
+            partners = partners if case.image is None and len(partners) == 1 else ()
         elif len(partners) > 1:
-            listed = ", ".join(str(file.path) for file in partners)
-            reason = f"expected one {NOUNS[role]}, got {listed}. Say which: {_REMEDIES[role]}"
-            failures.append(Failure(case.id, str(case.probabilities), UNPAIRED, reason))
-        elif role == "mask" and times[case.name] > 1 and not partners[0].folder:
+            reason = f"expected one {NOUNS[role]}, got {', '.join(str(file.path) for file in partners)}"
+        elif partners and role == "mask" and times[case.name] > 1 and not partners[0].folder:
             reason = f"expected a mask of its own, got {partners[0].path} for several cases of that name"
+        if reason:
             reason = f"{reason}. Say which: {_REMEDIES[role]}"
             failures.append(Failure(case.id, str(case.probabilities), UNPAIRED, reason))
         else:
-            cases.append(_with_partner(case, role, Place(partners[0].path)))
-    leftovers = list(dataset.leftovers)
-    if reports_others and role != "image":
-        failed = id_endings(failures)
-        others = {
-            file.path: (join_id(file.folder, name), file, name)
-            for file in files
-            for name in cases_of[file.path]
-            if file.path not in taken and join_id(file.folder, name) not in failed
-        }
-        near = next((case.probabilities.path.parent for case in chosen), None)
-        why = _masks_by_ending(cases) if role == "mask" and pattern is None else {}
-        for path, (case_id, file, name) in others.items():
-            if role == "truth":
-                where = name_pattern(path, name, near=near)
-                leftovers.append(Leftover(str(path), where, "ground truth without a map"))
-                continue
-            example = why.get((path.parent, ending_of(path)), "") if file.role is None else ""
-            reason = f"a mask without a probability map{example}"
-            failures.append(Failure(case_id, str(path), UNPAIRED, reason))
-    return replace(dataset, cases=tuple(cases), failures=tuple(failures), leftovers=tuple(leftovers))
+            cases.append(_with_partner(case, role, Place(partners[0].path)) if partners else case)
+    dataset = replace(dataset, cases=tuple(cases), failures=tuple(failures))
+    if role == "image" or not reports_others:
+        return dataset
+    failed = id_endings(failures)
+    others = [
+        (file, name)
+        for file in files
+        for name in cases_of[file.path]
+        if file.path not in taken and join_id(file.folder, name) not in failed
+    ]
+    return _report_others(dataset, others, role, is_by_ending=pattern is None)
+
+
+def _report_others(
+    dataset: Dataset, others: Sequence[tuple[FolderFile, str]], role: Partner, *, is_by_ending: bool
+) -> Dataset:
+    """Return a data set with the files without a map: ground truth is left over, a mask is a failure."""
+    if role == "truth":
+        near = next((case.probabilities.path.parent for case in dataset.cases), None)
+        leftovers = (
+            Leftover(str(file.path), name_pattern(file.path, name, near=near), "ground truth without a map")
+            for file, name in others
+        )
+        return replace(dataset, leftovers=(*dataset.leftovers, *leftovers))
+    why = _masks_by_ending(dataset.cases) if is_by_ending else {}
+    failures = list(dataset.failures)
+    for file, name in others:
+        example = why.get((file.path.parent, ending_of(file.path)), "") if file.role is None else ""
+        reason = f"a mask without a probability map{example}"
+        failures.append(Failure(join_id(file.folder, name), str(file.path), UNPAIRED, reason))
+    return replace(dataset, failures=tuple(failures))
 
 
 def _with_partner(case: CaseFiles, role: Partner, file: Place) -> CaseFiles:
