@@ -264,7 +264,8 @@ def test_two_maps_of_one_case(tmp_path):
     done = segtrust("score", tmp_path / "maps", "-o", tmp_path / "scores.csv")
     assert done.returncode == 1
     failures = {row["case"]: row["kind"] for row in read_csv(tmp_path / "failures.csv")}
-    assert failures == {"a": "Unpaired", "c": "Unpaired"}
+    assert failures == {"a": "Unpaired"}
+    assert "1 `*_mask.npy`" in done.stdout, "a file called mask is left over, neither a mask nor a failure"
     assert [row["case"] for row in read_csv(tmp_path / "scores.csv")] == ["b"]
 
 

@@ -69,10 +69,10 @@ def test_an_evaluation_that_lacks_truths(tmp_path):
     write_maps(tmp_path / "maps", 9, truths=tmp_path / "truths")
     none = segtrust("evaluate", tmp_path / "maps", "-o", tmp_path / "none")
     assert none.returncode == 2
-    assert "expected the truths of its cases. Give their folder: --truth" in none.stderr
+    assert "expected the ground truth of its cases. Pass its folder: --truth" in none.stderr
     (tmp_path / "empty").mkdir()
     empty = segtrust("evaluate", tmp_path / "maps", "--truth", tmp_path / "empty", "-o", tmp_path / "none")
-    assert f"{tmp_path / 'empty'}: expected the truths of the cases in" in empty.stderr
+    assert f"{tmp_path / 'empty'}: expected the ground truth of the cases in" in empty.stderr
     assert "by the same names, such as case_000; got an empty folder." in empty.stderr
     (tmp_path / "empty/other.npy").write_bytes((tmp_path / "truths/case_004.npy").read_bytes())
     other = segtrust("evaluate", tmp_path / "maps", "--truth", tmp_path / "empty", "-o", tmp_path / "none")
@@ -97,7 +97,7 @@ def test_a_manifest_that_names_a_truth_for_some_only(tmp_path):
     assert done.returncode == 1, done.stderr
     (failure,) = parsed(done.stdout)["failed"]
     assert (failure["case"], failure["kind"]) == ("case_000", "Unpaired")
-    assert "expected its truth, got none" in failure["reason"]
+    assert "expected its ground truth, got none" in failure["reason"]
     scores = tmp_path / "scores.csv"
     assert segtrust("score", tmp_path / "cases.csv", "-o", scores).returncode == 0
     assert [row["dice"] is None for row in read_table(scores).rows] == [True] + [False] * 8

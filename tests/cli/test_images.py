@@ -48,7 +48,7 @@ def command(request, data, tmp_path):
 
 def test_how_many_have_an_image_is_said(command, data):
     done = segtrust(*command, "--image-dir", data / "one")
-    assert f"1 of 3 cases has an image in {data / 'one'}." in done.stderr
+    assert "images 1 of 3 (`one/*.npy`)" in done.stdout
     assert "Expected" not in done.stderr
 
 
@@ -66,5 +66,6 @@ def test_machines_are_told_too(command, data):
 def test_each_set_has_its_own(data, tmp_path):
     ood = ("--ood", f"far={data / 'id'}", "--ood-image-dir", f"far={data / 'others'}")
     done = segtrust("evaluate", data / "id", "--image-dir", data / "one", *ood, "-o", tmp_path, *QUICK)
-    assert f"1 of 3 cases has an image in {data / 'one'}." in done.stderr
+    assert "ID: 3 maps" in done.stdout
+    assert "images 1 of 3 (`one/*.npy`)" in done.stdout
     assert f"0 of 3 cases have an image in {data / 'others'}." in done.stderr

@@ -171,9 +171,7 @@ def test_the_scores_are_kept_for_an_evaluation(policies):
 
 def test_numbers_are_those_of_the_general_commands(made, policies, tmp_path):
     scores = tmp_path / "scores.csv"
-    assert (
-        segtrust("score", made.fold(0), "--truth", made.truths, "-o", scores).returncode == 1
-    )  # other truths
+    assert segtrust("score", made.fold(0), "--truth", made.truths, "-o", scores).returncode == 0
     ours, theirs = read_table(policies / "fold.scores.csv"), read_table(scores)
     for column in ("case", "sdc", "idc", "amsp", "dice", "mask"):
         assert ours.column(column) == theirs.column(column)

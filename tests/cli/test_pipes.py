@@ -62,7 +62,7 @@ def test_one_bad_case_is_told_beside_the_table_of_the_others(maps):
     assert done.returncode == 1
     assert len(rows_in(done.stdout)) == 4
     assert "case_002" in done.stderr
-    assert "1 failure\n" in done.stderr
+    assert "1 failure:\n" in done.stderr
 
 
 def test_nothing_by_the_pipe_is_an_error():

@@ -44,9 +44,10 @@ def test_help_shows_two_examples_and_the_exit_codes(monkeypatch, command):
 def test_all_well_is_0_and_nothing_is_drawn_without_a_terminal(tmp_path):
     made = write_maps(tmp_path / "maps", 3)
     done = segtrust_process("score", tmp_path / "maps", "-o", tmp_path / "out/scores.csv")
+    summary = "3 maps (`*.npy`), ground truth none, images none, delivered masks none\n"
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("3 cases scored in ")
-    assert done.stdout.count("\n") == 1
+    assert done.stdout.startswith(f"{summary}3 cases scored in ")
+    assert done.stdout.count("\n") == 2
     rows = read_table(tmp_path / "out/scores.csv").rows
     for row, case in zip(rows, made, strict=True):
         expected = st.score(case.prediction.probabilities, estimators=["sdc", "idc", "amsp"])

@@ -39,7 +39,7 @@ def test_it_says_where_it_is_from_and_that_it_is_free():
 def test_manifests_list_both_sets():
     assert len(find_cases([DATA / "id.csv"]).cases) == 60
     assert len(find_cases([DATA / "ood-bright.csv"]).cases) == 40
-    assert not find_cases([DATA / "manifest.csv"]).unpaired
+    assert not find_cases([DATA / "manifest.csv"]).failures
 
 
 @pytest.mark.needs("PIL")

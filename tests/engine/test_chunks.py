@@ -1,6 +1,7 @@
 """A map that is cut in pieces, which others read: the same numbers, to the last bit."""
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -85,7 +86,7 @@ class TestZarr:
                 store=str(tmp_path / "mask.zarr"), shape=p.shape, chunks=(32, 48, 96), dtype="uint8"
             )
             mask[:] = (np.asarray(p[:]) > 0.3).astype(np.uint8)
-            case = case.having("mask", Place(tmp_path / "mask.zarr"))
+            case = replace(case, mask=Place(tmp_path / "mask.zarr"))
         job = ScoreJob(tuple(get_estimators(ALL)))
         rows = []
         for engine in (Engine(1), Engine(2)):

@@ -285,7 +285,7 @@ def test_rows_say_which_mask_was_scored(tmp_path):
     np.save(tmp_path / "m.npy", np.ones((2, 3), np.uint8))
     job, case = ScoreJob((SoftDice(),)), CaseFiles("a", Place(tmp_path / "a.npy"))
     assert job(case).rows[0]["mask"] == "threshold"
-    assert job(case.having("mask", Place(tmp_path / "m.npy"))).rows[0]["mask"] == "delivered"
+    assert job(replace(case, mask=Place(tmp_path / "m.npy"))).rows[0]["mask"] == "delivered"
 
 
 @pytest.mark.parametrize("policy", list(EmptyPolicy))

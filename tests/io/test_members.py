@@ -10,11 +10,10 @@ import pytest
 import segtrust as st
 from segtrust.engine.reopening import reopen_case
 from segtrust.engine.scoring import ScoreJob
-from segtrust.io.datasets import find_cases
+from segtrust.io.dataset import find_cases
 from segtrust.io.digests import digest_of
 from segtrust.io.formats import _common
 from segtrust.io.loading import ReadOptions, load_case
-from segtrust.io.search import Search
 from segtrust.io.sizes import memory_of
 from segtrust.io.stamps import stamps_of
 from segtrust.io.tables import read_table
@@ -72,9 +71,7 @@ def test_the_same_in_processes_and_on_dask(folders, tmp_path, more):
 
 
 def test_dice_is_that_of_the_fused_mask(folders, tmp_path):
-    found = find_cases(
-        folders[:1], Search(truth_folder=tmp_path / "truths", member_folders=tuple(folders[1:]))
-    )
+    found = find_cases(folders[:1], truth=tmp_path / "truths", members=folders[1:])
     (row,) = ScoreJob((st.SoftDice(),))(found.cases[0]).rows
     truth = np.load(tmp_path / "truths/case_000.npy")
     assert row["dice"] == st.dice(truth, st.fuse(maps_of(folders)) >= 0.5)
@@ -108,7 +105,7 @@ def test_a_case_that_lacks_a_member_is_told(folders, tmp_path):
 def test_a_member_that_does_not_fit_is_named(folders, tmp_path, values, said):
     shape = maps_of(folders)[0].shape
     np.save(folders[1] / "case_000.npy", np.resize(values, shape) if values.shape != (5, 6) else values)
-    found = find_cases(folders[:1], Search(member_folders=tuple(folders[1:])))
+    found = find_cases(folders[:1], members=folders[1:])
     failure = ScoreJob((st.SoftDice(),))(found.cases[0]).failure
     assert str(folders[1]) in failure.reason
     assert re.search(said, failure.reason), failure.reason
@@ -161,10 +158,10 @@ def test_masks_beside_the_first_member_are_not_the_ensemble_s(tmp_path):
     first, second = (copytree(source, tmp_path / name) for name in ("one", "two"))
     alone = find_cases([first]).cases
     assert all(case.mask is not None for case in alone)
-    found = find_cases([first], Search(member_folders=(second,)))
-    assert not found.unpaired
+    found = find_cases([first], members=second)
+    assert not found.failures
     assert all(case.mask is None and len(case.members) == 1 for case in found.cases)
-    given = find_cases([first], Search(member_folders=(second,), mask_folder=first))
+    given = find_cases([first], members=second, masks=first)
     assert all(case.mask is not None for case in given.cases)
 
 
@@ -175,7 +172,7 @@ def test_each_region_is_fused_on_its_own(tmp_path):
     for path in folders[1].glob("*.npz"):
         values = np.load(path)["probabilities"]
         np.savez_compressed(path, probabilities=values**2)
-    found = find_cases(folders[:1], Search(member_folders=(folders[1],)))
+    found = find_cases(folders[:1], members=folders[1])
     each = ReadOptions(regions=("each",))
     alone = [list(load_case(find_cases([folder]).cases[0], each)) for folder in folders]
     fused = list(load_case(found.cases[0], each))
@@ -209,7 +206,7 @@ def test_a_changed_member_is_scored_again_and_other_members_are_another_run(fold
 
 def test_stamps_digests_and_memory_know_the_members(folders):
     alone = find_cases(folders[:1]).cases[0]
-    both = find_cases(folders[:1], Search(member_folders=tuple(folders[1:]))).cases[0]
+    both = find_cases(folders[:1], members=folders[1:]).cases[0]
     assert stamps_of([alone])["case_000"] != stamps_of([both])["case_000"]
     assert memory_of(both) > memory_of(alone)
     assert memory_of(both) < 6 * memory_of(alone)
@@ -305,7 +302,7 @@ def test_zarr_is_fused_piece_by_piece(folders, tmp_path, monkeypatch):
         values = np.load(folder / "case_000.npy").astype(np.float32)
         zarr.create_array(path, data=values, chunks=(16, 16))
         names.append(path.parent)
-    found = find_cases(names[:1], Search(member_folders=tuple(names[1:])))
+    found = find_cases(names[:1], members=names[1:])
     (loaded,) = load_case(found.cases[0], ReadOptions())
     assert not isinstance(loaded.prediction.probabilities, np.ndarray)
     (row,) = ScoreJob((st.SoftDice(), st.PairwiseDice()))(found.cases[0]).rows

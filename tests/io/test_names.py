@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from segtrust.errors import ParameterError
-from segtrust.io.names import Pattern, case_of, is_data_file, is_mask_name, is_role, is_truth_name, stem_of
+from segtrust.io.names import Pattern, case_of, image_cases, is_data_file, is_role_alone, role_of, stem_of
 
 ENDINGS = (
     *(".nii.gz", ".nii", ".npz", ".npy", ".mha", ".nrrd", ".h5", ".hdf5", ".dcm", ".png", ".tif"),
@@ -70,36 +70,23 @@ def test_cases_are_told_from_names(name, case):
 
 
 @pytest.mark.parametrize(
-    ("name", "is_mask"),
+    ("stem", "role"),
     [
-        ("a_seg.nii.gz", True),
-        ("a_Mask.png", True),
-        ("a_mask_1.png", True),
-        ("a_label.npy", False),
-        ("a_gt.png", False),
-        ("a_pred.png", False),
-        ("a_prob.png", False),
-        ("a.png", False),
-        ("mask.png", False),
-        ("mask_7.png", False),
+        *((stem, "mask") for stem in ("a_seg", "a_Mask", "a_mask_1", "x-mask")),
+        *((stem, "truth") for stem in ("a_gt", "a_Label", "a.ground_truth")),
+        *((stem, "map") for stem in ("a_pred", "a_prob", "x-pred")),
+        *((stem, "image") for stem in ("x-img", "a_image", "a scan")),
+        *((stem, None) for stem in ("a", "mask", "mask_7", "gt", "x-pred_aid", "img")),
     ],
 )
-def test_masks_are_told_from_names(name, is_mask):
-    assert is_mask_name(Path(name)) is is_mask
+def test_roles_by_name(stem, role):
+    assert role_of(stem)[0] == role
 
 
-@pytest.mark.parametrize(
-    ("name", "is_truth"),
-    [
-        ("a_gt.png", True),
-        ("a_Label.npy", True),
-        ("a.ground_truth.png", True),
-        ("a_seg.png", False),
-        ("gt.png", False),
-    ],
-)
-def test_truths_are_told_from_names(name, is_truth):
-    assert is_truth_name(Path(name)) is is_truth
+def test_images_may_be_of_several_names():
+    assert image_cases("a_0000") == ["a_0000", "a"]
+    assert image_cases("x-img") == ["x-img", "x"]
+    assert image_cases("x_mask") == ["x_mask", "x"]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +94,7 @@ def test_truths_are_told_from_names(name, is_truth):
     [("prob.nii.gz", True), ("Mask.png", True), ("gt.npy", True), ("a_gt.npy", False), ("a.npy", False)],
 )
 def test_names_that_say_no_case(name, alone):
-    assert is_role(Path("p3") / name) is alone
+    assert is_role_alone(stem_of(Path("p3") / name)) is alone
 
 
 @pytest.mark.parametrize(

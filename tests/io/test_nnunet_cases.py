@@ -29,7 +29,7 @@ def test_one_fold_is_one_predictor(made):
     assert names(found) == ["train_0_1_000", "train_1_1_000"]
     assert found.predictor == f"Dataset001_Plain/{MODEL}/fold_1"
     assert found.doubt == ""
-    assert not found.cases.unpaired, "labels of other folds are no loss"
+    assert not found.cases.failures, "labels of other folds are no loss"
     assert {case.truth.path.parent for case in found.cases.cases} == {made.truths}
     assert {case.mask.path.parent.name for case in found.cases.cases} == {"validation"}
 
@@ -88,7 +88,7 @@ def test_a_case_without_labels_is_told(made):
     (made.truths / "train_1_0_000.nii.gz").unlink()
     found = find_cross_validation(Model(made.model), ("0",), made.truths)
     assert names(found) == ["train_0_0_000"]
-    assert "expected its truth in" in told(found.cases)["train_1_0_000"]
+    assert "expected its ground truth in" in told(found.cases)["train_1_0_000"]
 
 
 def test_labels_are_those_that_nnunet_noted_where_nothing_else_is_known(made):

@@ -20,10 +20,11 @@ from segtrust.cli.scoring import table_run
 from segtrust.cli.telling import (
     Images,
     as_values,
+    exit_if_failed,
     image_values,
     images_in,
-    tell_failures,
-    tell_images,
+    print_dataset,
+    print_failures,
     tell_policies,
     tell_unversioned,
     tell_warnings,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from segtrust.engine.outcomes import Failure, Row
     from segtrust.engine.score_table import Scored
     from segtrust.engine.triage import Triage
-    from segtrust.io.cases import DataSet
+    from segtrust.io.case_files import Dataset
     from segtrust.io.tables import Table
 
 __all__ = [
@@ -165,16 +166,12 @@ def triage(
     A case that cannot be read is deferred, and listed in failures.csv.
     """
     run.get_ready()
-    from segtrust.io.datasets import find_cases
-
-    found = find_cases(paths_of(predictions), files.search())
-    images = images_in(files.image_dir, found.cases)
-    tell_images(images, quiet=run.as_json)
-    triage_cases(found, output, how, read, run, images)
+    found = files.find(paths_of(predictions))
+    triage_cases(found, output, how, read, run, images_in(files.image_dir, found.cases))
 
 
 def triage_cases(
-    found: DataSet,
+    found: Dataset,
     output: Path,
     how: TriageFlags,
     read: ReadFlags,
@@ -188,6 +185,7 @@ def triage_cases(
     plan = plan_of(flags, read, found.cases)
     with progress_bar("cases", len(found.cases)) as advance:
         table = table_run(output / "scores.csv", run, advance)
+        print_dataset(found, images, quiet=run.as_json)
         scored = score_cases(found, replace(plan.job, with_truth=False), table, finish=plan.decided)
     finish_triage(scored, plan, output, how, run, images)
 
@@ -208,17 +206,18 @@ def finish_triage(
     decided = _triage(scored, plan.policies, how)
     write_lists(output, scored.rows, decided.decisions, link=how.link, failures=scored.failures)
     unjudged = _without_policy(scored.rows)
+    listed = failures_beside(output / "scores.csv", None)
     if run.as_json:
         told = [*warnings_of(scored.rows, images), *unjudged]
         more = {"output": str(output), "warnings": told, **image_values(images)}
         typer.echo(json.dumps(_as_values(decided, plan.policies, scored.failures) | more))
     else:
+        print_failures(scored.failures, listed)
         _tell(decided, plan.policies, output)
         tell_warnings(scored.rows)
         for warning in unjudged:
             typer.secho(warning, err=True)
-    listed = failures_beside(output / "scores.csv", None)
-    tell_failures(scored.failures, listed, quiet=run.as_json, nothing=not scored.rows)
+    exit_if_failed(scored.failures, nothing=not scored.rows)
     if decided.alarm:
         raise typer.Exit(1)
 

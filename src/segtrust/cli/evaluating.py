@@ -28,9 +28,9 @@ from segtrust.cli.options import ReadFlags, RunFlags, with_options
 from segtrust.cli.telling import (
     Images,
     as_values,
+    exit_if_failed,
     image_values,
-    tell_failures,
-    tell_images,
+    print_failures,
     tell_policies,
     tell_warnings,
     warnings_of,
@@ -80,7 +80,7 @@ def evaluate(
     """
     from segtrust.engine.score_table import failures_beside, read_scores, write_failures
     from segtrust.evaluation import rankable_sets
-    from segtrust.io.cases import DataSet
+    from segtrust.io.case_files import Dataset
     from segtrust.io.tables import write_table
     from segtrust.report.evaluation import tables_for_people, write_evaluation
     from segtrust.report.examples import save_examples
@@ -99,17 +99,17 @@ def evaluate(
     open_run(output, command="evaluate")
     mark_running(output, command="evaluate")
     found = None if before is not None else find_sets(predictions, files, how)
-    images = images_of_sets(files, found or DataSet())
-    tell_images(images, quiet=run.as_json)
+    images = images_of_sets(files, found or Dataset())
     how.refuse_without_truth(found)
-    judged = before or score_and_judge(found or DataSet(), output, how, read, run)
+    judged = before or score_and_judge(found or Dataset(), output, how, read, run, images)
     if judged.table is not None:
         write_table(output / "scores.parquet", judged.table)
     failures_path = failures_beside(output / "scores.parquet", None)
     write_failures(failures_path, judged.scored.failures, "scores.parquet")
     sets = _by_set(judged.scored.rows)
     if not sets or (files.ood and FIRST not in sets):
-        tell_failures(judged.scored.failures, failures_path, nothing=True)
+        print_failures(judged.scored.failures, failures_path)
+        exit_if_failed(judged.scored.failures, nothing=True)
         raise ParameterError(f"{predictions[0]}: expected cases to judge, got none.")
     evaluation = _evaluation(how, judged.scored.rows)
     files_of = judged.files_of(found)
@@ -128,9 +128,10 @@ def evaluate(
         results = {**tables, "tuning": summary, "unranked": unranked, **image_values(images)}
         typer.echo(json.dumps(_values(judged, results, images) | {"output": str(output)}))
     else:
+        print_failures(judged.scored.failures, failures_path)
         _tell(judged, tables_for_people(tables) | told_tuning(summary), output)
         _tell_unranked(unranked)
-    tell_failures(judged.scored.failures, failures_path, quiet=run.as_json)
+    exit_if_failed(judged.scored.failures)
     if unranked:
         raise typer.Exit(1)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from segtrust.engine.decisions import Policies
     from segtrust.engine.outcomes import Row
     from segtrust.engine.scoring import ScoreJob
-    from segtrust.io.cases import CaseFiles, DataSet
+    from segtrust.io.case_files import CaseFiles, Dataset
 
 __all__ = ["USUAL", "HowFlags", "Plan", "names_of", "plan_of"]
 
@@ -98,7 +98,7 @@ def plan_of(
     read: ReadFlags,
     cases: Sequence[CaseFiles],
     *,
-    found: DataSet | None = None,
+    found: Dataset | None = None,
     drop_empty: bool = False,
 ) -> Plan:
     """Say what is done with each case; with policies as they were made with.
@@ -118,7 +118,7 @@ def plan_of(
     from segtrust.engine.calibration import check_reading, fusion_of, reference_beside
     from segtrust.engine.scoring import ScoreJob
     from segtrust.engine.unlabelled import SetReader, fit_to_sets
-    from segtrust.io.cases import DataSet
+    from segtrust.io.case_files import Dataset
     from segtrust.io.loading import Decoding
     from segtrust.maps import EmptyPolicy
 
@@ -143,7 +143,7 @@ def plan_of(
         digest=how.digest.value,
         empty=EmptyPolicy(how.empty),
         of_sets=fit_to_sets(
-            get_estimators(unlabelled), found or DataSet(), SetReader(options, scaling, drop_empty)
+            get_estimators(unlabelled), found or Dataset(), SetReader(options, scaling, drop_empty)
         ),
     )
     return Plan(job, policies, how.policy)
@@ -194,7 +194,7 @@ def names_of(text: str, every: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(each for name in names for each in (every if name == ALL else [name])))
 
 
-def _names(how: HowFlags, policies: Policies, found: DataSet | None) -> tuple[list[str], list[str]]:
+def _names(how: HowFlags, policies: Policies, found: Dataset | None) -> tuple[list[str], list[str]]:
     """Give the estimators that are asked for: those that are ready, and those that learn from a set first."""
     from segtrust.confidence import get_estimator
     from segtrust.engine.unlabelled import UNLABELLED

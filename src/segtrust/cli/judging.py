@@ -13,14 +13,14 @@ from segtrust.cli.console import progress_bar
 from segtrust.cli.jobs import USUAL, HowFlags, Plan, names_of, plan_of
 from segtrust.cli.options import ReadFlags, RunFlags, TruthFlags
 from segtrust.cli.scoring import table_run
-from segtrust.cli.telling import Images, images_in, tell_unversioned
+from segtrust.cli.telling import Images, images_in, print_dataset, tell_unversioned
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
     from segtrust.engine.losses import LossSource
     from segtrust.engine.score_table import Scored
     from segtrust.evaluation import EvaluatedSet, FileCase
-    from segtrust.io.cases import DataSet
+    from segtrust.io.case_files import Dataset
     from segtrust.io.structures import LabelScheme
     from segtrust.io.tables import Table
 
@@ -134,7 +134,7 @@ class Judged:
     plan: Plan | None = None
     table: Table | None = None
 
-    def files_of(self, found: DataSet | None) -> Callable[[EvaluatedSet], list[FileCase]] | None:
+    def files_of(self, found: Dataset | None) -> Callable[[EvaluatedSet], list[FileCase]] | None:
         """Tell of which files the cases of a set are; ``None`` where a table was judged."""
         from segtrust.evaluation import cases_of_set
 
@@ -171,7 +171,14 @@ def _judge(how: JudgeFlags, scheme: LabelScheme | None) -> LossSource:
     return LossSource(how.loss_column or (check_loss(how.loss) if how.loss else DICE))
 
 
-def score_and_judge(found: DataSet, output: Path, how: JudgeFlags, read: ReadFlags, run: RunFlags) -> Judged:
+def score_and_judge(
+    found: Dataset,
+    output: Path,
+    how: JudgeFlags,
+    read: ReadFlags,
+    run: RunFlags,
+    images: Sequence[Images] = (),
+) -> Judged:
     """Score and judge the cases of all sets."""
     from segtrust.engine.judging import with_losses
     from segtrust.engine.score_table import score_cases
@@ -184,6 +191,7 @@ def score_and_judge(found: DataSet, output: Path, how: JudgeFlags, read: ReadFla
     plan = plan_of(how, read, found.cases, found=found, drop_empty=how.drop_empty_truth)
     with progress_bar("cases", len(found.cases)) as advance:
         table = table_run(output / "scores.parquet", run, advance)
+        print_dataset(found, images, quiet=run.as_json)
         scored = score_cases(
             found,
             plan.job,
@@ -243,14 +251,13 @@ def judge_scores(table: Table, how: JudgeFlags, files: SetFlags, read: ReadFlags
     return Judged(with_losses(Scored(judged, (), 0.0), judge), table=Table.of(judged, about))
 
 
-def find_sets(paths: Sequence[Path], files: SetFlags, how: JudgeFlags) -> DataSet:
-    """Find the cases of all sets, each under a name that tells its set."""
-    from segtrust.io.case_images import with_images
-    from segtrust.io.datasets import without_doubles
+def find_sets(paths: Sequence[Path], files: SetFlags, how: JudgeFlags) -> Dataset:
+    """Find the cases of all sets; the ids of the cases of other sets begin with the name of their set."""
+    from segtrust.io.case_files import without_duplicates
 
-    others, truths, masks, images, members = (
-        _named(given, option)
-        for given, option in (
+    others, truth, masks, images, members = (
+        _named(values, option)
+        for values, option in (
             (files.ood, "ood"),
             (files.ood_truth, "ood-truth"),
             (files.ood_mask_dir, "ood-mask-dir"),
@@ -258,66 +265,36 @@ def find_sets(paths: Sequence[Path], files: SetFlags, how: JudgeFlags) -> DataSe
             (files.ood_member, "ood-member"),
         )
     )
-    unknown = sorted({*truths, *masks, *images, *members} - {*others})
+    unknown = sorted({*truth, *masks, *images, *members} - {*others})
     if unknown:
         raise ParameterError(f"ood-truth: expected the name of a set given by --ood, got {unknown[0]!r}.")
-    found = _of_set(_one_set(paths, files, how), FIRST)
+    patterns = ("pattern", "mask_pattern", "image_pattern", "truth_pattern")
+    shared = {name: each for name in patterns if len(each := getattr(files, name) or []) == 1}
+    found = _find_set(paths, files, how, FIRST)
     for name, folders in others.items():
-        for part in _searches(name, folders, truths.get(name, []), masks.get(name, [])):
-            own = replace(
-                files, truth=part.truth, mask_dir=part.masks, image_dir=None, member=members.get(name)
-            )
-            cases = _one_set(part.folders, own, how)
-            for folder in images.get(name, ()):
-                cases = with_images(cases, folder)
-            found = found + _of_set(cases.below(part.prefix), name)
-    return without_doubles(found)
+        own = replace(
+            files,
+            **{**dict.fromkeys(patterns), **shared},
+            truth=truth.get(name),
+            mask_dir=masks.get(name),
+            image_dir=images.get(name),
+            member=members.get(name),
+        )
+        found += _find_set([Path(folder) for folder in folders], own, how, name).with_prefix(name)
+    return without_duplicates(found)
 
 
-def images_of_sets(files: SetFlags, found: DataSet) -> list[Images]:
-    """Count the images that were found in each folder that is said to have those of a set."""
-    others = _named(files.ood_image_dir, "ood-image-dir")
-    by_set = {FIRST: [] if files.image_dir is None else [files.image_dir], **others}
+def images_of_sets(files: SetFlags, found: Dataset) -> list[Images]:
+    """Count the images that were found in each folder of images of each set."""
+    by_set = {FIRST: files.image_dir or [], **_named(files.ood_image_dir, "ood-image-dir")}
     return [
-        told
+        images
         for name, folders in by_set.items()
-        for folder in folders
-        for told in images_in(folder, [case for case in found.cases if case.set == name])
+        for images in images_in(folders, [case for case in found.cases if case.set == name])
     ]
 
 
-@dataclass(frozen=True)
-class _Search:
-    """Folders of a set that have their truths and masks in one place."""
-
-    prefix: str
-    folders: Sequence[Path]
-    truth: Path | None
-    masks: Path | None
-
-
-def _searches(
-    name: str, folders: Sequence[Path], truths: Sequence[Path], masks: Sequence[Path]
-) -> list[_Search]:
-    """Give each folder its own truths and masks where as many are given, else all the same ones."""
-    from segtrust.io.datasets import different_names
-
-    for option, given in (("ood-truth", truths), ("ood-mask-dir", masks)):
-        if len(given) > 1 and len(given) != len(folders):
-            raise ParameterError(
-                f"{option}: expected one folder for {name}, or one for each of its {len(folders)}, got "
-                f"{len(given)}."
-            )
-    if max(len(truths), len(masks)) <= 1:
-        return [_Search(name, folders, *(each[0] if each else None for each in (truths, masks)))]
-    of_each = [_one_each(given, len(folders)) for given in (truths, masks)]
-    return [
-        _Search(f"{name}/{short}", [folder], truth, mask)
-        for short, folder, truth, mask in zip(different_names(folders), folders, *of_each, strict=True)
-    ]
-
-
-def _refuse_mixed_masks(found: DataSet) -> None:
+def _refuse_mixed_masks(found: Dataset) -> None:
     """Refuse to compare a set whose delivered masks are scored with one whose maps are cut."""
     sets = {case.set for case in found.cases}
     bare = sorted(sets - {case.set for case in found.cases if case.mask is not None})
@@ -328,55 +305,46 @@ def _refuse_mixed_masks(found: DataSet) -> None:
         )
 
 
-def _one_each(given: Sequence[Path], count: int) -> Sequence[Path | None]:
-    """Give a folder for each of so many: the only one for all, and nothing where none is given."""
-    return list(given) if len(given) == count else [given[0] if given else None] * count
-
-
-def _named(texts: Sequence[str] | None, option: str) -> dict[str, list[Path]]:
-    """Give the folders of each name, in their order."""
-    pairs = [text.partition("=") for text in texts or ()]
-    for name, sign, path in pairs:
+def _named(texts: Sequence[str] | None, option: str) -> dict[str, list[str]]:
+    """Return the folders of each set, in their order."""
+    found: dict[str, list[str]] = {}
+    for text in texts or ():
+        name, sign, path = text.partition("=")
         if not (name and sign and path) or name == FIRST:
             raise ParameterError(
                 f"{option}: expected NAME=DIR, with a name other than {FIRST}, got {name!r}."
             )
-    found: dict[str, list[Path]] = {}
-    for name, _, path in pairs:
-        found.setdefault(name, []).append(Path(path))
+        found.setdefault(name, []).append(path)
     return found
 
 
-def _one_set(paths: Sequence[Path], files: SetFlags, how: JudgeFlags) -> DataSet:
-    """Find the cases of a set; those that can be judged, where truths are what judges."""
-    from segtrust.io.datasets import find_cases
-    from segtrust.io.pairing import only_with_truth
+def _find_set(paths: Sequence[Path], files: SetFlags, how: JudgeFlags, name: str) -> Dataset:
+    """Find the cases of a set; only those with ground truth, unless losses come from elsewhere."""
+    from segtrust.io.case_files import only_with_truth
 
-    search = files.search()
-    found = find_cases(paths, search)
-    if how.losses is not None:
-        return found
-    if not any(case.truth for case in found.cases):
-        raise ParameterError(_without_truths(paths, found, search.truth_folder))
-    return only_with_truth(found)
-
-
-def _without_truths(paths: Sequence[Path], found: DataSet, folder: Path | None) -> str:
-    """Say that no case has a truth, and where a folder was given, how its files ought to be called."""
-    listed = ", ".join(map(str, paths))
-    if folder is None:
-        return f"{listed}: expected the truths of its cases. Give their folder: --truth."
-    there = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
-    got = f"files such as {there[0]}" if there else "an empty folder"
-    wanted = f", by the same names, such as {found.cases[0].id}" if found.cases else ""
-    return f"{folder}: expected the truths of the cases in {listed}{wanted}; got {got}."
-
-
-def _of_set(found: DataSet, name: str) -> DataSet:
+    found = files.find(paths, needs_truth=True if how.losses is None else None)
+    if how.losses is None:
+        if not any(case.truth for case in found.cases):
+            raise ParameterError(_without_truth(paths, found, files))
+        found = only_with_truth(found)
     return replace(found, cases=tuple(replace(case, set=name) for case in found.cases))
 
 
-def _scheme(read: ReadFlags, found: DataSet) -> LabelScheme | None:
+def _without_truth(paths: Sequence[Path], found: Dataset, files: SetFlags) -> str:
+    """Say that no case has ground truth, and how to pass it, or how its files ought to be called."""
+    listed = ", ".join(map(str, paths))
+    folder = Path((files.truth or [""])[0].rpartition("=")[2])
+    if not files.truth or not folder.is_dir():
+        return " ".join(
+            [f"{listed}: expected the ground truth of its cases. Pass its folder: --truth.", *found.notes]
+        )
+    there = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    got = f"files such as {there[0]}" if there else "an empty folder"
+    wanted = f", by the same names, such as {found.cases[0].id}" if found.cases else ""
+    return f"{folder}: expected the ground truth of the cases in {listed}{wanted}; got {got}."
+
+
+def _scheme(read: ReadFlags, found: Dataset) -> LabelScheme | None:
     """Give the names of the structures, for losses that go by labels."""
     from segtrust.io.nnunet import read_scheme, scheme_beside
 

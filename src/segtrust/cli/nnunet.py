@@ -21,7 +21,7 @@ from segtrust.cli.nnunet_show import SHOW_EPILOG, show
 from segtrust.cli.options import ReadFlags, RunFlags, with_options
 from segtrust.cli.promising import Certified, PromiseFlags, TargetFlags, certify_rows, tell_certified
 from segtrust.cli.scoring import table_run
-from segtrust.cli.telling import tell_failures, tell_warnings, warnings_of
+from segtrust.cli.telling import exit_if_failed, print_failures, tell_warnings, warnings_of
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -103,8 +103,10 @@ def calibrate(
         _tell_found(found)
     table = output.with_name(f"{output.stem}.scores.csv")
     scored = _score(found, table, HowFlags(f"{promise.estimator},{USUAL}", empty=source.empty), read, run)
+    if not run.as_json:
+        print_failures(scored.failures, _failures(table))
     if not scored.rows:
-        tell_failures(scored.failures, _failures(table), quiet=run.as_json, nothing=True)
+        exit_if_failed(scored.failures, nothing=True)
     certified = _certify(found, table, promise, output, source.reference)
     if run.as_json:
         typer.echo(json.dumps(_values(found, scored, certified, table)))
@@ -112,7 +114,7 @@ def calibrate(
         tell_certified(certified, output)
         typer.echo(f"Scores of {counted(scored.cases, 'case')}: {table}")
         tell_warnings(scored.rows)
-    tell_failures(scored.failures, _failures(table), quiet=run.as_json)
+    exit_if_failed(scored.failures)
     if not certified.certified:
         raise typer.Exit(1)
 
@@ -212,8 +214,7 @@ def triage(
     `segtrust nnunet predict` know it, and need no probabilities on the disk.
     """
     run.get_ready()
-    from segtrust.io.datasets import find_cases
-    from segtrust.io.search import Search
+    from segtrust.io.dataset import find_cases
 
     numbers = [str(path) for path in predictions if str(path).isdecimal() and not path.exists()]
     if numbers:
@@ -221,7 +222,7 @@ def triage(
     name = _common_name(predictions, how)
     if not name and not run.as_json:
         typer.secho(_UNNAMED, err=True)
-    found = find_cases(predictions, Search(with_truths=False))
+    found = find_cases(predictions, needs_truth=False)
     triage_cases(found, output, TriageFlags(how.policy, name, how.link, how.alpha), read, run)
 
 

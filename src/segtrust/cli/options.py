@@ -7,8 +7,8 @@ had them as parameters of its own.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
@@ -20,10 +20,9 @@ from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
     from segtrust.ensembles import Fusion
+    from segtrust.io.dataset import Dataset
     from segtrust.io.grid import Resample
     from segtrust.io.loading import ReadOptions
-    from segtrust.io.names import Pattern
-    from segtrust.io.search import Search
 
 __all__ = ["CaseFlags", "DigestKind", "PartFlags", "ReadFlags", "RunFlags", "TruthFlags", "with_options"]
 
@@ -103,6 +102,7 @@ class DigestKind(StrEnum):
 _FILES = "Which files"
 _READING = "What is read of them"
 _RUNNING = "How it is run"
+_PER_SET = "Repeatable: one per folder of maps, or NAME=…"
 
 
 def _option(*names: str, panel: str, help: str, **more: Any) -> Any:
@@ -114,8 +114,10 @@ class CaseFlags:
     """Which files belong to a case."""
 
     pattern: Annotated[
-        str | None,
-        _option(panel=_FILES, help="Names of the maps where they are unusual: '{case}_prob.nii.gz'."),
+        list[str] | None,
+        _option(
+            panel=_FILES, help=f"Names of the maps if they are unusual: '{{case}}_prob.nii.gz'. {_PER_SET}"
+        ),
     ] = None
     allow_pickle: Annotated[
         bool,
@@ -126,60 +128,79 @@ class CaseFlags:
         ),
     ] = False
     mask_dir: Annotated[
-        Path | None, _option(panel=_FILES, help="Folder of the delivered masks, named as the maps.")
-    ] = None
-    mask_pattern: Annotated[
-        str | None, _option(panel=_FILES, help="Names of the masks: '{case}_seg.nii.gz'.")
-    ] = None
-
-    image_dir: Annotated[
-        Path | None,
-        _option(panel=_FILES, help="Folder of the images, named as the maps, for reports and the desk."),
-    ] = None
-    member: Annotated[
-        list[Path] | None,
+        list[str] | None,
         _option(
             panel=_FILES,
-            help="Folder of the maps of one more member of an ensemble, named as the first; several times.",
+            metavar="DIR",
+            help=f"Folder of the delivered masks, named like the maps. {_PER_SET}",
+        ),
+    ] = None
+    mask_pattern: Annotated[
+        list[str] | None,
+        _option(panel=_FILES, help=f"Names of the delivered masks: '{{case}}_seg.nii.gz'. {_PER_SET}"),
+    ] = None
+    image_dir: Annotated[
+        list[str] | None,
+        _option(
+            panel=_FILES,
+            metavar="DIR",
+            help=f"Folder of the images, named like the maps, for reports and the desk. {_PER_SET}",
+        ),
+    ] = None
+    image_pattern: Annotated[
+        list[str] | None, _option(panel=_FILES, help=f"Names of the images: '{{case}}_img.png'. {_PER_SET}")
+    ] = None
+    member: Annotated[
+        list[str] | None,
+        _option(
+            panel=_FILES,
+            metavar="DIR",
+            help="Folder of the maps of one more member of an ensemble, named like those of the first; "
+            "repeatable. NAME=DIR is one more member of the folder of maps NAME.",
         ),
     ] = None
 
-    def search(self) -> Search:
-        """Say which files are looked for."""
-        from segtrust.io.search import Search
+    def find(
+        self, paths: Sequence[Path], *, needs_truth: bool | None = False, may_be_empty: bool = False
+    ) -> Dataset:
+        """Find the cases in paths."""
+        from segtrust.io.dataset import find_cases
 
-        return Search(
-            maps=_pattern(self.pattern),
-            masks=_pattern(self.mask_pattern),
-            mask_folder=self.mask_dir,
-            image_folder=self.image_dir,
-            with_truths=False,
+        return find_cases(
+            paths,
+            masks=self.mask_dir,
+            images=self.image_dir,
+            members=self.member,
+            pattern=self.pattern,
+            mask_pattern=self.mask_pattern,
+            image_pattern=self.image_pattern,
+            **self._truth_options(),
+            needs_truth=needs_truth,
+            may_be_empty=may_be_empty,
             allow_pickle=self.allow_pickle,
-            member_folders=tuple(self.member or ()),
         )
+
+    def _truth_options(self) -> dict[str, list[str] | None]:
+        return {}
 
 
 @dataclass
 class TruthFlags(CaseFlags):
-    """Which files belong to a case, the truth among them."""
+    """Which files belong to a case, including its ground truth."""
 
-    truth: Annotated[Path | None, _option(panel=_FILES, help="Folder of the truths, named as the maps.")] = (
-        None
-    )
+    truth: Annotated[
+        list[str] | None,
+        _option(
+            panel=_FILES, metavar="DIR", help=f"Folder of the ground truth, named like the maps. {_PER_SET}"
+        ),
+    ] = None
     truth_pattern: Annotated[
-        str | None, _option(panel=_FILES, help="Names of the truths: '{case}_gt.png'.")
+        list[str] | None,
+        _option(panel=_FILES, help=f"Names of the ground truth: '{{case}}_gt.png'. {_PER_SET}"),
     ] = None
 
-    def search(self) -> Search:
-        """Say which files are looked for."""
-        truths = _pattern(self.truth_pattern)
-        return replace(super().search(), truths=truths, truth_folder=self.truth, with_truths=True)
-
-
-def _pattern(text: str | None) -> Pattern | None:
-    from segtrust.io.names import Pattern
-
-    return None if text is None else Pattern(text)
+    def _truth_options(self) -> dict[str, list[str] | None]:
+        return {"truth": self.truth, "truth_pattern": self.truth_pattern}
 
 
 @dataclass

@@ -18,10 +18,11 @@ from segtrust.cli.pipes import is_pipe, paths_of, table_place
 from segtrust.cli.telling import (
     Images,
     as_values,
+    exit_if_failed,
     image_values,
     images_in,
-    tell_failures,
-    tell_images,
+    print_dataset,
+    print_failures,
     tell_policies,
     tell_warnings,
     warnings_of,
@@ -86,7 +87,6 @@ def score(
     run.get_ready()
     from segtrust.engine.run import part_of
     from segtrust.engine.score_table import score_cases
-    from segtrust.io.datasets import find_cases
 
     if is_pipe(output) and run.as_json:
         raise ParameterError("output: expected a file with --json, which is printed itself, got '-'.")
@@ -95,13 +95,13 @@ def score(
         raise ParameterError(f"{output}: expected another file than what is read, or that would be lost.")
     if how.watch:
         return _watch(paths, output, how, files, read, run)
-    found = find_cases(paths, files.search())
+    found = files.find(paths, needs_truth=None)
     images = images_in(files.image_dir, found.cases)
-    tell_images(images, quiet=run.as_json)
     plan = plan_of(how, read, found.cases)
     with table_place(output) as place:
         with progress_bar("cases", len(part_of(found.cases, run.part, run.num_parts))) as advance:
             table = table_run(place, run, advance)
+            print_dataset(found, images, quiet=run.as_json, err=is_pipe(output))
             scored = score_cases(found, plan.job, table, finish=plan.decided)
         if how.write_masks is not None:
             scored = _with_masks(scored, how.write_masks, place, table.failures_path)
@@ -113,13 +113,16 @@ def _watch(
     folders: Sequence[Path], output: Path, how: ScoreFlags, files: TruthFlags, read: ReadFlags, run: PartFlags
 ) -> None:
     """Score what arrives in folders until that is stopped."""
-    from segtrust.io.datasets import find_cases
-
     check_watch(folders, output, run, writes_masks=how.write_masks is not None)
-    search, rhythm = replace(files.search(), may_be_empty=True), how.rhythm()
     plan = plan_of(how, read, [awaited(folders[0], files.member or ())])
     table = table_run(output, run, lambda done: None)
-    scored = watch_until_stopped(lambda: find_cases(folders, search), plan, table, rhythm, quiet=run.as_json)
+    scored = watch_until_stopped(
+        lambda: files.find(folders, needs_truth=None, may_be_empty=True),
+        plan,
+        table,
+        how.rhythm(),
+        quiet=run.as_json,
+    )
     finish_scoring(scored, plan, table, as_json=run.as_json)
 
 
@@ -131,14 +134,16 @@ def finish_scoring(
     if as_json:
         typer.echo(json.dumps(_values(scored, table, images) | as_values(plan.policies)))
     else:
+        print_failures(scored.failures, table.failures_path)
         tell_policies(plan.policies)
         _tell(scored, table)
-    tell_failures(scored.failures, table.failures_path, quiet=as_json, nothing=not scored.rows)
+    exit_if_failed(scored.failures, nothing=not scored.rows)
 
 
 def _finish_pipe(scored: Scored, *_: object, **__: object) -> None:
     """Tell on standard error what a table that is printed does not: which cases failed."""
-    tell_failures(scored.failures, None, nothing=not scored.rows)
+    print_failures(scored.failures, None)
+    exit_if_failed(scored.failures, nothing=not scored.rows)
 
 
 def _with_masks(scored: Scored, folder: Path, output: Path, failures_path: Path) -> Scored:
@@ -201,7 +206,8 @@ def merge(
         about = {"rows": len(merged.rows), "failed": len(failures), "table": str(output)}
         typer.echo(json.dumps(about | {"failures": [each.row() for each in failures]}))
     else:
+        print_failures(failures, failures_beside(output, None))
         typer.echo(
             f"{len(merged.rows)} rows of {len(tables)} tables, {len(failures)} cases failed. Table: {output}"
         )
-    tell_failures(failures, failures_beside(output, None), quiet=as_json, nothing=not merged.rows)
+    exit_if_failed(failures, nothing=not merged.rows)

@@ -1,4 +1,4 @@
-"""What commands say at their end: of policies, of what failed, and of what looks wrong."""
+"""What commands print: which files were paired, which policies apply, what failed, and what looks wrong."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from segtrust.cli.console import counted
 if TYPE_CHECKING:
     from segtrust.engine.decisions import Policies
     from segtrust.engine.outcomes import Failure, Row
-    from segtrust.io.cases import CaseFiles
+    from segtrust.io.case_files import CaseFiles, Dataset
     from segtrust.io.tables import Table
 
 __all__ = [
     "Images",
     "as_values",
+    "exit_if_failed",
     "image_values",
     "images_in",
-    "tell_failures",
-    "tell_images",
+    "print_dataset",
+    "print_failures",
     "tell_policies",
     "tell_unversioned",
     "tell_warnings",
     "warnings_of",
 ]
 
-_SHOWN = 5
+_SHOWN = 10
 
 
 def tell_policies(policies: Policies) -> None:
@@ -93,26 +94,37 @@ def tell_unversioned(table: Table) -> None:
         typer.secho(said, err=True)
 
 
-def tell_failures(
-    failures: Sequence[Failure], path: Path | None, *, quiet: bool = False, nothing: bool = False
-) -> None:
-    """Say which cases failed, and why, all of them where no file does; leave with code 1, or 2 for all.
-
-    Those for lack of a package are counted: one thing is to be done about all of them.
-    """
-    from segtrust.engine.packages import split_missing
+def print_failures(failures: Sequence[Failure], path: Path | None) -> None:
+    """Print the failures by reason, with a count and one example each; all reasons if no file lists them."""
+    from segtrust.io.case_files import group_failures
 
     if not failures:
         return
+    groups = group_failures(failures)
+    shown = groups if path is None else groups[:_SHOWN]
+    where = "" if path is None else f"; {path} lists all of them"
+    typer.secho(f"{counted(len(failures), 'failure')}{where}:", err=True)
+    for group in shown:
+        typer.secho(f"  {group}", err=True)
+    if len(groups) > len(shown):
+        typer.secho(f"  and {counted(len(groups) - len(shown), 'other reason')}", err=True)
+
+
+def exit_if_failed(failures: Sequence[Failure], *, nothing: bool = False) -> None:
+    """Exit with code 1 if some cases failed, with 2 if there is no result."""
+    if failures:
+        raise typer.Exit(2 if nothing else 1)
+
+
+def print_dataset(
+    dataset: Dataset, images: Sequence[Images] = (), *, quiet: bool = False, err: bool = False
+) -> None:
+    """Print what was paired with what, on standard error if the table is printed; warn of missing images."""
     if not quiet:
-        others, lacking = split_missing(failures)
-        for failure in others[: None if path is None else _SHOWN]:
-            typer.secho(f"  {failure.case}: {failure.reason}", err=True)
-        for reason, count in lacking.items():
-            typer.secho(f"  {counted(count, 'case')}: {reason}", err=True)
-        where = "" if path is None else f", with the reasons: {path}"
-        typer.secho(f"{counted(len(failures), 'failure')}{where}", err=True)
-    raise typer.Exit(2 if nothing else 1)
+        typer.secho(dataset.summary(), err=err)
+        for each in images:
+            if not each.found:
+                typer.secho(str(each), err=True)
 
 
 @dataclass(frozen=True)
@@ -143,19 +155,15 @@ class Images:
         return f"{told} Expected one file named as each case, such as {self.example}.png."
 
 
-def images_in(folder: Path | None, cases: Sequence[CaseFiles]) -> list[Images]:
-    """Count the cases whose image is from a folder; nothing where none was asked for."""
-    if folder is None or not cases:
-        return []
-    found = sum(case.image is not None and case.image.path.is_relative_to(folder) for case in cases)
-    return [Images(folder, len(cases), found, cases[0].name)]
-
-
-def tell_images(images: Sequence[Images], *, quiet: bool = False) -> None:
-    """Say how many images were found, before cases are run: a wrong folder is not seen in the numbers."""
-    if not quiet:
-        for each in images:
-            typer.secho(str(each), err=True)
+def images_in(folders: Sequence[str] | None, cases: Sequence[CaseFiles]) -> list[Images]:
+    """Return how many cases have their image in each folder, given as DIR or NAME=DIR."""
+    found = []
+    for text in folders or () if cases else ():
+        folder = Path(text) if Path(text).exists() else Path(text.partition("=")[2])
+        images = [case.image.path for case in cases if case.image is not None]
+        count = sum(path.is_relative_to(folder) for path in images)
+        found.append(Images(folder, len(cases), count, cases[0].name))
+    return found
 
 
 def image_values(images: Sequence[Images]) -> dict[str, Any]:

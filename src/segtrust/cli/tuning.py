@@ -16,7 +16,7 @@ from segtrust.errors import ParameterError
 if TYPE_CHECKING:
     from segtrust.cli.options import RunFlags
     from segtrust.evaluation import EvaluatedSet, FileCase
-    from segtrust.io.cases import DataSet
+    from segtrust.io.case_files import Dataset
 
 __all__ = ["TuneFlags", "told_tuning"]
 
@@ -40,7 +40,7 @@ class TuneFlags:
     ] = 50
     seed: Annotated[int, typer.Option(min=0, help="Of the first split.", rich_help_panel=_PANEL)] = 0
 
-    def refuse_without_truth(self, found: DataSet | None) -> None:
+    def refuse_without_truth(self, found: Dataset | None) -> None:
         """Refuse to learn from cases without a truth, before they are scored."""
         if not self.tune or found is None:
             return

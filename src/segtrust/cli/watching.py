@@ -16,12 +16,13 @@ from segtrust.cli.console import counted
 from segtrust.cli.jobs import HowFlags, Plan
 from segtrust.cli.options import PartFlags
 from segtrust.cli.pipes import is_pipe
+from segtrust.cli.telling import print_dataset
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
     from segtrust.engine.score_table import Scored, ScoreRun
     from segtrust.engine.watching import News, Rhythm
-    from segtrust.io.cases import CaseFiles, DataSet
+    from segtrust.io.case_files import CaseFiles, Dataset
 
 __all__ = ["WatchFlags", "awaited", "check_watch", "watch_until_stopped"]
 
@@ -77,23 +78,34 @@ def _kind(path: Path) -> str:
     return "a file" if path.exists() else "nothing of that name"
 
 
-def awaited(folder: Path, members: Sequence[Path]) -> CaseFiles:
+def awaited(folder: Path, members: Sequence[str]) -> CaseFiles:
     """Give a case as one will come, to plan by while there is none."""
-    from segtrust.io.cases import CaseFiles
+    from segtrust.io.case_files import CaseFiles
     from segtrust.io.places import Place
 
-    return CaseFiles("", Place(folder), members=tuple(map(Place, members)))
+    return CaseFiles("", Place(folder), members=tuple(Place(Path(member)) for member in members))
 
 
 def watch_until_stopped(
-    look: Callable[[], DataSet], plan: Plan, table: ScoreRun, rhythm: Rhythm, *, quiet: bool
+    look: Callable[[], Dataset], plan: Plan, table: ScoreRun, rhythm: Rhythm, *, quiet: bool
 ) -> Scored:
     """Watch, telling on standard error how it stands."""
     from segtrust.engine.watching import watch_cases
 
+    summaries: set[str] = set()
+
+    def look_and_print() -> Dataset:
+        found = look()
+        if found.cases and not summaries:  # the first time that there is something to pair
+            summaries.add(found.summary())
+            print_dataset(found, quiet=quiet)
+        return found
+
     with _sigterm_interrupts():
         teller = _Teller(quiet)
-        return watch_cases(look, plan.job, table, rhythm=rhythm, finish=plan.decided, tell=teller.tell)
+        return watch_cases(
+            look_and_print, plan.job, table, rhythm=rhythm, finish=plan.decided, tell=teller.tell
+        )
 
 
 @dataclass

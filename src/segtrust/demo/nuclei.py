@@ -25,9 +25,8 @@ from segtrust.engine.run import Engine
 from segtrust.engine.score_table import ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
 from segtrust.engine.triage import check_drift
-from segtrust.io.cases import DataSet
-from segtrust.io.datasets import find_cases
-from segtrust.io.search import Search
+from segtrust.io.case_files import Dataset
+from segtrust.io.dataset import find_cases
 from segtrust.io.structures import FOREGROUND
 from segtrust.io.tables import Table, read_table
 from segtrust.policy import Decision, Policy
@@ -138,10 +137,10 @@ def _triaged(name: str, rows: Sequence[Row], path: Path) -> Triaged:
     )
 
 
-def _both_sets() -> DataSet:
+def _both_sets() -> Dataset:
     """Give the embedded cases, each under the name of its set."""
-    found = {name: find_cases([DATA / file], Search()).cases for name, file in SETS.items()}
-    return DataSet(tuple(replace(case, set=name) for name, cases in found.items() for case in cases))
+    found = {name: find_cases(DATA / file).cases for name, file in SETS.items()}
+    return Dataset(tuple(replace(case, set=name) for name, cases in found.items() for case in cases))
 
 
 def _new_rows(rows: Sequence[Row], name: str) -> list[Row]:

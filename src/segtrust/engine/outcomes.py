@@ -8,41 +8,12 @@ from typing import Any
 
 from segtrust._files import check_keys, rebuild
 from segtrust.errors import SavedStateError
-from segtrust.io.cases import Unpaired
+from segtrust.io.case_files import Failure
 
 __all__ = ["Failure", "Outcome", "Row"]
 
 Row = dict[str, Any]
 _KEYS = ("case", "rows", "failure")
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A case that gave no result.
-
-    Attributes
-    ----------
-    case, file
-        Which.
-    kind
-        Name of the error, or ``"Unpaired"``, ``"Quarantined"``.
-    reason
-        What was expected, what came, and what to do.
-    """
-
-    case: str
-    file: str
-    kind: str
-    reason: str
-
-    @classmethod
-    def of_unpaired(cls, unpaired: Unpaired) -> Failure:
-        """Say the same of a file that found no partner."""
-        return cls(unpaired.case, unpaired.file, "Unpaired", unpaired.reason)
-
-    def row(self) -> Row:
-        """Give it as a row of a table."""
-        return {"case": self.case, "kind": self.kind, "reason": self.reason, "file": self.file}
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from segtrust.engine.replaced import cases_in, say_lost
 from segtrust.engine.run import Engine, part_of, run_cases
 from segtrust.engine.scoring import ScoreJob, parameters_of
 from segtrust.errors import ParameterError, SegtrustError, WrongContentError
-from segtrust.io.cases import DataSet
+from segtrust.io.case_files import Dataset
 from segtrust.io.nnunet import read_scheme
 from segtrust.io.rows import Stream
 from segtrust.io.tables import ENDINGS, SCORES, Table, about_beside, check_ending, read_table, write_table
@@ -137,7 +137,7 @@ class Scored:
 
 
 def score_cases(
-    found: DataSet,
+    found: Dataset,
     job: ScoreJob,
     run: ScoreRun,
     *,
@@ -171,7 +171,7 @@ def score_cases(
         rows = [row for outcome in outcomes.values() for row in outcome.rows]
         failures = [outcome.failure for outcome in outcomes.values() if outcome.failure is not None]
         journal.sync()
-        scored = table.write(rows, failures, found if run.part == 0 else DataSet(), before)
+        scored = table.write(rows, failures, found if run.part == 0 else Dataset(), before)
     told = [*(str(row["case"]) for row in rows), *(each.case for each in scored.failures)]
     lost = say_lost(run.out, before, told) if rows else ()
     return replace(scored, warnings=(*(each.reason for each in journal.damage()), *scored.warnings, *lost))
@@ -199,7 +199,7 @@ class TableOfRun:
     begun: float = field(default_factory=time.perf_counter)
 
     def write(
-        self, rows: Sequence[Row], failed: Iterable[Failure], found: DataSet, before: Collection[str] = ()
+        self, rows: Sequence[Row], failed: Iterable[Failure], found: Dataset, before: Collection[str] = ()
     ) -> Scored:
         """Write rows, and beside them what failed, with what belongs to no case.
 
@@ -216,9 +216,9 @@ class TableOfRun:
         write_table(run.out, Table.of(rows, told) if rows else Table(("case", "structure"), (), told))
         return replace(self._keep(failed, found), rows=rows)
 
-    def _keep(self, failed: Iterable[Failure], found: DataSet) -> Scored:
+    def _keep(self, failed: Iterable[Failure], found: Dataset) -> Scored:
         """Leave the table as it is, and write down what failed."""
-        failures = (*failed, *map(Failure.of_unpaired, found.unpaired))
+        failures = (*failed, *found.failures)
         write_failures(self.run.failures_path, failures, self.run.out.name)
         return Scored((), failures, time.perf_counter() - self.begun)
 

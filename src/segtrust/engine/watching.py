@@ -26,7 +26,7 @@ from segtrust.engine.score_table import (
 from segtrust.engine.scoring import ScoreJob
 from segtrust.engine.taking_over import MADE_OF, take_over
 from segtrust.errors import ParameterError, SavedStateError, SegtrustError
-from segtrust.io.cases import CaseFiles, DataSet, Unpaired
+from segtrust.io.case_files import CaseFiles, Dataset, Failure
 from segtrust.io.rows import Stream
 
 __all__ = ["News", "Rhythm", "Settling", "watch_cases"]
@@ -121,8 +121,8 @@ class _Watch:
     journal: Journal
     settling: Settling
     settling_alone: Settling
-    unpaired: tuple[Unpaired, ...] = ()
-    alone: tuple[Unpaired, ...] = ()
+    unpaired: tuple[Failure, ...] = ()
+    alone: tuple[Failure, ...] = ()
     """Those that have been so for as long as a case is left alone: partners do not come at the same time."""
     coming: int = 0
     done: int = 0
@@ -131,9 +131,9 @@ class _Watch:
     def of(cls, job: ScoreJob, run: ScoreRun, journal: Journal, settle_s: float) -> _Watch:
         return cls(job, run, journal, Settling(settle_s), Settling(settle_s))
 
-    def take_in(self, found: DataSet) -> None:
+    def take_in(self, found: Dataset) -> None:
         """Score the cases that are complete and new, or have changed."""
-        self._take_in_unpaired(found.unpaired)
+        self._take_in_unpaired(found.failures)
         new = self._new(found.cases)
         marks = {name: mark_of(stamp) for name, (_, stamp) in new.items()}
         at_rest = self.settling.look(marks, time.monotonic())
@@ -143,7 +143,7 @@ class _Watch:
             for case, outcome in finished:
                 self._keep(outcome, new[case.id][1])
 
-    def _take_in_unpaired(self, unpaired: tuple[Unpaired, ...]) -> None:
+    def _take_in_unpaired(self, unpaired: tuple[Failure, ...]) -> None:
         told = {f"{each.file}: {each.reason}": each for each in unpaired}
         at_rest = self.settling_alone.look(dict.fromkeys(told), time.monotonic())
         self.unpaired = unpaired
@@ -181,7 +181,7 @@ class _Paced:
     before: Collection[str]
     """Cases of the table that was there when the watch began."""
     _next: float = 0.0
-    _written: tuple[int, tuple[Unpaired, ...]] = (-1, ())
+    _written: tuple[int, tuple[Failure, ...]] = (-1, ())
 
     def write(self, watch: _Watch, *, at_once: bool = False) -> Scored | None:
         """Write the table if there is news, at once or when enough time has passed."""
@@ -205,15 +205,15 @@ class _Paced:
             with suppress(OSError):  # why the watch ends is being told already
                 self._write(watch, watch.alone)
 
-    def _write(self, watch: _Watch, unpaired: tuple[Unpaired, ...]) -> Scored:
+    def _write(self, watch: _Watch, unpaired: tuple[Failure, ...]) -> Scored:
         rows = Stream(watch.journal.rows)
         failures = [*watch.journal.failures(), *watch.journal.damage()]
         table = replace(self.table, about={**self.table.about, MADE_OF: watch.journal.size})
-        return table.write(rows, failures, DataSet(unpaired=unpaired), self.before)
+        return table.write(rows, failures, Dataset(failures=unpaired), self.before)
 
 
 def watch_cases(
-    look: Callable[[], DataSet],
+    look: Callable[[], Dataset],
     job: ScoreJob,
     run: ScoreRun,
     *,
@@ -268,7 +268,7 @@ def watch_cases(
     return scored
 
 
-def _looks(look: Callable[[], DataSet], rhythm: Rhythm, watch: _Watch) -> Iterator[str]:
+def _looks(look: Callable[[], Dataset], rhythm: Rhythm, watch: _Watch) -> Iterator[str]:
     """Look again and again, take in what is there, and give why that cannot be told: it may be, later."""
     known, last_news = 0, time.monotonic()
     while True:
@@ -288,7 +288,7 @@ def _looks(look: Callable[[], DataSet], rhythm: Rhythm, watch: _Watch) -> Iterat
         time.sleep(max(rhythm.every_s, _REST_OF_LOOKS * took_s))
 
 
-def _look(look: Callable[[], DataSet]) -> tuple[DataSet | None, str]:
+def _look(look: Callable[[], Dataset]) -> tuple[Dataset | None, str]:
     try:
         return look(), ""
     except (SegtrustError, OSError) as error:  # nothing has come yet, or the drive is away

@@ -23,7 +23,7 @@ from segtrust.engine.score_table import DOUBT, Scored, ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
 from segtrust.errors import DamagedFileError, PairingError, ParameterError
 from segtrust.integrations.nnunet_engine import PredictingEngine
-from segtrust.io.cases import CaseFiles, DataSet
+from segtrust.io.case_files import CaseFiles, Dataset
 from segtrust.io.loading import ReadOptions
 from segtrust.io.nnunet_cases import with_own_truths
 from segtrust.io.nnunet_predictors import predictor_name
@@ -144,7 +144,7 @@ class ImageFiles:
         All files of each, by case.
     """
 
-    cases: DataSet
+    cases: Dataset
     channels: Mapping[str, tuple[str, ...]]
 
 
@@ -159,7 +159,7 @@ def find_images(predictor: Any, images: Path, truths: Path | None = None) -> Ima
     if not named:
         raise PairingError(f"{images}: expected images such as case_0000{ending}, got none.")
     places = {name: Place(Path(files[0])) for name, files in named.items()}
-    cases = DataSet(tuple(CaseFiles(name, place, image=place) for name, place in places.items()))
+    cases = Dataset(tuple(CaseFiles(name, place, image=place) for name, place in places.items()))
     return ImageFiles(cases if truths is None else with_own_truths(cases, truths), named)
 
 

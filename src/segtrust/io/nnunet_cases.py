@@ -8,8 +8,8 @@ from pathlib import Path
 
 from segtrust._files import read_json
 from segtrust.errors import PairingError, ParameterError, SavedStateError
-from segtrust.io.cases import CaseFiles, DataSet, Unpaired
-from segtrust.io.datasets import find_cases, without_doubles
+from segtrust.io.case_files import UNPAIRED, CaseFiles, Dataset, Failure, only_with_truth, without_duplicates
+from segtrust.io.dataset import find_cases
 from segtrust.io.names import stem_of
 from segtrust.io.nnunet_folders import (
     ALL,
@@ -19,8 +19,7 @@ from segtrust.io.nnunet_folders import (
     cross_validation_name,
     find_folders,
 )
-from segtrust.io.pairing import only_with_truth, with_truths
-from segtrust.io.search import Search
+from segtrust.io.partners import add_files
 
 __all__ = [
     "LabelledCases",
@@ -49,7 +48,7 @@ class LabelledCases:
         Number of labels in the folder of the ground truth that have no map.
     """
 
-    cases: DataSet
+    cases: Dataset
     predictor: str
     doubt: str = ""
     unpredicted: int = 0
@@ -101,17 +100,15 @@ def find_cross_validation(model: Model, folds: Sequence[str], truths: Path | Non
         )
     reason = "a fold without probabilities. If it is trained, make them:"
     without_maps = tuple(
-        Unpaired(fold.folder.name, str(fold.folder), f"{reason} {model.validation_command(fold.key)}")
+        Failure(
+            fold.folder.name, str(fold.folder), UNPAIRED, f"{reason} {model.validation_command(fold.key)}"
+        )
         for fold in chosen
         if not fold.maps
     )
-    cases = sum((find_cases([fold.folder]) for fold in mapped), DataSet(unpaired=without_maps))
-    once = without_doubles(cases)
-    remedy = "It was validated by several folds: choose one by --fold, or keep one of the maps"
-    doubles = tuple(
-        replace(each, reason=f"{each.reason}. {remedy}") for each in once.unpaired[len(cases.unpaired) :]
-    )
-    once = DataSet(once.cases, cases.unpaired + doubles)
+    cases = sum((find_cases(fold.folder) for fold in mapped), Dataset(failures=without_maps))
+    remedy = ". It was validated by several folds: choose one by --fold, or keep one of the maps"
+    once = without_duplicates(cases, remedy)
     keys = [fold.key for fold in mapped]
     name = cross_validation_name(model.name, keys)
     return LabelledCases(
@@ -132,22 +129,16 @@ def find_held_out(
             f"{predictions.folder}: expected the labels of these cases, got none beside the images that were "
             "predicted. Give their folder: --truth."
         )
-    paired = with_truths(find_cases([predictions.folder], Search(with_truths=False)), labels)
-    own = _without_others(paired, labels)
-    cases = only_with_truth(own)
-    doubt = training_overlap(cases.cases, predictions.dataset, folds, predictions.images)
-    return LabelledCases(cases, predictor, doubt, len(paired.unpaired) - len(own.unpaired))
+    cases = find_cases(predictions.folder, needs_truth=False)
+    paired = add_files(cases, "truth", labels)
+    labelled = only_with_truth(replace(paired, leftovers=cases.leftovers))
+    doubt = training_overlap(labelled.cases, predictions.dataset, folds, predictions.images)
+    return LabelledCases(labelled, predictor, doubt, len(paired.leftovers) - len(cases.leftovers))
 
 
-def with_own_truths(found: DataSet, folder: Path) -> DataSet:
+def with_own_truths(dataset: Dataset, folder: Path) -> Dataset:
     """Return cases with their ground truth from a folder that may contain that of many others."""
-    return _without_others(with_truths(found, folder), folder)
-
-
-def _without_others(found: DataSet, folder: Path) -> DataSet:
-    """Drop ground truth without a map from what is reported."""
-    own = [each for each in found.unpaired if folder.absolute() not in Path(each.file).absolute().parents]
-    return replace(found, unpaired=tuple(own))
+    return replace(add_files(dataset, "truth", folder), leftovers=dataset.leftovers)
 
 
 def _compared_with(validation: Path) -> Path | None:

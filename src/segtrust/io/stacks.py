@@ -1,4 +1,4 @@
-"""Files that hold many maps at once: ``p_hat``, with truths ``y`` and perhaps masks ``y_hat``."""
+"""Files that hold many maps at once: ``p_hat``, with ground truth ``y`` and perhaps masks ``y_hat``."""
 
 from __future__ import annotations
 
@@ -6,87 +6,87 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from segtrust.errors import PairingError, ReadError
-from segtrust.io.cases import CaseFiles, DataSet, Unpaired
+from segtrust.io.case_files import UNPAIRED, CaseFiles, Dataset, Failure, join_id
 from segtrust.io.names import stem_of
 from segtrust.io.npz import open_npz, read_directory
 from segtrust.io.places import Place
 from segtrust.io.untrusted import is_pickle, unpickled
 
-__all__ = ["cases_of_file", "cases_of_pickle", "is_pickled"]
+__all__ = ["cases_of_map", "cases_of_pickle", "may_be_pickled"]
 
-_STACKED = "p_hat"
-_OF_CASES = ("y_hat", "y")
 _MOST_CASES = 100_000
-"""Cases in a file: an array of so many is of another kind, as one whose first axis are pixels."""
-_STACK_AXES = 3
-"""From which on an array is many maps: two are one."""
+"""Cases in a file: a longer array is of another kind, such as one whose first axis are pixels."""
 
 
-def cases_of_file(path: Path, case: str) -> DataSet:
-    """Give the case of a file, or the many of one that holds a stack of maps."""
-    lengths = _lengths(path)
-    if lengths.get(_STACKED) is None:
-        return DataSet((CaseFiles(case, Place(path, _STACKED if _STACKED in lengths else None)),))
-    return _numbered(Place(path), case, lengths)
+def cases_of_map(path: Path, case: str, folder: str = "") -> Dataset:
+    """Return the case of a file, or the many cases of one that holds a stack of maps."""
+    lengths: dict[str, int | None] = {}
+    if path.suffix.lower() == ".npz":
+        try:
+            names = [name for name in read_directory(path) if name in ("p_hat", "y_hat", "y")]
+            lengths = {name: _stack_length(path, name) for name in names} if "p_hat" in names else {}
+        except (ReadError, OSError):
+            pass  # reported when it is read
+    if lengths.get("p_hat") is None:
+        key = "p_hat" if "p_hat" in lengths else None
+        return Dataset((CaseFiles(case, Place(path, key), folder=folder),))
+    return _cases_of_stack(path, case, lengths, folder=folder)
 
 
-def is_pickled(path: Path) -> bool:
-    """Tell files that may hold pickled maps: pickles, and archives with ``p_hat``."""
-    return path.is_file() and (is_pickle(path) or _STACKED in _lengths(path))
-
-
-def cases_of_pickle(path: Path) -> DataSet:
-    """Give the cases of a pickle, or of an archive that may hold one, which a person has allowed to load."""
-    arrays = unpickled(path)
-    if _STACKED not in arrays:
-        raise PairingError(f"{path}: expected maps called {_STACKED!r}, got {', '.join(map(str, arrays))}.")
-    lengths = {name: len(values) for name, values in arrays.items() if name in (_STACKED, *_OF_CASES)}
-    return _numbered(Place(path, is_trusted=True), stem_of(path), lengths)
-
-
-def _lengths(path: Path) -> dict[str, int | None]:
-    """Give how many cases the arrays of an archive hold, ``None`` for no stack; damage is told when read."""
-    if path.suffix.lower() != ".npz":
-        return {}
-    try:
-        names = [name for name in read_directory(path) if name in (_STACKED, *_OF_CASES)]
-    except (ReadError, OSError):
-        return {}
-    return {name: _length(path, name) for name in names} if _STACKED in names else {}
-
-
-def _length(path: Path, name: str) -> int | None:
+def _stack_length(path: Path, name: str) -> int | None:
+    """Return the number of maps in an array of an archive; ``None`` if it is a single map."""
     try:
         shape = open_npz(path, name).shape
     except ReadError:
         return None
-    return shape[0] if len(shape) >= _STACK_AXES else None
+    return shape[0] if len(shape) >= 3 else None
 
 
-def _numbered(file: Place, case: str, lengths: Mapping[str, int | None]) -> DataSet:
-    """Give the cases of a stack; one whose arrays are not equally long is told: nobody knows who is whose."""
-    count = lengths[_STACKED] or 0
+def may_be_pickled(path: Path) -> bool:
+    """Return whether a file is a pickle, or an archive with ``p_hat`` that may hold one."""
+    if not path.is_file() or is_pickle(path):
+        return path.is_file()
+    try:
+        return path.suffix.lower() == ".npz" and "p_hat" in read_directory(path)
+    except (ReadError, OSError):
+        return False
+
+
+def cases_of_pickle(path: Path) -> Dataset:
+    """Return the cases of a pickle, or of an archive that may hold one, which the user allows to load."""
+    arrays = unpickled(path)
+    if "p_hat" not in arrays:
+        raise PairingError(f"{path}: expected maps called 'p_hat', got {', '.join(map(str, arrays))}.")
+    lengths = {name: len(values) for name, values in arrays.items() if name in ("p_hat", "y_hat", "y")}
+    return _cases_of_stack(path, stem_of(path), lengths, is_trusted=True)
+
+
+def _cases_of_stack(
+    path: Path, case: str, lengths: Mapping[str, int | None], *, folder: str = "", is_trusted: bool = False
+) -> Dataset:
+    """Return the numbered cases of a stack; a failure if its arrays differ in length."""
+    count = lengths["p_hat"] or 0
+    other = next((name for name in ("y_hat", "y") if lengths.get(name, count) not in (count, None)), None)
+    reason = ""
     if count > _MOST_CASES:
-        reason = (
-            f"expected at most {_MOST_CASES} maps in {_STACKED!r}, got {count}. Save them in several files"
-        )
-        return DataSet(unpaired=(Unpaired(case, str(file), reason),))
-    other = next((name for name in _OF_CASES if lengths.get(name, count) not in (count, None)), None)
-    if other is not None:
-        reason = f"expected as many in {other!r} as in {_STACKED!r}, {count}, got {lengths[other]}"
-        return DataSet(unpaired=(Unpaired(case, str(file), reason),))
+        reason = f"expected at most {_MOST_CASES} maps in 'p_hat', got {count}. Save them in several files"
+    elif other is not None:
+        reason = f"expected as many in {other!r} as in 'p_hat', {count}, got {lengths[other]}"
+    if reason:
+        return Dataset(failures=(Failure(join_id(folder, case), str(path), UNPAIRED, reason),))
 
-    def place(key: str, index: int) -> Place | None:
-        return Place(file.path, key, index, file.is_trusted) if key in lengths else None
+    def ref(key: str, index: int) -> Place | None:
+        return Place(path, key, index, is_trusted) if key in lengths else None
 
-    return DataSet(
+    return Dataset(
         tuple(
             CaseFiles(
-                f"{case}[{i}]",
-                Place(file.path, _STACKED, i, file.is_trusted),
-                mask=place("y_hat", i),
-                truth=place("y", i),
+                f"{case}[{index}]",
+                Place(path, "p_hat", index, is_trusted),
+                mask=ref("y_hat", index),
+                truth=ref("y", index),
+                folder=folder,
             )
-            for i in range(count)
+            for index in range(count)
         )
     )

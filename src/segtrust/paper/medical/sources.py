@@ -8,12 +8,10 @@ from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
 from segtrust.errors import PairingError, SegtrustError, WrongContentError
-from segtrust.io.cases import CaseFiles, DataSet
-from segtrust.io.datasets import find_cases, without_doubles
-from segtrust.io.pairing import only_with_truth
+from segtrust.io.case_files import CaseFiles, Dataset, only_with_truth, without_duplicates
+from segtrust.io.dataset import find_cases
 from segtrust.io.places import Place
 from segtrust.io.readers import open_volume
-from segtrust.io.search import Search
 from segtrust.io.untrusted import LISTED, unpickled
 from segtrust.paper.tasks.registry import NAMES, get_task
 
@@ -67,7 +65,7 @@ class TaskMaps:
     name: str
     title: str
     threshold: float
-    cases: DataSet
+    cases: Dataset
 
     @property
     def sets(self) -> list[str]:
@@ -113,7 +111,7 @@ def find_tasks(data: Path, names: Sequence[str] = (), *, allow_pickle: bool = Fa
     found, absent, unusable = [], {}, {}
     for name in wanted:
         try:
-            sets = _sets(data, name, Search(allow_pickle=allow_pickle))
+            sets = _sets(data, name, allow_pickle=allow_pickle)
             if ID in sets:
                 found.append(TaskMaps(name, _title(name), _threshold(name), _together(sets)))
             else:
@@ -149,7 +147,7 @@ def _may_have_maps(path: Path) -> bool:
         return True
 
 
-def _why_absent(data: Path, name: str, sets: Mapping[str, DataSet], *, allow_pickle: bool) -> str:
+def _why_absent(data: Path, name: str, sets: Mapping[str, Dataset], *, allow_pickle: bool) -> str:
     """Tell what is there, and what should be."""
     where = _in_distribution(name, [f"{each}.npz" for each in _archive_names(name)])
     if sets:
@@ -179,30 +177,30 @@ def _threshold(name: str) -> float:
     return get_task(name).threshold if name in NAMES else 0.5
 
 
-def _together(sets: Mapping[str, DataSet]) -> DataSet:
+def _together(sets: Mapping[str, Dataset]) -> Dataset:
     """Take the sets of a task together; names of cases begin with that of a set other than the first."""
     named = [
         replace(
-            (only := only_with_truth(found if name == ID else found.below(name), _TRUTHS)),
+            (only := only_with_truth(found if name == ID else found.with_prefix(name), _TRUTHS)),
             cases=tuple(replace(case, set=name) for case in only.cases),
         )
         for name, found in sets.items()
     ]
-    return without_doubles(sum(named, DataSet()))
+    return without_duplicates(sum(named, Dataset()))
 
 
-def _sets(data: Path, name: str, search: Search) -> dict[str, DataSet]:
+def _sets(data: Path, name: str, *, allow_pickle: bool) -> dict[str, Dataset]:
     """Give the sets of a task in the first form in which they are there."""
     places = _places(data / name) or _archives(data, name)
     if places:
-        found = {key: find_cases(paths, search) for key, paths in places.items()}
+        found = {key: find_cases(paths, allow_pickle=allow_pickle) for key, paths in places.items()}
         for each in found.values():
             _refuse_unreadable(each)
         return found
-    return _lists(data / name) if search.allow_pickle else {}
+    return _lists(data / name) if allow_pickle else {}
 
 
-def _refuse_unreadable(found: DataSet) -> None:
+def _refuse_unreadable(found: Dataset) -> None:
     """Tell why no case of a set has a truth: an archive that is damaged, or has none."""
     if any(case.truth is not None for case in found.cases) or not found.cases:
         return
@@ -240,7 +238,7 @@ def _without_empty(places: Mapping[str, list[Path]]) -> dict[str, list[Path]]:
     return {key: paths for key, paths in places.items() if paths}
 
 
-def _lists(folder: Path) -> dict[str, DataSet]:
+def _lists(folder: Path) -> dict[str, Dataset]:
     """Give the volumes of the authors' pickled lists, of maps and of truths."""
     found = {}
     for key, name in _LISTS.items():
@@ -250,14 +248,14 @@ def _lists(folder: Path) -> dict[str, DataSet]:
     return found
 
 
-def _paired_lists(name: str, maps: Path, truths: Path) -> DataSet:
+def _paired_lists(name: str, maps: Path, truths: Path) -> Dataset:
     lengths = [len(unpickled(path).get(LISTED, ())) for path in (maps, truths)]
     if lengths[0] != lengths[1] or not lengths[0]:
         raise PairingError(
             f"{maps}: expected a list of volumes, and as many truths in {truths.name}, got {lengths[0]} and "
             f"{lengths[1]}."
         )
-    return DataSet(
+    return Dataset(
         tuple(
             CaseFiles(
                 f"{name}[{i}]",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from segtrust.errors import PairingError
-from segtrust.io.manifests import is_manifest, read_manifest
+from segtrust.io.manifest import is_manifest, read_manifest
 from segtrust.io.places import Place
 
 
@@ -80,7 +80,7 @@ def test_names_may_hold_anything(write):
 def test_semicolons_are_told(write):
     path = write("case;probabilities\na;x.npy\n")
     with pytest.raises(
-        PairingError, match=rf"^{path}: .*got case;probabilities\. Columns are told apart by commas"
+        PairingError, match=rf"^{path}: .*got case;probabilities\. Columns are separated by commas"
     ):
         read_manifest(path)
 
@@ -96,7 +96,7 @@ def test_a_row_without_a_map_is_told(write):
     path = write("case,probabilities\na,x.npy\nb,\n")
     found = read_manifest(path)
     assert [case.id for case in found.cases] == ["a"]
-    assert [(each.case, each.reason) for each in found.unpaired] == [
+    assert [(each.case, each.reason) for each in found.failures] == [
         ("b", "expected probabilities in row 2, got none")
     ]
 

@@ -1,0 +1,246 @@
+"""Masks, ground truth and images of cases, matched by case name and folder."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+from segtrust.errors import PairingError
+from segtrust.io.case_files import (
+    UNPAIRED,
+    CaseFiles,
+    Dataset,
+    Failure,
+    Leftover,
+    join_id,
+    name_pattern,
+)
+from segtrust.io.folders import FolderFile, folder_role, list_folder
+from segtrust.io.names import Pattern, Role, ending_of
+from segtrust.io.places import Place
+
+__all__ = ["NOUNS", "Partner", "add_files", "cases_by_file", "id_endings", "pair_files"]
+
+Partner = Literal["mask", "truth", "image"]
+NOUNS: Mapping[Partner, str] = {"mask": "mask", "truth": "ground truth", "image": "image"}
+_REMEDIES = {
+    "mask": "--mask-dir, --mask-pattern, or a manifest",
+    "truth": "--truth, --truth-pattern, or a manifest",
+}
+
+
+def add_files(
+    dataset: Dataset,
+    role: Partner,
+    folder: str | Path,
+    pattern: Pattern | None = None,
+    *,
+    ids: Collection[str] | None = None,
+) -> Dataset:
+    """Return the cases with the masks, ground truth or images of their names in a folder.
+
+    The folder alone counts: masks and ground truth that the cases already have are replaced, images are kept.
+    A case without its mask is dropped and a failure, because another mask would give another confidence; a
+    case without its ground truth is a failure and stays; a case without an image is complete.
+
+    Parameters
+    ----------
+    dataset
+        The cases.
+    role
+        What the folder holds.
+    folder
+        Where the files are, or a parent folder whose subfolders are named like the folders of the maps.
+    pattern
+        Pattern of their names.
+    ids
+        Cases that get files from this folder; all by default.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise PairingError(f"{folder}: expected a folder of {NOUNS[role]}s, got no folder of this name.")
+    listing = list_folder(folder, at_any_depth=role == "image")
+    chosen = {case.id for case in dataset.cases} if ids is None else ids
+    reset: dict[str, None] = {} if role == "image" else {role: None}
+    cases = tuple(replace(case, **reset) if case.id in chosen else case for case in dataset.cases)
+    placed = [file for file in listing.files if file.placed in _ACCEPTED[role]]
+    files = placed or [file for file in listing.files if file.placed is None]
+    foreign = (
+        Leftover(str(path), f"*{path.suffix}", "a format that is not read") for path in listing.foreign
+    )
+    dataset = replace(
+        dataset,
+        cases=cases,
+        failures=(*dataset.failures, *listing.failures),
+        leftovers=(*dataset.leftovers, *listing.leftovers, *foreign),
+    )
+    dataset = pair_files(dataset, files, role, pattern, ids=chosen)
+    if role == "image":
+        return dataset
+    missing = {case.id for case in dataset.cases if case.id in chosen and getattr(case, role) is None}
+    reason = f"expected its {NOUNS[role]} in {folder}, got no file of that name"
+    failures = [
+        Failure(case.id, str(case.probabilities), UNPAIRED, reason)
+        for case in dataset.cases
+        if case.id in missing
+    ]
+    kept = tuple(case for case in dataset.cases if role == "truth" or case.id not in missing)
+    return replace(dataset, cases=kept, failures=(*dataset.failures, *failures))
+
+
+_ACCEPTED: Mapping[Partner, tuple[Role, ...]] = {
+    "mask": ("mask", "truth"),
+    "truth": ("truth",),
+    "image": ("image",),
+}
+"""What subfolders may be called in a folder that was passed for masks, ground truth or images."""
+
+
+def pair_files(
+    dataset: Dataset,
+    files: Sequence[FolderFile],
+    role: Partner,
+    pattern: Pattern | None,
+    *,
+    ids: Collection[str] | None = None,
+    reports_others: bool = True,
+) -> Dataset:
+    """Return the cases with the file of their name; a case with two masks or truths is a failure."""
+    if not files:
+        return dataset
+    cases_of = cases_by_file(files, role, pattern)
+    by_case: dict[str, list[FolderFile]] = {}
+    for file in files:
+        for name in cases_of[file.path]:
+            by_case.setdefault(name, []).append(file)
+    chosen = [case for case in dataset.cases if ids is None or case.id in ids]
+    own_files = _matcher(chosen, files)
+    times = Counter(case.name for case in chosen)
+    taken: set[Path] = set()
+    cases: list[CaseFiles] = []
+    failures = list(dataset.failures)
+    for case in dataset.cases:
+        is_chosen = ids is None or case.id in ids
+        partners = own_files(case, by_case.get(case.name, ())) if is_chosen else ()
+        taken.update(file.path for file in partners)
+        reason = ""
+        if role == "image":
+            partners = partners if case.image is None and len(partners) == 1 else ()
+        elif len(partners) > 1:
+            reason = f"expected one {NOUNS[role]}, got {', '.join(str(file.path) for file in partners)}"
+        elif partners and role == "mask" and times[case.name] > 1 and not partners[0].folder:
+            reason = f"expected a mask of its own, got {partners[0].path} for several cases of that name"
+        if reason:
+            reason = f"{reason}. Say which: {_REMEDIES[role]}"
+            failures.append(Failure(case.id, str(case.probabilities), UNPAIRED, reason))
+        else:
+            cases.append(_with_partner(case, role, Place(partners[0].path)) if partners else case)
+    dataset = replace(dataset, cases=tuple(cases), failures=tuple(failures))
+    if role == "image" or not reports_others:
+        return dataset
+    failed = id_endings(failures)
+    others = [
+        (file, name)
+        for file in files
+        for name in cases_of[file.path]
+        if file.path not in taken and join_id(file.folder, name) not in failed
+    ]
+    return _report_others(dataset, others, role, is_by_ending=pattern is None)
+
+
+def _report_others(
+    dataset: Dataset, others: Sequence[tuple[FolderFile, str]], role: Partner, *, is_by_ending: bool
+) -> Dataset:
+    """Return a data set with the files without a map: ground truth is left over, a mask is a failure."""
+    if role == "truth":
+        near = next((case.probabilities.path.parent for case in dataset.cases), None)
+        leftovers = (
+            Leftover(str(file.path), name_pattern(file.path, name, near=near), "ground truth without a map")
+            for file, name in others
+        )
+        return replace(dataset, leftovers=(*dataset.leftovers, *leftovers))
+    why = _masks_by_ending(dataset.cases) if is_by_ending else {}
+    failures = list(dataset.failures)
+    for file, name in others:
+        example = why.get((file.path.parent, ending_of(file.path)), "") if file.role is None else ""
+        reason = f"a mask without a probability map{example}"
+        failures.append(Failure(join_id(file.folder, name), str(file.path), UNPAIRED, reason))
+    return replace(dataset, failures=tuple(failures))
+
+
+def _with_partner(case: CaseFiles, role: Partner, file: Place) -> CaseFiles:
+    if role == "mask":
+        return replace(case, mask=file)
+    return replace(case, truth=file) if role == "truth" else replace(case, image=file)
+
+
+def cases_by_file(
+    files: Sequence[FolderFile], role: Partner, pattern: Pattern | None
+) -> dict[Path, Sequence[str]]:
+    """Return the names of the cases that each file may be of; none if it does not fit a pattern."""
+    if role == "image":
+        return {file.path: file.image_cases(pattern) for file in files}
+    names = ((file.path, file.case(pattern)) for file in files)
+    return {path: () if name is None else (name,) for path, name in names}
+
+
+def id_endings(failures: Iterable[Failure]) -> set[str]:
+    """Return the ids of failed cases, whole and without leading folders: their files are not left over."""
+    endings: set[str] = set()
+    for failure in failures:
+        parts = failure.case.split("/")
+        endings.update("/".join(parts[start:]) for start in range(len(parts)))
+    return endings
+
+
+def _masks_by_ending(cases: Sequence[CaseFiles]) -> Mapping[tuple[Path, str], str]:
+    """Return per folder and ending why its files are taken for masks: one archive decides for many files."""
+    return {
+        (case.mask.path.parent, ending_of(case.mask.path)): (
+            f": {case.mask.path.name} next to {case.probabilities.path.name} makes all of that ending masks. "
+            "If they are maps, keep the two formats apart, or say which are meant: --pattern"
+        )
+        for case in reversed(cases)
+        if case.mask is not None
+        and case.mask.path.parent == case.probabilities.path.parent
+        and case.probabilities.path.suffix.lower() == ".npz"
+    }
+
+
+def _matcher(
+    cases: Sequence[CaseFiles], files: Sequence[FolderFile]
+) -> Callable[[CaseFiles, Sequence[FolderFile]], Sequence[FolderFile]]:
+    """Return a function that chooses the files of a case among those of its name, by their folders.
+
+    If folders of files are named like folders of cases, such as ``site_1`` in both, a file in the folder of
+    another site is never taken. Otherwise folders say nothing, and a file of a name that several cases have
+    is taken only if it lies in no folder.
+    """
+    times = Counter(case.name for case in cases)
+    folders = {file.folder for file in files} - {""}
+    above = {_folders_above(case.probabilities.path.parent) for case in cases} if folders else set()
+    is_alike = any(path.endswith(f"/{folder}") for path in above for folder in folders)
+    is_alike = is_alike or bool(folders and {case.folder for case in cases} - {""})
+
+    def is_same(case: CaseFiles, file: FolderFile) -> bool:
+        if _folders_above(case.probabilities.path.parent).endswith(f"/{file.folder}"):
+            return True
+        return bool(case.folder) and f"/{file.folder}".endswith(f"/{case.folder}")
+
+    def own_files(case: CaseFiles, named: Sequence[FolderFile]) -> Sequence[FolderFile]:
+        common = [file for file in named if not file.folder]
+        if is_alike:
+            return [file for file in named if file.folder and is_same(case, file)] or common
+        return named if times[case.name] == 1 else common
+
+    return own_files
+
+
+@lru_cache(maxsize=1024)
+def _folders_above(folder: Path) -> str:
+    """Return a folder and those above it, without those that say what they hold."""
+    return "/".join(part for part in folder.absolute().parts if folder_role(part) is None)
