@@ -21,11 +21,8 @@ from segtrust._optional import require
 from segtrust.confidence import get_estimators
 from segtrust.engine.run import Engine
 from segtrust.engine.scoring import ScoreJob
-from segtrust.io.datasets import find_cases
-from segtrust.io.inflate import deflate_library
-from segtrust.io.loading import ReadOptions
-from segtrust.io.places import Place
-from segtrust.io.readers import open_volume
+from segtrust.io import ArrayRef, ReadOptions, find_cases, open_volume
+from segtrust.io.formats._deflate import deflate_library
 
 __all__ = [
     "compare_dask",
@@ -84,7 +81,7 @@ def compare_nifti(folder: Path, *, rounds: int = 5, shape: tuple[int, ...] | Non
     make_nifti(path, **({} if shape is None else {"shape": shape}))
     runs = {
         "nibabel": lambda: np.asarray(nibabel.load(path).dataobj),
-        "segtrust": lambda: open_volume(Place(path)).read(),
+        "segtrust": lambda: open_volume(ArrayRef(path)).read(),
     }
     times = shortest_times(runs, rounds=rounds)
     ratio = times["segtrust"] / times["nibabel"]

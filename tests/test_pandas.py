@@ -5,7 +5,7 @@ import pytest
 
 import segtrust as st
 from segtrust.errors import CaseValueError, ParameterError
-from segtrust.io.tables import Table, read_table, write_table
+from segtrust.io import Table, read_table, write_table
 
 pytestmark = pytest.mark.needs("pandas")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from segtrust.io.tables import read_table
+from segtrust.io import read_table
 from tests.engine.files import write_maps
 
 ROOT = Path(__file__).parents[1]

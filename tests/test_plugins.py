@@ -13,9 +13,7 @@ from segtrust.confidence import ESTIMATORS, estimator_names, usable_names
 from segtrust.confidence.registry import RESERVED_NAMES
 from segtrust.engine.scoring import ScoreJob
 from segtrust.errors import DamagedFileError, PluginError, PolicyError, UnknownFormatError, UnknownNameError
-from segtrust.io.places import Place
-from segtrust.io.readers import open_volume
-from segtrust.io.tables import read_table
+from segtrust.io import ArrayRef, open_volume, read_table
 from segtrust.paper.tasks import get_task, task_names
 from segtrust.report.styles import style_of
 from tests.commands import segtrust
@@ -219,7 +217,7 @@ def test_a_reader_goes_by_the_ending(place, tmp_path):
     raw7_pkg.write(tmp_path / "maps/a_prob.raw7", p)
     (tmp_path / "maps/b_prob.raw7").write_bytes(b"RAW7")
     (tmp_path / "maps/c_prob.raw7").write_bytes(b"other")
-    assert np.array_equal(open_volume(Place(tmp_path / "maps/a_prob.raw7")).read(), p)
+    assert np.array_equal(open_volume(ArrayRef(tmp_path / "maps/a_prob.raw7")).read(), p)
     done = segtrust("score", tmp_path / "maps", "-o", tmp_path / "a.csv", "--estimators", "sdc")
     assert done.returncode == 1
     (row,) = read_table(tmp_path / "a.csv").rows
@@ -235,17 +233,17 @@ def test_a_reader_goes_by_the_ending(place, tmp_path):
         ("import nowhere_at_all", PluginError, "seg-odd 1.0 .*nowhere_at_all"),
         ("THING = 3", PluginError, "expected a segtrust.io.volume.Reader, got int 3"),
         (
-            "from segtrust.io.readers import Reader\nTHING = Reader('x', lambda p, h: 1 / 0, None)",
+            "from segtrust.io import Reader\nTHING = Reader('x', lambda p, h: 1 / 0, None)",
             DamagedFileError,
             "expected a file that seg-odd 1.0 .* can read, got ZeroDivisionError",
         ),
         (
-            "from segtrust.io.readers import Reader\nTHING = Reader('x', lambda p, h: True, lambda p, k: 3)",
+            "from segtrust.io import Reader\nTHING = Reader('x', lambda p, h: True, lambda p, k: 3)",
             PluginError,
             "expected Volume from seg-odd 1.0 .*, got int 3",
         ),
         (
-            "from segtrust.io.readers import Reader\nTHING = Reader('x', lambda p, h: False, None)",
+            "from segtrust.io import Reader\nTHING = Reader('x', lambda p, h: False, None)",
             UnknownFormatError,
             "none of them",
         ),
@@ -255,15 +253,15 @@ def test_readers_that_are_wrong_hit_their_own_files_alone(place, tmp_path, text,
     odd(place, text, name="xyz", group="readers")
     np.save(tmp_path / "good.npy", np.full((3, 4), 0.5))
     (tmp_path / "bad.xyz").write_bytes(b"123")
-    assert open_volume(Place(tmp_path / "good.npy")).shape == (3, 4)
+    assert open_volume(ArrayRef(tmp_path / "good.npy")).shape == (3, 4)
     with pytest.raises(error, match=said):
-        open_volume(Place(tmp_path / "bad.xyz"))
+        open_volume(ArrayRef(tmp_path / "bad.xyz"))
 
 
 def test_a_reader_for_an_ending_of_segtrust_s_own_is_not_used(place, tmp_path):
     odd(place, "import nowhere_at_all", name="npy", group="readers")
     np.save(tmp_path / "good.npy", np.full((3, 4), 0.5))
-    assert open_volume(Place(tmp_path / "good.npy")).shape == (3, 4)
+    assert open_volume(ArrayRef(tmp_path / "good.npy")).shape == (3, 4)
     assert "its own is used" in segtrust("plugins").stderr
 
 

@@ -15,7 +15,7 @@ from segtrust.engine.calibration import read_reference
 from segtrust.engine.journal import Journal, read_journal
 from segtrust.engine.score_table import read_scores, unversioned
 from segtrust.errors import SavedStateError, SegtrustError
-from segtrust.io.tables import Table, read_table, write_table
+from segtrust.io import Table, read_table, write_table
 from segtrust.policy import Policy, StructurePolicies
 from segtrust.report.runs import open_run
 from tests.commands import segtrust

@@ -69,7 +69,7 @@ def _name_no_machine(diary: Path) -> None:
 
 def _write_policies() -> None:
     """Write a policy, its reference, and policies of two structures."""
-    from segtrust.io.tables import read_table
+    from segtrust.io import read_table
     from segtrust.policy import Policy, StructurePolicies
 
     promised = ("--target-risk", "0.45", "--below-dice", "0.1", "--start-coverage", "0.9")
@@ -151,7 +151,7 @@ def _write_checkpoints() -> None:
 
 def _numbers() -> dict[str, Any]:
     """Give the numbers that reading the files must give."""
-    from segtrust.io.tables import read_table
+    from segtrust.io import read_table
     from segtrust.policy import Policy
     from segtrust.review.store import Store
 

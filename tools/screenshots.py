@@ -27,8 +27,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from segtrust.demo.nuclei import DATA, PREDICTOR, prepare_run  # noqa: E402
-from segtrust.io.cases import CaseFiles  # noqa: E402
-from segtrust.io.places import Place  # noqa: E402
+from segtrust.io import ArrayRef, CaseFiles
 from segtrust.review.server import page_files  # noqa: E402
 from tests.browser.pages import ARGUMENTS, SIZES, THEMES, open_case  # noqa: E402
 from tests.review import desks  # noqa: E402
@@ -85,7 +84,7 @@ def make_volume(folder: Path) -> Path:
     for name, values in layers.items():
         stored = values.astype(np.uint8 if name == "truth" else np.float32).T
         nibabel.save(nibabel.Nifti1Image(stored, np.diag([2.5, 2.5, 5.0, 1.0])), folder / f"{name}.nii.gz")
-        places[name] = Place(folder / f"{name}.nii.gz")
+        places[name] = ArrayRef(folder / f"{name}.nii.gz")
     desks.score_run(folder, [CaseFiles("patient 12", **places)])
     return folder
 

@@ -57,7 +57,7 @@ def test_only_commands_and_public_names(path):
     [
         "from segtrust.io import read_map",
         "from segtrust import cli",
-        "import segtrust.io.tables as tables",
+        "import segtrust.io.table as tables",
         "def f():\n    from segtrust.kernels.bounds import DiceBounds",
         "from tests.engine.files import write_maps",
         "from tools.release_fixtures import WEIGHT",

@@ -9,8 +9,7 @@ import nibabel
 import numpy as np
 from PIL import Image
 
-from segtrust.io.cases import CaseFiles
-from segtrust.io.places import Place
+from segtrust.io import ArrayRef, CaseFiles
 
 MASK_COLOUR = (255, 122, 26)
 TRUTH_COLOUR = (46, 230, 255)
@@ -100,7 +99,7 @@ def save_arrays(folder, name, **arrays):
     for role, values in arrays.items():
         path = folder / f"{name}_{role}.npy"
         np.save(path, values)
-        places[role] = Place(path)
+        places[role] = ArrayRef(path)
     return places
 
 
@@ -118,7 +117,7 @@ def picture(folder):
     image[:, :100], image[:, 100:] = LEFT, RIGHT
     places = save_arrays(folder, "picture", probabilities=p, truth=truth)
     Image.fromarray(image).save(folder / "picture.png")
-    return CaseFiles("picture", image=Place(folder / "picture.png"), **places)
+    return CaseFiles("picture", image=ArrayRef(folder / "picture.png"), **places)
 
 
 def grey(folder):
@@ -138,7 +137,7 @@ def large(folder):
     folder.mkdir(parents=True, exist_ok=True)
     made = zarr.create_array(str(folder / "large.zarr"), shape=p.shape, chunks=(500, 500), dtype=p.dtype)
     made[:] = p
-    return CaseFiles("large", Place(folder / "large.zarr"))
+    return CaseFiles("large", ArrayRef(folder / "large.zarr"))
 
 
 ROOM = (30, 24, 10)  # right, anterior, superior
@@ -205,4 +204,4 @@ def volume(folder, name):
     paths = {role: folder / f"{name}_{role}.nii.gz" for role in ("probabilities", "image")}
     for path, values in zip(paths.values(), (p, image), strict=True):
         STORINGS[name].save(path, values)
-    return CaseFiles(name, **{role: Place(path) for role, path in paths.items()})
+    return CaseFiles(name, **{role: ArrayRef(path) for role, path in paths.items()})

@@ -6,8 +6,9 @@ import json
 import pytest
 
 from segtrust.engine.journal import Journal
-from segtrust.engine.outcomes import Failure, Outcome
+from segtrust.engine.outcomes import Outcome
 from segtrust.engine.score_table import journal_beside
+from segtrust.io import Failure
 from tests.browser.pages import becomes, cases_on, expect, sign_in, text_of
 from tests.review import desks
 

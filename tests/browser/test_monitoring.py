@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from segtrust.io.tables import Table, write_table
+from segtrust.io import Table, write_table
 from segtrust.selective import ExchangeabilityMartingale, drift_test
 from tests.browser.pages import becomes, expect, number_in
 from tests.review import desks

@@ -8,8 +8,7 @@ import pytest
 from PIL import Image
 from scipy.ndimage import distance_transform_edt, label
 
-from segtrust.io.cases import CaseFiles
-from segtrust.io.places import Place
+from segtrust.io import ArrayRef, CaseFiles
 from segtrust.report.html.page import write_report
 from tests.browser import pictures
 from tests.browser.pages import expect, open_case
@@ -53,7 +52,7 @@ def case_of(folder, name):
     paths = {role: folder / f"{name}_{role}.nii.gz" for role in ("probabilities", "image")}
     STORINGS[name].save(paths["probabilities"], p)
     STORINGS["LSA" if name != "LSA" else "LPS"].save(paths["image"], image)
-    return CaseFiles(name, **{role: Place(path) for role, path in paths.items()})
+    return CaseFiles(name, **{role: ArrayRef(path) for role, path in paths.items()})
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from segtrust.io.tables import Table, write_table
+from segtrust.io import Table, write_table
 from tests.browser.pages import POLL_MS, Held, becomes, cases_on, choose, expect, open_case, sign_in
 from tests.browser.verdicts import GONE, begin, client_order, restarting, said
 from tests.review import desks

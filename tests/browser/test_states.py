@@ -5,9 +5,9 @@ import re
 import pytest
 
 from segtrust.engine.journal import Journal
-from segtrust.engine.outcomes import Failure, Outcome
+from segtrust.engine.outcomes import Outcome
 from segtrust.engine.score_table import journal_beside
-from segtrust.io.tables import Table, write_table
+from segtrust.io import Failure, Table, write_table
 from tests.browser.pages import POLL_MS, Held, becomes, cases_on, expect, sign_in
 from tests.review import desks
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from segtrust.engine.calibration import Calibration, calibrate_table, save_policies
-from segtrust.io.tables import Table, write_table
+from segtrust.io import Table, write_table
 from segtrust.selective import Target
 from tests.browser.pages import becomes, expect, number_on, rows_on, sign_in
 from tests.review import desks

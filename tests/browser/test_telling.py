@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from segtrust.io.tables import Table, write_table
+from segtrust.io import Table, write_table
 from tests.browser.pages import SIZES, becomes, cases_on, expect, rows_on, sign_in
 from tests.review import desks
 

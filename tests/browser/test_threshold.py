@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segtrust.io.tables import Table, write_table
+from segtrust.io import Table, write_table
 from segtrust.selective import chernoff_interval, risk_coverage_curve
 from tests.browser.pages import Held, becomes, cases_on, expect, number_in, number_on, text_of
 from tests.review import desks

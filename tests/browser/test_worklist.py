@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from segtrust.io.tables import Table, write_table
+from segtrust.io import Table, write_table
 from tests.browser.pages import becomes, cases_on, expect, rows_on, sign_in, text_of
 from tests.review import desks
 

@@ -2,7 +2,7 @@
 
 from contextlib import ExitStack, contextmanager
 
-from segtrust.io.tables import Table, write_table
+from segtrust.io import Table, write_table
 from tests.browser.pages import sign_in
 from tests.review import desks
 

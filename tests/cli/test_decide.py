@@ -12,7 +12,7 @@ import pytest
 
 from segtrust.engine import calibration
 from segtrust.engine.calibration import Calibration, calibrate_table, save_policies
-from segtrust.io.tables import Table, read_table
+from segtrust.io import Table, read_table
 from segtrust.selective import Target
 from tests.cli.test_score import parsed
 from tests.commands import segtrust, segtrust_process

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from segtrust.io.tables import read_table
+from segtrust.io import read_table
 from tests.commands import segtrust, segtrust_process
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("PIL", "matplotlib")]

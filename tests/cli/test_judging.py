@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from segtrust.io.tables import read_table
+from segtrust.io import read_table
 from tests.cli.test_score import parsed
 from tests.commands import segtrust
 from tests.engine.files import NNUNET, write_maps

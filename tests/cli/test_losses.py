@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import segtrust as st
-from segtrust.engine.judging import loss_of_row
-from segtrust.io.tables import read_table
+from segtrust.engine.losses import loss_of_row
+from segtrust.io import read_table
 from segtrust.policy import Policy
 from segtrust.risks import RISKS
 from tests.commands import segtrust

@@ -5,8 +5,7 @@ import shutil
 
 import pytest
 
-from segtrust.io.nnunet_predictors import keep_predictor
-from segtrust.io.tables import read_table
+from segtrust.io import read_table, write_predictor
 from tests.commands import segtrust
 from tests.nnunet.fixtures import kept_run
 from tests.nnunet.layout import MODEL, lay_out
@@ -133,7 +132,7 @@ def test_every_output_says_so(made, policies, tmp_path):
 
 def test_predictions_that_know_their_model_need_no_options(made, policies, tmp_path):
     copied = shutil.copytree(made.predictions, tmp_path / "predictions", symlinks=True)
-    keep_predictor(copied, f"Dataset001_Plain/{MODEL}/fold_0")
+    write_predictor(copied, f"Dataset001_Plain/{MODEL}/fold_0")
     command = (
         "nnunet",
         "triage",

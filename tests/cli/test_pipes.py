@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from segtrust.io.tables import read_table
+from segtrust.io import read_table
 from tests.commands import segtrust, segtrust_process
 from tests.engine.files import write_maps
 

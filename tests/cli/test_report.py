@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from segtrust.engine.score_table import journal_beside
-from segtrust.io.tables import Table, read_table, write_table
+from segtrust.io import Table, read_table, write_table
 from tests.commands import segtrust, segtrust_process
 from tests.report.runs import QUICK, run, write_manifest
 

@@ -13,7 +13,7 @@ import segtrust as st
 from segtrust._files import write_json
 from segtrust.calibration import PlattScaling
 from segtrust.confidence import PatchLevel
-from segtrust.io.tables import read_table
+from segtrust.io import read_table
 from tests.commands import segtrust, segtrust_process
 from tests.engine.files import NNUNET, write_maps
 from tests.policy.certified import policy

@@ -7,7 +7,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from segtrust.io.tables import read_table
+from segtrust.io import read_table
 from tests.commands import segtrust
 from tests.engine.files import write_maps
 from tests.processes import interruptible, wait_until

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import segtrust as st
-from segtrust.io.datasets import find_cases
-from segtrust.io.loading import ReadOptions, load_case
+from segtrust.io import ReadOptions, find_cases, load_case
 
 DATA = Path(st.__file__).parent / "demo" / "data"
 WEIGHTS = Path(__file__).parents[2] / "weights" / "unext-nuclei.pth"

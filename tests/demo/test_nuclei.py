@@ -4,7 +4,7 @@ import pytest
 
 import segtrust as st
 from segtrust.demo import nuclei
-from segtrust.io.tables import read_table
+from segtrust.io import read_table
 
 pytestmark = pytest.mark.needs("PIL")
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from segtrust.io.cases import CaseFiles
-from segtrust.io.places import Place
+from segtrust.io import ArrayRef, CaseFiles
 from tests.commands import segtrust_process as segtrust
 from tests.tuning_cases import blob
 
@@ -29,5 +28,5 @@ def write_maps(folder, count, first=0, truths=None):
 
 def files_of(path, name="a", **more):
     """The files of one case; paths become places."""
-    places = {key: Place(value) if isinstance(value, Path) else value for key, value in more.items()}
-    return CaseFiles(name, Place(path), **places)
+    places = {key: ArrayRef(value) if isinstance(value, Path) else value for key, value in more.items()}
+    return CaseFiles(name, ArrayRef(path), **places)

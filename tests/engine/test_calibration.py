@@ -16,7 +16,7 @@ from segtrust.engine.calibration import (
 )
 from segtrust.engine.triage import load_policies
 from segtrust.errors import CaseValueError, ParameterError, SavedStateError, SeenCasesError, WrongContentError
-from segtrust.io.tables import Table
+from segtrust.io import Table
 from segtrust.selective import CalibrationCases, Target, certify
 
 COUNT = 400

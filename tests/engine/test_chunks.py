@@ -13,10 +13,8 @@ from segtrust.engine.chunks import is_huge, spread_over_dask, spread_over_proces
 from segtrust.engine.run import Engine
 from segtrust.engine.scoring import ScoreJob
 from segtrust.errors import WorkerError
-from segtrust.io.cases import CaseFiles
-from segtrust.io.datasets import find_cases
+from segtrust.io import ArrayRef, CaseFiles, find_cases
 from segtrust.io.formats import _common
-from segtrust.io.places import Place
 from tests.engine.dask_parts import small_cluster
 
 ALL = ("sdc", "idc", "amsp", "apc", "ane", "mmmc", "pla")
@@ -68,11 +66,11 @@ class TestZarr:
         make_zarr(tmp_path / "small.zarr", side=8)
         np.save(tmp_path / "large.npy", np.zeros((100, 1000), np.float32))
         found = {
-            name: is_huge(CaseFiles("a", Place(tmp_path / name)))
+            name: is_huge(CaseFiles("a", ArrayRef(tmp_path / name)))
             for name in ("large.zarr", "small.zarr", "large.npy", "none.zarr")
         }
         assert found == {"large.zarr": True, "small.zarr": False, "large.npy": False, "none.zarr": False}
-        masked = CaseFiles("a", Place(tmp_path / "large.zarr"), mask=Place(tmp_path / "large.npy"))
+        masked = CaseFiles("a", ArrayRef(tmp_path / "large.zarr"), mask=ArrayRef(tmp_path / "large.npy"))
         assert not is_huge(masked), "its mask would be sent with each piece"
 
     @pytest.mark.parametrize("with_mask", [False, True])
@@ -80,13 +78,13 @@ class TestZarr:
         import zarr
 
         p = make_zarr(tmp_path / "p.zarr", side=96)
-        case = CaseFiles("p", Place(tmp_path / "p.zarr"))
+        case = CaseFiles("p", ArrayRef(tmp_path / "p.zarr"))
         if with_mask:
             mask = zarr.create_array(
                 store=str(tmp_path / "mask.zarr"), shape=p.shape, chunks=(32, 48, 96), dtype="uint8"
             )
             mask[:] = (np.asarray(p[:]) > 0.3).astype(np.uint8)
-            case = replace(case, mask=Place(tmp_path / "mask.zarr"))
+            case = replace(case, mask=ArrayRef(tmp_path / "mask.zarr"))
         job = ScoreJob(tuple(get_estimators(ALL)))
         rows = []
         for engine in (Engine(1), Engine(2)):
@@ -108,7 +106,7 @@ class TestZarr:
         (piece, *_) = (each for each in (tmp_path / "p.zarr/c").rglob("*") if each.is_file())
         piece.write_bytes(b"nothing")
         job = ScoreJob(tuple(get_estimators(["sdc"])))
-        ((_, outcome),) = Engine(2).run(job, [CaseFiles("p", Place(tmp_path / "p.zarr"))])
+        ((_, outcome),) = Engine(2).run(job, [CaseFiles("p", ArrayRef(tmp_path / "p.zarr"))])
         assert "p.zarr" in outcome.failure.reason
 
 

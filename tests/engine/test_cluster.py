@@ -13,7 +13,7 @@ import pytest
 
 from segtrust.engine.cluster import LOCAL, run_on_dask
 from segtrust.errors import ParameterError, WorkerError
-from segtrust.io.tables import read_table
+from segtrust.io import read_table
 from tests.commands import segtrust_process
 from tests.engine.dask_parts import scheduler, worker
 from tests.engine.works import cases, die_always, die_once, expected, name_length, note_times, slow

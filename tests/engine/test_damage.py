@@ -5,7 +5,8 @@ import json
 import pytest
 
 from segtrust.engine.damage import DamagedLine
-from segtrust.engine.outcomes import Failure, Outcome
+from segtrust.engine.outcomes import Outcome
+from segtrust.io import Failure
 
 
 def line_of(case, failure=None):

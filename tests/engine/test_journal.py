@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from segtrust.engine.journal import Journal, read_journal
-from segtrust.engine.outcomes import Failure, Outcome
+from segtrust.engine.outcomes import Outcome
 from segtrust.engine.sealed_lines import seal
 from segtrust.errors import ParameterError, SavedStateError
+from segtrust.io import Failure
 
 SETTINGS = {"threshold": 0.5, "estimators": {"sdc": {"empty": "paper"}}}
 NAMES = ("plain", "mit Ümlaut", "strange \udcff name", "7")

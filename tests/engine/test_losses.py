@@ -18,8 +18,7 @@ from segtrust.engine.losses import (
     read_losses,
 )
 from segtrust.errors import WrongContentError
-from segtrust.io.nnunet import read_scheme
-from segtrust.io.tables import Table, write_table
+from segtrust.io import Table, read_scheme, write_table
 from segtrust.maps import EmptyPolicy
 from segtrust.risks import RISKS, overlap
 from segtrust.selective import Target

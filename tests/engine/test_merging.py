@@ -10,9 +10,7 @@ from segtrust.engine.run import Engine
 from segtrust.engine.score_table import ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
 from segtrust.errors import ParameterError
-from segtrust.io.datasets import find_cases
-from segtrust.io.loading import ReadOptions
-from segtrust.io.tables import read_table
+from segtrust.io import ReadOptions, find_cases, read_table
 from tests.engine.files import write_maps
 
 JOB = ScoreJob((SoftDice(),))

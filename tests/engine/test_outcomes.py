@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from segtrust.engine.outcomes import Failure, Outcome
+from segtrust.engine.outcomes import Outcome
+from segtrust.io import Failure
 
 FAILURE = Failure("a", "maps/a.npy", "DamagedFileError", "maps/a.npy: truncated")
 

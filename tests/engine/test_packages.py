@@ -7,9 +7,8 @@ import pytest
 
 from segtrust.engine.packages import check_packages
 from segtrust.errors import MissingExtraError
-from segtrust.io.datasets import find_cases
-from segtrust.io.places import Place
-from segtrust.io.readers import READERS, open_volume
+from segtrust.io import ArrayRef, find_cases, open_volume
+from segtrust.io.volume import READERS
 from tests.commands import segtrust
 from tests.engine.files import write_maps
 
@@ -75,11 +74,11 @@ def test_what_a_format_needs_is_known_before_it_is_opened(tmp_path, monkeypatch,
     name, write = FORMATS[package]
     write(tmp_path / name)
     cases = find_cases([tmp_path]).cases
-    open_volume(Place(tmp_path / name))
+    open_volume(ArrayRef(tmp_path / name))
     check_packages(cases)
     hide(monkeypatch, package)
     with pytest.raises(MissingExtraError, match=package):
-        open_volume(Place(tmp_path / name))
+        open_volume(ArrayRef(tmp_path / name))
     with pytest.raises(MissingExtraError, match=rf"got 1 without '{package}', and no others.*segtrust\[io\]"):
         check_packages(cases)
 

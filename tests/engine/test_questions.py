@@ -5,7 +5,14 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from segtrust.engine.questions import FEW_AT_TOP, FULL_RANGE, LABELS, find_copies, hints_of_map, questions_about
+from segtrust.engine.questions import (
+    FEW_AT_TOP,
+    FULL_RANGE,
+    LABELS,
+    find_copies,
+    hints_of_map,
+    questions_about,
+)
 from tests.tuning_cases import blob
 
 
@@ -94,7 +101,9 @@ class TestMaps:
         name, _, below = folder.partition("/")
         paths = sorted((data(name) / below).glob("*.png"))
         hints = Counter(hint for path in paths for hint in hints_of_map(np.array(Image.open(path))))
-        assert any("stretched" in asked for asked in questions_about([row()] * len(paths), hints)) == stretched
+        assert (
+            any("stretched" in asked for asked in questions_about([row()] * len(paths), hints)) == stretched
+        )
 
     def test_label_images(self):
         assert hints_of_map(np.array([[0, 1, 3]], np.uint8)) == (LABELS,)

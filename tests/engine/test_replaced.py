@@ -11,7 +11,7 @@ from segtrust.engine.run import Engine
 from segtrust.engine.score_table import ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
 from segtrust.errors import SavedStateError
-from segtrust.io.datasets import find_cases
+from segtrust.io import find_cases
 from tests.engine.files import write_maps
 
 

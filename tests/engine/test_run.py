@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 
 from segtrust.engine.journal import Journal
-from segtrust.engine.outcomes import Failure, Outcome
+from segtrust.engine.outcomes import Outcome
 from segtrust.engine.run import Engine, part_of, run_cases
 from segtrust.errors import ParameterError
-from segtrust.io.cases import CaseFiles
-from segtrust.io.places import Place
-from segtrust.io.stamps import stamps_of
+from segtrust.io import ArrayRef, CaseFiles, Failure, stamps_of
 from tests.engine.works import cases, expected, name_length
 
 NAMES = [f"case {number}" for number in range(7)]
@@ -83,8 +81,8 @@ def test_a_case_is_done_again_when_a_file_that_is_read_of_it_has_changed(tmp_pat
     folder.mkdir()
     for each in ("a.npz", "a.pkl", "dataset.json", "mask.npy", "truth.npy"):
         (folder / each).write_bytes(b"before")
-    mask, truth = Place(folder / "mask.npy"), Place(folder / "truth.npy")
-    found = [CaseFiles("a", Place(folder / "a.npz"), mask, truth), *cases(["b"])]
+    mask, truth = ArrayRef(folder / "mask.npy"), ArrayRef(folder / "truth.npy")
+    found = [CaseFiles("a", ArrayRef(folder / "a.npz"), mask, truth), *cases(["b"])]
     run(found, tmp_path / "diary")
     assert run(found, tmp_path / "diary")[1] == []
     write_later(folder / name, b"after.")
@@ -96,22 +94,22 @@ def test_a_case_is_done_again_when_a_chunk_of_its_store_has_changed(tmp_path):
     chunk = tmp_path / "a.zarr/c/0/0"
     chunk.parent.mkdir(parents=True)
     chunk.write_bytes(b"before")
-    found = [CaseFiles("a", Place(tmp_path / "a.zarr"))]
+    found = [CaseFiles("a", ArrayRef(tmp_path / "a.zarr"))]
     run(found, tmp_path / "diary")
     write_later(chunk, b"after.")
     assert run(found, tmp_path / "diary")[1] == ["a"]
 
 
 def test_a_case_is_done_again_when_its_notes_have_changed(tmp_path):
-    run([CaseFiles("a", Place(tmp_path / "a.npy"), group="patient 1")], tmp_path / "diary")
-    changed = [CaseFiles("a", Place(tmp_path / "a.npy"), group="patient 2")]
+    run([CaseFiles("a", ArrayRef(tmp_path / "a.npy"), group="patient 1")], tmp_path / "diary")
+    changed = [CaseFiles("a", ArrayRef(tmp_path / "a.npy"), group="patient 2")]
     assert run(changed, tmp_path / "diary")[1] == ["a"]
 
 
 def test_a_file_that_is_written_while_it_is_scored_is_scored_again(tmp_path):
     path = tmp_path / "a.npy"
     path.write_bytes(b"before")
-    found = [CaseFiles("a", Place(path))]
+    found = [CaseFiles("a", ArrayRef(path))]
 
     def while_written(case):
         write_later(path, b"afterwards")
@@ -123,7 +121,7 @@ def test_a_file_that_is_written_while_it_is_scored_is_scored_again(tmp_path):
 
 def test_stamps_can_be_written_down(tmp_path):
     np.save(tmp_path / "a.npy", np.zeros(3))
-    stamps = stamps_of([CaseFiles("a", Place(tmp_path / "a.npy", None, 2)), *cases(["missing"])])
+    stamps = stamps_of([CaseFiles("a", ArrayRef(tmp_path / "a.npy", None, 2)), *cases(["missing"])])
     assert json.loads(json.dumps(stamps)) == stamps
 
 

@@ -11,17 +11,21 @@ import segtrust as st
 from segtrust.calibration import PlattScaling
 from segtrust.confidence import IdealDice, PatchLevel, SoftDice
 from segtrust.engine.scoring import ScoreJob
-from segtrust.io.cases import CaseFiles
-from segtrust.io.datasets import find_cases
-from segtrust.io.digests import digest_of
-from segtrust.io.loading import MaskKind, OpenedCase, ReadOptions, opened_labels
-from segtrust.io.nnunet import volume_in_memory
-from segtrust.io.pairing import with_truths
-from segtrust.io.pickles import read_plain_pickle
-from segtrust.io.places import Place
-from segtrust.io.readers import open_labels
-from segtrust.io.stores import MASKS
-from segtrust.io.volumes import Volume
+from segtrust.io import (
+    ArrayRef,
+    CaseFiles,
+    MaskKind,
+    OpenedCase,
+    ReadOptions,
+    Volume,
+    checksum_of,
+    find_cases,
+    open_truth,
+    volume_in_memory,
+)
+from segtrust.io.formats._common import MASKS
+from segtrust.io.formats.pickle import read_plain_pickle
+from segtrust.io.volume import open_labels
 from segtrust.maps import EmptyPolicy
 from tests.engine.files import NNUNET, files_of
 from tests.nnunet.fixtures import kept_run
@@ -81,7 +85,7 @@ def test_a_delivered_mask_is_scored_or_only_compared(tmp_path):
     for kind, scored in ((MaskKind.DELIVERED, mask), (MaskKind.THRESHOLD, None)):
         (row,) = score(files, mask=kind)
         assert_as_by_hand(row, p, scored)
-        assert row["mask_checksum"] == digest_of(tmp_path / "m.npy")
+        assert row["mask_checksum"] == checksum_of(tmp_path / "m.npy")
         assert row["mask_difference"] == differing > 0
 
 
@@ -167,8 +171,8 @@ def test_one_of_many_maps_in_an_archive(tmp_path):
     maps, truths = RNG.random((3, 9, 8)), RNG.random((3, 9, 8)) < 0.5
     np.savez(tmp_path / "many.npz", p_hat=maps, y=truths)
     path = tmp_path / "many.npz"
-    files = files_of(path, truth=Place(path, "y", 1))
-    files = files.__class__(files.id, Place(path, "p_hat", 1), truth=files.truth)
+    files = files_of(path, truth=ArrayRef(path, "y", 1))
+    files = files.__class__(files.id, ArrayRef(path, "p_hat", 1), truth=files.truth)
     (row,) = score(files, with_truth=True)
     assert_as_by_hand(row, maps[1])
     assert row["dice"] == st.dice(truths[1], maps[1] >= 0.5)
@@ -272,20 +276,22 @@ def test_rounding_beyond_the_ends_is_cut_off_and_nothing_else(tmp_path):
     p = np.array([[1.0000001, 0.25], [-1e-9, 0.75]], np.float32)
     np.save(tmp_path / "a.npy", p)
     job = ScoreJob((SoftDice(),))
-    (row,) = job(CaseFiles("a", Place(tmp_path / "a.npy"))).rows
+    (row,) = job(CaseFiles("a", ArrayRef(tmp_path / "a.npy"))).rows
     assert row["sdc"] == st.soft_dice_confidence(np.clip(p, 0, 1))
     scaled = replace(job, scaling=PlattScaling(1.0, 0.0, n_cases=1))
-    assert scaled(CaseFiles("a", Place(tmp_path / "a.npy"))).failure is None
+    assert scaled(CaseFiles("a", ArrayRef(tmp_path / "a.npy"))).failure is None
     np.save(tmp_path / "a.npy", p + np.float32(0.001))
-    assert "expected probabilities in [0, 1]" in job(CaseFiles("a", Place(tmp_path / "a.npy"))).failure.reason
+    assert (
+        "expected probabilities in [0, 1]" in job(CaseFiles("a", ArrayRef(tmp_path / "a.npy"))).failure.reason
+    )
 
 
 def test_rows_say_which_mask_was_scored(tmp_path):
     np.save(tmp_path / "a.npy", np.full((2, 3), 0.75))
     np.save(tmp_path / "m.npy", np.ones((2, 3), np.uint8))
-    job, case = ScoreJob((SoftDice(),)), CaseFiles("a", Place(tmp_path / "a.npy"))
+    job, case = ScoreJob((SoftDice(),)), CaseFiles("a", ArrayRef(tmp_path / "a.npy"))
     assert job(case).rows[0]["mask"] == "threshold"
-    assert job(replace(case, mask=Place(tmp_path / "m.npy"))).rows[0]["mask"] == "delivered"
+    assert job(replace(case, mask=ArrayRef(tmp_path / "m.npy"))).rows[0]["mask"] == "delivered"
 
 
 @pytest.mark.parametrize("policy", list(EmptyPolicy))
@@ -333,7 +339,7 @@ def test_a_map_in_memory_gives_the_rows_of_one_that_was_saved(labels, with_truth
     """As the hook of nnU-Net scores, and as it would have been read from its files."""
     made = kept_run(labels)
     job = ScoreJob(ESTIMATORS, ReadOptions(regions=("each",)), with_truth=with_truth)
-    for files in with_truths(find_cases([made.predictions]), made.labels).cases:
+    for files in find_cases(made.predictions, truth=made.labels).cases:
         path = files.probabilities.path
         with np.load(path) as saved:
             p = saved["probabilities"]
@@ -342,7 +348,7 @@ def test_a_map_in_memory_gives_the_rows_of_one_that_was_saved(labels, with_truth
         def opened(path=path, p=p, mask=labels_of_mask, files=files):
             volume = volume_in_memory(path, p, read_plain_pickle(path.with_suffix(".pkl")))
             delivered = Volume(files.mask.path, mask.shape, mask.dtype, lambda _: mask, False, volume.grid)
-            truth = opened_labels(files.truth if with_truth else None)
+            truth = open_truth(files.truth if with_truth else None)
             return OpenedCase(files.id, path, volume, delivered, truth)
 
         expected, found = job(files), job.score_opened(files, opened)
@@ -359,7 +365,7 @@ def test_a_map_in_memory_that_cannot_be_made_is_a_failure_like_any():
     def opened():
         raise MemoryError
 
-    files = CaseFiles("a", Place(Path("a_0000.nii.gz")))
+    files = CaseFiles("a", ArrayRef(Path("a_0000.nii.gz")))
     outcome = ScoreJob(ESTIMATORS).score_opened(files, opened)
     assert "not enough memory" in outcome.failure.reason
     assert outcome.rows == ()

@@ -5,14 +5,13 @@ import json
 import pytest
 
 from segtrust.confidence import SoftDice, get_estimators
-from segtrust.engine.decisions import decide_rows
 from segtrust.engine.run import Engine
 from segtrust.engine.score_table import ScoreRun, journal_beside
 from segtrust.engine.scoring import ScoreJob
+from segtrust.engine.triage import decide_rows
 from segtrust.engine.watching import Rhythm, watch_cases
 from segtrust.errors import OtherSettingsError, SavedStateError
-from segtrust.io.datasets import find_cases
-from segtrust.io.tables import Table, read_table, write_table
+from segtrust.io import Table, find_cases, read_table, write_table
 from tests.engine.files import write_maps
 from tests.policy.certified import policy
 

@@ -24,8 +24,7 @@ from segtrust.engine.triage import (
     write_lists,
 )
 from segtrust.errors import PolicyError, UnknownNameError
-from segtrust.io.rows import Stream
-from segtrust.io.tables import Table, read_table
+from segtrust.io import Stream, Table, read_table
 from segtrust.maps import EmptyPolicy
 from segtrust.policy import Decision, Policy, Scoring, StructurePolicies, certify_structures
 from segtrust.selective import Target

@@ -12,16 +12,15 @@ import numpy as np
 import pytest
 
 from segtrust.confidence import SoftDice
-from segtrust.engine.decisions import decide_rows
 from segtrust.engine.outcomes import Outcome
 from segtrust.engine.run import Engine
 from segtrust.engine.score_table import ScoreRun, journal_beside, score_cases
 from segtrust.engine.scoring import ScoreJob
 from segtrust.engine.taking_over import MADE_OF
+from segtrust.engine.triage import decide_rows
 from segtrust.engine.watching import Rhythm, Settling, watch_cases
 from segtrust.errors import PairingError, ParameterError, SavedStateError
-from segtrust.io.datasets import find_cases
-from segtrust.io.tables import read_table
+from segtrust.io import find_cases, read_table
 from tests.engine.files import write_maps
 from tests.policy.certified import policy
 from tests.processes import wait_until

@@ -6,12 +6,11 @@ import time
 from pathlib import Path
 
 from segtrust.engine.outcomes import Outcome
-from segtrust.io.cases import CaseFiles
-from segtrust.io.places import Place
+from segtrust.io import ArrayRef, CaseFiles
 
 
 def cases(names, folder="maps"):
-    return [CaseFiles(name, Place(Path(folder, f"{name}.npy"))) for name in names]
+    return [CaseFiles(name, ArrayRef(Path(folder, f"{name}.npy"))) for name in names]
 
 
 def name_length(case):
@@ -68,7 +67,7 @@ class HeldBack(Outcome):
         if not note.exists():
             note.touch()
             os.kill(os.getpid(), signal.SIGSTOP)
-        return name_length, (CaseFiles(self.case, Place(note)),)
+        return name_length, (CaseFiles(self.case, ArrayRef(note)),)
 
 
 def hold_back_once(case):

@@ -22,7 +22,7 @@ from segtrust.errors import (
     ProbabilityRangeError,
     UnknownNameError,
 )
-from segtrust.io.tables import Table, read_table, write_table
+from segtrust.io import Table, read_table, write_table
 from segtrust.review.run import Run
 from tests.integrations.monai_runs import NAMES, evaluator, write_volumes
 
@@ -40,7 +40,7 @@ if all(map(find_spec, ("torch", "monai", "ignite"))):  # elsewhere the mark skip
     torch.set_num_threads(1)
 
 ROOT = Path(__file__).parents[2]
-ALONE = ("file", "image_file", "mask_file", "truth_file", "digest", "mask_digest", "seconds", "spacing_mm")
+ALONE = ("file", "image_file", "mask_file", "truth_file", "checksum", "mask_checksum", "seconds", "spacing_mm")
 """Columns that tell of files."""
 
 

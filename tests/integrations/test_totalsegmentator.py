@@ -12,8 +12,7 @@ import segtrust as st
 from segtrust.cli import app
 from segtrust.errors import GeometryError, UnknownNameError, WrongContentError
 from segtrust.integrations.totalsegmentator import score_structures
-from segtrust.io.nnunet import read_scheme
-from segtrust.io.tables import read_table
+from segtrust.io import read_scheme, read_table
 from tests.totalsegmentator_files import soft_maps, write_probabilities, write_segmentation
 
 pytestmark = pytest.mark.needs("totalsegmentator", "nibabel", "SimpleITK")

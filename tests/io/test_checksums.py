@@ -10,7 +10,7 @@ import pytest
 
 from segtrust.errors import DamagedFileError
 from segtrust.io.array_ref import ArrayRef
-from segtrust.io.cases import CaseFiles
+from segtrust.io.case_files import CaseFiles
 from segtrust.io.checksums import check_unchanged, checksum_of, memory_of, stamp_files, stamps_of
 
 WORDS = b"a map, a mask, a truth; " * 100

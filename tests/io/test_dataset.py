@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from segtrust.errors import PairingError, UnsafeFileError, WrongContentError
+from segtrust.io.array_ref import ArrayRef
 from segtrust.io.case_files import CaseFiles, Dataset, only_with_truth, without_duplicates
 from segtrust.io.dataset import find_cases, short_names
 from segtrust.io.folders import FolderFile, assign_roles
 from segtrust.io.names import Pattern, stem_of
 from segtrust.io.partners import add_files
-from segtrust.io.places import Place
-from segtrust.io.readers import open_volume
+from segtrust.io.volume import open_volume
 from tests.engine.files import NNUNET
 
 
@@ -146,7 +146,7 @@ def test_stores_are_files(folder, tmp_path):
     maps = folder("a.zarr/zarr.json", "b.ome.zarr/.zattrs")
     assert masks_of(find_cases([maps])) == {"a": None, "b": None}
     (case,) = find_cases([maps / "a.zarr"]).cases
-    assert (case.id, case.probabilities) == ("a", Place(maps / "a.zarr"))
+    assert (case.id, case.probabilities) == ("a", ArrayRef(maps / "a.zarr"))
 
 
 def test_files_are_cases_of_their_own(folder):
@@ -213,7 +213,7 @@ def test_a_stack_is_many_cases(tmp_path):
     found = find_cases([path])
     assert [case.id for case in found.cases] == ["polyp[0]", "polyp[1]", "polyp[2]"]
     second = found.cases[1]
-    assert second.probabilities == Place(path, "p_hat", 1)
+    assert second.probabilities == ArrayRef(path, "p_hat", 1)
     assert (open_volume(second.mask).read() == (maps[1] > 0.4)).all()
     assert (open_volume(second.truth).read() == (maps[1] > 0.6)).all()
     np.savez(path, p_hat=maps)
@@ -229,17 +229,17 @@ def test_a_stack_that_cannot_be_read_is_told_when_it_is(tmp_path):
     path.write_bytes(b"PK\3\4 words")
     assert [case.id for case in find_cases([path]).cases] == ["polyp"]
     np.savez(path, p_hat=np.float32(0.5), y=np.zeros(2))
-    assert find_cases([path]).cases[0].probabilities == Place(path, "p_hat")
+    assert find_cases([path]).cases[0].probabilities == ArrayRef(path, "p_hat")
 
 
 def test_a_number_beyond_the_stack_is_reported(tmp_path):
     path = tmp_path / "polyp.npz"
     np.savez(path, p_hat=np.zeros((3, 4, 5)))
     with pytest.raises(WrongContentError, match=r"polyp\.npz::p_hat\[3\]: expected .* one of 3 cases, got 3"):
-        open_volume(Place(path, "p_hat", 3))
+        open_volume(ArrayRef(path, "p_hat", 3))
     np.savez(path, p_hat=np.float64(0.5))
     with pytest.raises(WrongContentError, match="one of 0 cases"):
-        open_volume(Place(path, "p_hat", 0))
+        open_volume(ArrayRef(path, "p_hat", 0))
 
 
 def test_many_files():
@@ -264,7 +264,7 @@ def test_a_folder_of_truths_that_is_named_wins_over_the_layout(folder, tmp_path)
     folder("a.npy", inside="data/predictions")
     folder("a.png", "c.png", inside="data/labels")
     found = find_cases([tmp_path / "data"], truth=folder("a.png", inside="second reader"))
-    assert found.cases[0].truth == Place(tmp_path / "second reader/a.png")
+    assert found.cases[0].truth == ArrayRef(tmp_path / "second reader/a.png")
     assert not found.failures
 
 
@@ -735,7 +735,7 @@ def test_masks_in_a_folder_of_their_own_win(folder):
 
 
 def image_case(tmp_path, name, **more):
-    return CaseFiles(name, Place(tmp_path / f"{name}.npy"), **more)
+    return CaseFiles(name, ArrayRef(tmp_path / f"{name}.npy"), **more)
 
 
 def images_of(found):
@@ -762,7 +762,7 @@ def test_folders_tell_images_of_one_name_apart(folder, tmp_path):
 
 def test_an_image_that_is_known_stays(folder, tmp_path):
     images = folder("a.png", inside="images")
-    known = Place(tmp_path / "other.png")
+    known = ArrayRef(tmp_path / "other.png")
     found = add_files(Dataset((image_case(tmp_path, "a", image=known),)), "image", images)
     assert found.cases[0].image == known
 

@@ -18,11 +18,10 @@ from segtrust.errors import (
     WrongContentError,
 )
 from segtrust.io import volume as readers
-from segtrust.io.cases import CaseFiles
-from segtrust.io.datasets import find_cases
+from segtrust.io.array_ref import ArrayRef
+from segtrust.io.case_files import CaseFiles
+from segtrust.io.dataset import find_cases
 from segtrust.io.loading import MaskKind, ReadOptions, load_case
-from segtrust.io.pairing import with_truths
-from segtrust.io.places import Place
 
 pytestmark = pytest.mark.needs("nibabel", "SimpleITK")
 
@@ -51,7 +50,9 @@ def npy(path, values):
 
 
 def case_of(probabilities, mask=None, truth=None, *, id="a"):
-    return CaseFiles(id, *(None if each is None else Place.of(each) for each in (probabilities, mask, truth)))
+    return CaseFiles(
+        id, *(None if each is None else ArrayRef.parse(each) for each in (probabilities, mask, truth))
+    )
 
 
 def load(files, **options):
@@ -59,7 +60,7 @@ def load(files, **options):
 
 
 def fixture_case(kind, name):
-    found = with_truths(find_cases([ROOT / kind / "predictions"]), ROOT / kind / "labels")
+    found = find_cases(ROOT / kind / "predictions", truth=ROOT / kind / "labels")
     return next(case for case in found.cases if case.id == name)
 
 
@@ -226,7 +227,7 @@ def test_an_array_is_chosen_by_its_key(tmp_path):
     np.savez(tmp_path / "a.npz", first=P[0], second=P[1])
     (loaded,) = load(case_of(tmp_path / "a.npz"), key="second")
     assert (loaded.prediction.probabilities == P[1]).all()
-    (loaded,) = load(CaseFiles("a", Place(tmp_path / "a.npz", "first")), key="second")
+    (loaded,) = load(CaseFiles("a", ArrayRef(tmp_path / "a.npz", "first")), key="second")
     assert (loaded.prediction.probabilities == P[0]).all()
 
 
@@ -350,7 +351,7 @@ def counted(opened, path, key):
     """Open an array, and note when it is read whole."""
     from dataclasses import replace
 
-    from segtrust.io.npz import open_npz
+    from segtrust.io.formats.numpy import open_npz
 
     volume = open_npz(path, key)
 
@@ -373,7 +374,7 @@ def test_many_structures_of_an_archive_are_unpacked_once(model, monkeypatch):
 
 def test_four_axes_without_a_word_on_channels_are_refused(tmp_path):
     np.save(tmp_path / "a.npy", np.full((3, 4, 5, 6), 0.5))
-    case = CaseFiles("a", Place(tmp_path / "a.npy"))
+    case = CaseFiles("a", ArrayRef(tmp_path / "a.npy"))
     with pytest.raises(WrongContentError, match=r"at most 3 dimensions, got \(3, 4, 5, 6\).*--channel"):
         list(load_case(case, ReadOptions()))
     (loaded,) = load_case(case, ReadOptions(channel=2))
@@ -384,7 +385,7 @@ def test_regions_without_names_are_not_taken_for_a_softmax(tmp_path):
     """The first region would be taken for the background, and its complement be scored."""
     p = np.random.default_rng(0).random((3, 4, 5, 6)).astype(np.float32)
     np.savez_compressed(tmp_path / "a.npz", probabilities=p)
-    case = CaseFiles("a", Place(tmp_path / "a.npz"))
+    case = CaseFiles("a", ArrayRef(tmp_path / "a.npz"))
     with pytest.raises(NotNormalisedError, match=r"a\.npz: expected a softmax.*--names.*--channel"):
         list(load_case(case, ReadOptions()))
     (loaded,) = load_case(case, ReadOptions(channel=0))
@@ -400,7 +401,7 @@ def test_labels_given_as_a_map_are_refused(tmp_path):
     labels[1:3] = 1
     nibabel.save(nibabel.Nifti1Image(labels, np.eye(4)), tmp_path / "a.nii.gz")
     with pytest.raises(WrongContentError, match="whole numbers up to 1, which are labels"):
-        list(load_case(CaseFiles("a", Place(tmp_path / "a.nii.gz")), ReadOptions()))
+        list(load_case(CaseFiles("a", ArrayRef(tmp_path / "a.nii.gz")), ReadOptions()))
 
 
 def softmax(*shape):
@@ -531,7 +532,7 @@ def test_members_are_fused_before_they_are_brought_to_the_ground_truth(tmp_path)
     from dataclasses import replace
 
     first = case_of(npy(tmp_path / "a.npy", P[1, 0]), None, npy(tmp_path / "t.npy", np.ones((10, 12), bool)))
-    files = replace(first, members=(Place(npy(tmp_path / "b.npy", P[2, 0])),))
+    files = replace(first, members=(ArrayRef(npy(tmp_path / "b.npy", P[2, 0])),))
     (loaded,) = load(files, resample="map")
     assert loaded.prediction.shape == (10, 12)
     assert loaded.prediction.agreement is not None
@@ -697,17 +698,17 @@ def test_the_only_channel_of_nnunet_is_the_foreground(tmp_path):
 
 
 def test_predictions_carry_the_checksum_of_their_file(tmp_path):
-    from segtrust.engine.seen_cases import checksum_of
-    from segtrust.io.digests import digest_of
+    from segtrust.engine.triage import checksum_of_row
+    from segtrust.io.checksums import checksum_of
 
     path = npy(tmp_path / "a.npy", P[1])
     (loaded,) = load(case_of(path))
-    assert loaded.digest == loaded.prediction.checksum == digest_of(path)
+    assert loaded.digest == loaded.prediction.checksum == checksum_of(path)
     np.savez(tmp_path / "stack.npz", p_hat=P)
-    (loaded,) = load(CaseFiles("a", Place(tmp_path / "stack.npz", "p_hat", 1)))
-    row = {"digest": digest_of(tmp_path / "stack.npz"), "k": 7, "file": f"{tmp_path}/stack.npz::p_hat[1]"}
-    assert loaded.prediction.checksum == checksum_of(row)
-    assert loaded.digest == row["digest"]
+    (loaded,) = load(CaseFiles("a", ArrayRef(tmp_path / "stack.npz", "p_hat", 1)))
+    row = {"checksum": checksum_of(tmp_path / "stack.npz"), "k": 7, "file": f"{tmp_path}/stack.npz::p_hat[1]"}
+    assert loaded.prediction.checksum == checksum_of_row(row)
+    assert loaded.digest == row["checksum"]
     (loaded,) = load_case(case_of(path), ReadOptions(), digest="sha256")
     assert loaded.prediction.checksum.startswith("sha256:")
 
@@ -738,7 +739,7 @@ def test_estimators_that_learn_remember_the_checksums(tmp_path):
 def test_a_store_that_announces_too_much_is_not_read(tmp_path):
     from segtrust.io.grid import Grid
     from segtrust.io.loading import OpenedCase, load_opened
-    from segtrust.io.volumes import Volume
+    from segtrust.io.volume import Volume
 
     def refuse(_):
         raise AssertionError("must not be read")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from segtrust.errors import PairingError
+from segtrust.io.array_ref import ArrayRef
 from segtrust.io.manifest import is_manifest, read_manifest
-from segtrust.io.places import Place
 
 
 @pytest.fixture
@@ -39,10 +39,10 @@ def test_all_columns_are_read(write, tmp_path):
     )
     (case,) = read_manifest(path).cases
     assert case.id == "007"
-    assert case.probabilities == Place(tmp_path / "maps/a.npz", "p", 3)
-    assert case.mask == Place(tmp_path / "masks/a.png")
-    assert case.truth == Place(tmp_path / "truths/a.png")
-    assert case.image == Place(Path("/data/a.png"))
+    assert case.probabilities == ArrayRef(tmp_path / "maps/a.npz", "p", 3)
+    assert case.mask == ArrayRef(tmp_path / "masks/a.png")
+    assert case.truth == ArrayRef(tmp_path / "truths/a.png")
+    assert case.image == ArrayRef(Path("/data/a.png"))
     assert (case.group, case.split) == ("patient 1", "test")
 
 
@@ -69,7 +69,7 @@ def test_only_probabilities_must_be_there(write, tmp_path):
 )
 def test_tables_of_other_programs_are_read(write, tmp_path, text, name):
     (case,) = read_manifest(write(text, name)).cases
-    assert (case.id, case.probabilities, case.mask) == ("a", Place(tmp_path / "x.npy"), None)
+    assert (case.id, case.probabilities, case.mask) == ("a", ArrayRef(tmp_path / "x.npy"), None)
 
 
 def test_names_may_hold_anything(write):
@@ -131,7 +131,12 @@ def test_parquet_is_read(tmp_path):
         "group": [1.5, np.nan],
     }
     first, second = read_manifest(parquet(tmp_path / "a.parquet", columns)).cases
-    assert (first.id, first.truth, first.mask, first.group) == ("7", Place(tmp_path / "x.png"), None, "1.5")
+    assert (first.id, first.truth, first.mask, first.group) == (
+        "7",
+        ArrayRef(tmp_path / "x.png"),
+        None,
+        "1.5",
+    )
     assert (second.id, second.truth, second.mask, second.group) == ("0", None, None, "")
 
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from segtrust.errors import ParameterError
-from segtrust.io.grids import Grid, is_same_grid
+from segtrust.io.array_ref import ArrayRef
+from segtrust.io.formats._common import MASKS
+from segtrust.io.grid import Grid, is_same_grid
 from segtrust.io.mask_files import mask_path, write_mask
-from segtrust.io.places import Place
-from segtrust.io.readers import open_labels
-from segtrust.io.stores import MASKS
+from segtrust.io.volume import open_labels
 
 GRID = Grid.of_itk((4, 5, 6), spacing=(0.5, 0.75, 3.0), origin=(10.0, -20.0, 30.0))
 VOLUME = np.random.default_rng(0).random((4, 5, 6)) < 0.4
@@ -19,7 +19,7 @@ VOLUME = np.random.default_rng(0).random((4, 5, 6)) < 0.4
 def test_volumes_lie_where_the_map_lies(tmp_path, ending):
     path = mask_path(tmp_path, "a", tmp_path / f"maps/a{ending}", GRID)
     write_mask(path, VOLUME, GRID)
-    found = open_labels(Place(path), MASKS)
+    found = open_labels(ArrayRef(path), MASKS)
     np.testing.assert_array_equal(found.read(), VOLUME)
     assert is_same_grid(found.grid, GRID)
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
@@ -31,7 +31,7 @@ def test_pictures_and_arrays_are_read_again(tmp_path, source, ending):
     path = mask_path(tmp_path, "set/a", tmp_path / source, None)
     assert path == tmp_path / f"set/a{ending}"
     write_mask(path, VOLUME[0], None)
-    assert (np.squeeze(open_labels(Place(path), MASKS).read()) != 0).tolist() == VOLUME[0].tolist()
+    assert (np.squeeze(open_labels(ArrayRef(path), MASKS).read()) != 0).tolist() == VOLUME[0].tolist()
 
 
 def test_a_name_that_leads_elsewhere_is_refused(tmp_path):

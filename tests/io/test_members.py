@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 
 import segtrust as st
-from segtrust.engine.reopening import reopen_case
 from segtrust.engine.scoring import ScoreJob
+from segtrust.engine.table_cases import reopen_case
+from segtrust.io.checksums import checksum_of, memory_of, stamps_of
 from segtrust.io.dataset import find_cases
-from segtrust.io.digests import digest_of
 from segtrust.io.formats import _common
 from segtrust.io.loading import ReadOptions, load_case
-from segtrust.io.sizes import memory_of
-from segtrust.io.stamps import stamps_of
-from segtrust.io.tables import read_table
+from segtrust.io.table import read_table
 from tests.commands import segtrust
 from tests.engine.files import NNUNET, write_maps
 from tests.tuning_cases import blob
@@ -66,7 +64,7 @@ def test_the_same_in_processes_and_on_dask(folders, tmp_path, more):
     for name, how in (("a", ()), ("b", more)):
         assert segtrust(*command, "-o", tmp_path / f"{name}.csv", *how).returncode == 0
     first, second = (read_table(tmp_path / f"{name}.csv") for name in "ab")
-    for column in ("case", "sdc", "pairwise-dice", "dice", "digest", "member_files"):
+    for column in ("case", "sdc", "pairwise-dice", "dice", "checksum", "member_files"):
         assert first.column(column) == second.column(column)
 
 
@@ -192,7 +190,7 @@ def test_a_changed_member_is_scored_again_and_other_members_are_another_run(fold
     np.save(folders[2] / "case_001.npy", maps_of(folders)[0] * 0.5)
     assert segtrust(*command).returncode == 0
     after = read_table(out)
-    changed = [a != b for a, b in zip(before.column("digest"), after.column("digest"), strict=True)]
+    changed = [a != b for a, b in zip(before.column("checksum"), after.column("checksum"), strict=True)]
     assert changed == [False, True, False, False]
     assert after.column("pairwise-dice")[1] != before.column("pairwise-dice")[1]
     assert segtrust(*command, "--fuse", "mean-probability").returncode == 0  # the usual one, said aloud
@@ -211,8 +209,8 @@ def test_stamps_digests_and_memory_know_the_members(folders):
     assert memory_of(both) > memory_of(alone)
     assert memory_of(both) < 6 * memory_of(alone)
     (row,), (single,) = (ScoreJob((st.SoftDice(),))(case).rows for case in (both, alone))
-    assert single["digest"] == digest_of(alone.probabilities.path)
-    assert row["digest"] != single["digest"]
+    assert single["checksum"] == checksum_of(alone.probabilities.path)
+    assert row["checksum"] != single["checksum"]
     assert "members" not in single
 
 

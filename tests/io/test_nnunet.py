@@ -8,16 +8,10 @@ import numpy as np
 import pytest
 
 from segtrust.errors import DamagedFileError, ReadError, UnsafeFileError, WrongContentError
-from segtrust.io.grids import Grid, check_same_grid
-from segtrust.io.nifti import open_nifti
-from segtrust.io.nnunet import (
-    check_channels,
-    dataset_json_of,
-    open_nnunet,
-    read_scheme,
-    recognises_nnunet,
-    scheme_beside,
-)
+from segtrust.io.formats.nifti import open_nifti
+from segtrust.io.formats.nnunet import open_nnunet, recognises_nnunet
+from segtrust.io.grid import Grid, check_same_grid
+from segtrust.io.structures import check_channels, find_dataset_json, find_scheme, read_scheme
 
 ROOT = Path(__file__).parents[1] / "fixtures/nnunet"
 CASES = sorted(ROOT.glob("*/*/*.npz"))
@@ -302,20 +296,20 @@ def test_a_description_is_found_above(tmp_path, monkeypatch):
     wanted = label(tmp_path / "model", labels={"background": 0, "a": 1})
     folder = tmp_path / "model/fold_0/validation"
     folder.mkdir(parents=True)
-    assert dataset_json_of(folder / "case.npz") == wanted
-    assert scheme_beside(folder / "case.npz").labels == (("a", (1,)),)
+    assert find_dataset_json(folder / "case.npz") == wanted
+    assert find_scheme(folder / "case.npz").labels == (("a", (1,)),)
     monkeypatch.chdir(folder)
-    assert dataset_json_of(Path("case.npz")) == wanted
+    assert find_dataset_json(Path("case.npz")) == wanted
     nearer = label(folder, labels={"background": 0, "b": 1})
-    assert dataset_json_of(folder / "case.npz") == nearer
-    assert dataset_json_of(tmp_path / "case.npz") is None
-    assert scheme_beside(tmp_path / "case.npz") is None
+    assert find_dataset_json(folder / "case.npz") == nearer
+    assert find_dataset_json(tmp_path / "case.npz") is None
+    assert find_scheme(tmp_path / "case.npz") is None
 
 
 def test_a_description_far_above_is_of_something_else(tmp_path):
     label(tmp_path, labels={"background": 0, "a": 1})
-    assert dataset_json_of(tmp_path / "a/b/c/case.npz") is not None
-    assert dataset_json_of(tmp_path / "a/b/c/d/case.npz") is None
+    assert find_dataset_json(tmp_path / "a/b/c/case.npz") is not None
+    assert find_dataset_json(tmp_path / "a/b/c/d/case.npz") is None
 
 
 @of_cases

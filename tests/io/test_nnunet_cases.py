@@ -6,10 +6,10 @@ import shutil
 import pytest
 
 from segtrust.errors import PairingError, ParameterError
-from segtrust.io.cases import CaseFiles
+from segtrust.io.array_ref import ArrayRef
+from segtrust.io.case_files import CaseFiles
 from segtrust.io.nnunet_cases import find_cross_validation, find_held_out, training_overlap
 from segtrust.io.nnunet_folders import Model, PredictionFolder
-from segtrust.io.places import Place
 from tests.io.data_sets import told
 from tests.nnunet.fixtures import kept_run
 from tests.nnunet.layout import MODEL, lay_out
@@ -122,7 +122,9 @@ def doubt(tmp_path, monkeypatch):
 
     def said(text, case):
         (folder / "splits_final.json").write_text(text)
-        return training_overlap([CaseFiles(case, Place.of(f"{case}.npz"))], "Dataset001_Tiny", ["0"], None)
+        return training_overlap(
+            [CaseFiles(case, ArrayRef.parse(f"{case}.npz"))], "Dataset001_Tiny", ["0"], None
+        )
 
     return said
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from segtrust.errors import GeometryError, PairingError, ReadError
+from segtrust.io.array_ref import ArrayRef
 from segtrust.io.grid import Grid
 from segtrust.io.pictures import (
     is_jpeg,
@@ -14,18 +15,17 @@ from segtrust.io.pictures import (
     stretch,
     window_of,
 )
-from segtrust.io.places import Place
-from segtrust.io.readers import open_volume
+from segtrust.io.volume import open_volume
 from tests.io.test_grid import STORED, affine_of
 
 
 def test_images_on_the_grid_of_the_map_are_read(tmp_path):
     np.save(tmp_path / "volume.npy", np.ones((1, 3, 4, 5)))
-    assert read_case_image(Place(tmp_path / "volume.npy"), (3, 4, 5)).shape == (3, 4, 5)
+    assert read_case_image(ArrayRef(tmp_path / "volume.npy"), (3, 4, 5)).shape == (3, 4, 5)
     with pytest.raises(PairingError, match=r"volume.npy: expected .* 3 × 4 × 6, got 3 × 4 × 5"):
-        read_case_image(Place(tmp_path / "volume.npy"), (3, 4, 6))
+        read_case_image(ArrayRef(tmp_path / "volume.npy"), (3, 4, 6))
     with pytest.raises(ReadError, match="no such file"):
-        read_case_image(Place(tmp_path / "nowhere.png"), (3, 4))
+        read_case_image(ArrayRef(tmp_path / "nowhere.png"), (3, 4))
 
 
 @pytest.mark.needs("PIL")
@@ -35,7 +35,7 @@ def test_greys_keep_their_bits(tmp_path, kind, shape):
 
     values = np.arange(12, dtype=kind).reshape(3, 4) * (1 if kind == "uint8" else 300)
     Image.fromarray(values).save(tmp_path / "grey.tif")
-    found = read_case_image(Place(tmp_path / "grey.tif"), (3, 4))
+    found = read_case_image(ArrayRef(tmp_path / "grey.tif"), (3, 4))
     np.testing.assert_array_equal(found, values.reshape(shape))
 
 
@@ -45,15 +45,15 @@ def test_pages_of_a_picture_are_slices_of_a_volume(tmp_path):
 
     values = np.arange(60, dtype=np.uint16).reshape(3, 4, 5)
     tifffile.imwrite(tmp_path / "stack.tif", values, photometric="minisblack")
-    np.testing.assert_array_equal(read_case_image(Place(tmp_path / "stack.tif"), (3, 4, 5)), values)
+    np.testing.assert_array_equal(read_case_image(ArrayRef(tmp_path / "stack.tif"), (3, 4, 5)), values)
 
 
 def test_colours_have_eight_bits(tmp_path):
     np.save(tmp_path / "colours.npy", np.ones((3, 4, 3), np.uint8))
-    assert read_case_image(Place(tmp_path / "colours.npy"), (3, 4)).shape == (3, 4, 3)
+    assert read_case_image(ArrayRef(tmp_path / "colours.npy"), (3, 4)).shape == (3, 4, 3)
     np.save(tmp_path / "shares.npy", np.ones((3, 4, 3)))
     with pytest.raises(PairingError, match="got 3 × 4 × 3"):
-        read_case_image(Place(tmp_path / "shares.npy"), (3, 4))
+        read_case_image(ArrayRef(tmp_path / "shares.npy"), (3, 4))
 
 
 def stored_as(path, values, order, signs, code=1):
@@ -67,7 +67,7 @@ def stored_as(path, values, order, signs, code=1):
     turned.set_sform(turned.affine, code)
     turned.set_qform(turned.affine, code)
     nibabel.save(turned, path)
-    return open_volume(Place(path))
+    return open_volume(ArrayRef(path))
 
 
 def room():
@@ -80,7 +80,7 @@ def test_an_image_with_other_axes_is_turned_to_those_of_the_map(tmp_path, order,
     image = stored_as(tmp_path / "image.nii", room(), order, signs)
     for name, storing in {"ras": ((0, 1, 2), (1, 1, 1)), "other": ((2, 0, 1), (-1, 1, -1))}.items():
         same = stored_as(tmp_path / f"{name}.nii", room(), *storing)
-        found = read_case_image(Place(image.path), same.shape, same.grid)
+        found = read_case_image(ArrayRef(image.path), same.shape, same.grid)
         np.testing.assert_array_equal(found, same.read())
 
 
@@ -101,7 +101,7 @@ def test_an_image_that_lies_elsewhere_is_refused(tmp_path, kind):
         values = values[:3]
     nibabel.save(nibabel.Nifti1Image(values, affine), tmp_path / "image.nii")
     with pytest.raises(GeometryError, match=r"image\.nii: expected the grid of the map"):
-        read_case_image(Place(tmp_path / "image.nii"), grid.shape, grid)
+        read_case_image(ArrayRef(tmp_path / "image.nii"), grid.shape, grid)
 
 
 @pytest.mark.needs("nibabel")
@@ -109,13 +109,13 @@ def test_shapes_decide_where_one_of_both_lies_nowhere(tmp_path):
     values = room()
     stored = stored_as(tmp_path / "image.nii", values, (0, 1, 2), (-1, 1, 1))
     backwards = values[::-1].T
-    np.testing.assert_array_equal(read_case_image(Place(stored.path), (4, 4, 4)), backwards)
+    np.testing.assert_array_equal(read_case_image(ArrayRef(stored.path), (4, 4, 4)), backwards)
     nowhere = Grid((4, 4, 4), np.eye(4), is_oriented=False)
-    np.testing.assert_array_equal(read_case_image(Place(stored.path), (4, 4, 4), nowhere), backwards)
+    np.testing.assert_array_equal(read_case_image(ArrayRef(stored.path), (4, 4, 4), nowhere), backwards)
     codeless = stored_as(tmp_path / "codeless.nii", values, (0, 1, 2), (-1, 1, 1), code=0)
     assert not codeless.grid.is_oriented
     somewhere = Grid((4, 4, 4), np.diag([1.0, 2.0, 3.0, 1.0]))
-    np.testing.assert_array_equal(read_case_image(Place(codeless.path), (4, 4, 4), somewhere), backwards)
+    np.testing.assert_array_equal(read_case_image(ArrayRef(codeless.path), (4, 4, 4), somewhere), backwards)
 
 
 @pytest.mark.needs("nibabel", "SimpleITK")
@@ -127,7 +127,9 @@ def test_an_image_elsewhere_is_resampled_if_asked_for(tmp_path):
     nibabel.save(nibabel.Nifti1Image(fine, np.eye(4)), tmp_path / "image.nii")
     coarse = np.diag([-2.0, 2.0, 2.0, 1.0])
     coarse[:3, 3] = 6.5, 0.5, 0.5
-    found = read_case_image(Place(tmp_path / "image.nii"), (4, 4, 4), Grid((4, 4, 4), coarse), resample=True)
+    found = read_case_image(
+        ArrayRef(tmp_path / "image.nii"), (4, 4, 4), Grid((4, 4, 4), coarse), resample=True
+    )
     np.testing.assert_allclose(found, np.broadcast_to([6.5, 4.5, 2.5, 0.5], (4, 4, 4)))
 
 
@@ -139,7 +141,7 @@ def test_one_slice_is_turned_as_a_picture(tmp_path):
     nibabel.save(nibabel.Nifti1Image(values, np.diag([-1.0, 1.0, 1.0, 1.0])), tmp_path / "image.nii")
     affine = np.eye(4)
     affine[0, 3] = -2.0
-    found = read_case_image(Place(tmp_path / "image.nii"), (4, 3), Grid((1, 4, 3), affine))
+    found = read_case_image(ArrayRef(tmp_path / "image.nii"), (4, 3), Grid((1, 4, 3), affine))
     np.testing.assert_array_equal(found, values[::-1, :, 0].T)
 
 
@@ -196,8 +198,8 @@ def test_a_picture_of_another_size_is_brought_to_the_map(tmp_path, kind, shape):
     values = np.random.default_rng(0).integers(0, np.iinfo(kind).max, (16, 18, *shape[2:])).astype(kind)
     Image.fromarray(values.squeeze()).save(tmp_path / "a.png")
     with pytest.raises(PairingError, match="expected an image of the map's shape, 8 × 6, got 16 × 18"):
-        read_case_image(Place(tmp_path / "a.png"), (8, 6))
-    found = read_case_image(Place(tmp_path / "a.png"), (8, 6), resample=True)
+        read_case_image(ArrayRef(tmp_path / "a.png"), (8, 6))
+    found = read_case_image(ArrayRef(tmp_path / "a.png"), (8, 6), resample=True)
     assert found.shape == shape
     assert found.dtype == (np.uint8 if kind == "uint8" else np.float32)
     between = (values[0::2].astype(float) + values[1::2]) / 2  # a new row lies between two old ones

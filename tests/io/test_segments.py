@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from segtrust.errors import GeometryError, WrongContentError
-from segtrust.io.cases import CaseFiles
+from segtrust.io.array_ref import ArrayRef
+from segtrust.io.case_files import CaseFiles
 from segtrust.io.loading import ReadOptions, load_case
-from segtrust.io.places import Place
 from tests.io.dicom_files import REGULAR, save, segmentation, source_images
 
 pytestmark = pytest.mark.needs("highdicom", "pydicom", "SimpleITK")
@@ -26,7 +26,7 @@ def case(tmp_path):
     masks[0] = masks[-1] = 0
     save(segmentation(p.astype(np.float32), "FRACTIONAL"), tmp_path / "map.dcm")
     save(segmentation(masks, "BINARY", omit_empty_frames=True), tmp_path / "mask.dcm")
-    return CaseFiles("a", Place(tmp_path / "map.dcm"), mask=Place(tmp_path / "mask.dcm")), masks
+    return CaseFiles("a", ArrayRef(tmp_path / "map.dcm"), mask=ArrayRef(tmp_path / "mask.dcm")), masks
 
 
 def test_slices_without_a_frame_are_filled_up(case):

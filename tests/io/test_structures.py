@@ -20,7 +20,7 @@ from segtrust.io.structures import (
     read_label_names,
     read_scheme,
 )
-from segtrust.io.volumes import Volume
+from segtrust.io.volume import Volume
 from segtrust.maps import Prediction
 from tests.totalsegmentator_files import write_segmentation
 

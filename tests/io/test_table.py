@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from segtrust._files import format_json
 from segtrust.errors import ParameterError, UnsafeFileError, WrongContentError
-from segtrust.io.manifests import read_manifest
+from segtrust.io.columns import SCORES_FORMAT
+from segtrust.io.manifest import read_manifest
 from segtrust.io.table import (
-    ENDINGS,
-    SCORES,
+    TABLE_ENDINGS,
     Stream,
     Table,
     check_table_path,
@@ -42,7 +42,7 @@ ROWS = [
 ABOUT = {"estimators": {"sdc": {"threshold": 0.5}}, "note": "Müller, 脳", "numbers": [1, 2.5, None]}
 
 
-@pytest.fixture(params=ENDINGS)
+@pytest.fixture(params=TABLE_ENDINGS)
 def path(request, tmp_path):
     return tmp_path / f"table{request.param}"
 
@@ -393,8 +393,8 @@ def cut_to(path, end):
 def test_a_table_that_was_cut_off_is_no_shorter_one(tmp_path, end, told):
     path = tmp_path / "scores.csv"
     rows = [{"case": f"case {at}", "sdc": 0.25, "dice": 0.5} for at in range(3)]
-    write_table(path, Table.of(rows, {"format": SCORES}))
-    assert read_table(path).about == {"format": SCORES}
+    write_table(path, Table.of(rows, {"format": SCORES_FORMAT}))
+    assert read_table(path).about == {"format": SCORES_FORMAT}
     lines = path.read_bytes()
     cut_to(path, end if end > -10 else lines.rstrip(b"\n").rindex(b"\n") + 1)
     with pytest.raises(WrongContentError, match=told):
@@ -406,7 +406,7 @@ def test_a_table_that_was_cut_off_is_no_shorter_one(tmp_path, end, told):
 
 @pytest.mark.needs("pyarrow")
 def test_a_table_of_nothing_that_says_it_had_rows_is_told(tmp_path):
-    write_table(tmp_path / "scores.csv", Table.of([{"case": "a"}], {"format": SCORES}))
+    write_table(tmp_path / "scores.csv", Table.of([{"case": "a"}], {"format": SCORES_FORMAT}))
     (tmp_path / "scores.csv").write_bytes(b"")
     with pytest.raises(WrongContentError, match=r"expected 1 rows, as .* says, got 0: it was truncated"):
         read_table(tmp_path / "scores.csv")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from segtrust.io.tables import read_table
+from segtrust.io import read_table
 from tests.nnunet.contract import read_image
 from tests.nnunet.data import TEST_CASES, VALIDATION_CASES, VARIANTS
 from tests.nnunet.layout import ENDINGS, copy, make_fainter
@@ -101,7 +101,7 @@ class CommandedContract:
         done = there.python_run(script, *paths)
         assert done.returncode == 0, done.stdout + done.stderr
         saved, hooked = (read_table(tmp_path / f"{name}.csv") for name in ("saved", "hooked"))
-        others = ("file", "mask_file", "image_file", "digest", "mask_digest", "seconds")
+        others = ("file", "mask_file", "image_file", "checksum", "mask_checksum", "seconds")
         columns = [name for name in saved.columns if name not in others]
         assert len(hooked.rows) == len(TEST_CASES) * VARIANTS[there.labels].shells
         for name in columns:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from segtrust.engine.journal import Journal
-from segtrust.io.mask_files import write_mask
+from segtrust.io import write_mask
 from tests.commands import segtrust
 from tools.reliability.disks import TRIALS, can_mount, read_only, small_disk, try_disk, write_data
 

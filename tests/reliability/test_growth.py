@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from segtrust.io.tables import read_table
+from segtrust.io import read_table
 from tools.reliability.growth import assessed, in_turns, memory_of, rows_of, studies_of
 from tools.reliability.powers import Study
 

@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from segtrust.io.tables import Table, read_table, write_table
+from segtrust.io import Table, read_table, write_table
 from tools.reliability import soaking
 from tools.reliability.soaking import (
     Sender,

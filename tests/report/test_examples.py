@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from segtrust.evaluation import FileCase
-from segtrust.io.cases import CaseFiles
-from segtrust.io.loading import ReadOptions
-from segtrust.io.places import Place
+from segtrust.io import ArrayRef, CaseFiles, ReadOptions
 from segtrust.report.examples import (
     FALSE,
     MISSED,
@@ -46,8 +44,10 @@ def test_pixels_are_coloured_by_what_is_wrong():
 def files(tmp_path, p, image):
     np.save(tmp_path / "p.npy", p)
     np.save(tmp_path / "truth.npy", p > 0.4)
-    places = {name: Place(tmp_path / f"{name}.npy") for name in ("p", "truth")}
-    return CaseFiles("a", places["p"], truth=places["truth"], image=None if image is None else Place(image))
+    places = {name: ArrayRef(tmp_path / f"{name}.npy") for name in ("p", "truth")}
+    return CaseFiles(
+        "a", places["p"], truth=places["truth"], image=None if image is None else ArrayRef(image)
+    )
 
 
 @pytest.mark.needs("PIL", "matplotlib")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from segtrust.errors import ParameterError
-from segtrust.io.tables import Table, read_table, write_table
+from segtrust.io import Table, read_table, write_table
 from segtrust.report.html.page import write_report
 from segtrust.report.html.run import open_run_folder
 from tests.engine.files import NNUNET

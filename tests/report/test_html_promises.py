@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from segtrust.io.tables import Table, write_table
+from segtrust.io import Table, write_table
 from segtrust.report.html.page import write_report
 from tests.report.runs import section, words
 from tests.review.desks import PREDICTOR, rows_of, write_policy

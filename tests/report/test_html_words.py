@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from segtrust.io.tables import Table, write_table
+from segtrust.io import Table, write_table
 from segtrust.report.html.page import write_report
 from tests.report.runs import section, words
 

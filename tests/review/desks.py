@@ -13,13 +13,11 @@ from PIL import Image
 
 from segtrust.confidence import get_estimators
 from segtrust.engine.calibration import Calibration, calibrate_table, save_policies
-from segtrust.engine.judging import Judge
+from segtrust.engine.losses import LossSource
 from segtrust.engine.run import Engine
 from segtrust.engine.score_table import ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
-from segtrust.io.cases import CaseFiles, DataSet
-from segtrust.io.places import Place
-from segtrust.io.tables import Table, read_table, write_table
+from segtrust.io import ArrayRef, CaseFiles, Dataset, Table, read_table, write_table
 from segtrust.review.access import Access
 from segtrust.review.desk import Opening, open_desk
 from segtrust.review.limits import RateLimit
@@ -48,9 +46,11 @@ def picture_case(folder, name, number, shape=(300, 280)):
     colours = np.random.default_rng(number).integers(0, 256, (*shape, 3), np.uint8)
     Image.fromarray(colours).save(folder / f"{number}.png")
     places = {
-        key: Place(folder / f"{number}{end}") for key, end in (("truth", "_truth.npy"), ("image", ".png"))
+        key: ArrayRef(folder / f"{number}{end}") for key, end in (("truth", "_truth.npy"), ("image", ".png"))
     }
-    return CaseFiles(name, Place(folder / f"{number}.npy"), group=f"patient {number % 3}", set="ID", **places)
+    return CaseFiles(
+        name, ArrayRef(folder / f"{number}.npy"), group=f"patient {number % 3}", set="ID", **places
+    )
 
 
 def volume_case(folder, name, number, shape=(9, 20, 24)):
@@ -59,8 +59,8 @@ def volume_case(folder, name, number, shape=(9, 20, 24)):
     image = np.random.default_rng(number).normal(40.0, 100.0, shape).astype(np.float32)
     for end, values in (("map", p), ("image", image), ("mask", (p >= 0.4).astype(np.uint8))):
         nibabel.save(nibabel.Nifti1Image(values.T, affine), folder / f"{number}_{end}.nii.gz")
-    places = {role: Place(folder / f"{number}_{role}.nii.gz") for role in ("image", "mask")}
-    return CaseFiles(name, Place(folder / f"{number}_map.nii.gz"), set="volumes", **places)
+    places = {role: ArrayRef(folder / f"{number}_{role}.nii.gz") for role in ("image", "mask")}
+    return CaseFiles(name, ArrayRef(folder / f"{number}_map.nii.gz"), set="volumes", **places)
 
 
 def make_run(folder, names=HOSTILE):
@@ -74,9 +74,9 @@ def make_run(folder, names=HOSTILE):
 
 def score_run(folder, cases):
     """Score cases into a folder that can be reviewed."""
-    judge, job = Judge(), ScoreJob(tuple(get_estimators(["sdc", "amsp"])))
+    judge, job = LossSource(), ScoreJob(tuple(get_estimators(["sdc", "amsp"])))
     run = ScoreRun(folder / "scores.csv", Engine())
-    score_cases(DataSet(tuple(cases)), job, run, finish=judge.judged, more=judge.about)
+    score_cases(Dataset(tuple(cases)), job, run, finish=judge.judged, more=judge.about)
     return folder
 
 

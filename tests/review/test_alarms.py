@@ -2,7 +2,7 @@
 
 import pytest
 
-from segtrust.io.tables import Table, write_table
+from segtrust.io import Table, write_table
 from tests.review import desks
 
 KNOWN, ALL = 400, 700

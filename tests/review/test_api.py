@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from segtrust.engine.decisions import decide_rows
-from segtrust.engine.triage import check_drift
-from segtrust.io.tables import Table, write_table
+from segtrust.engine.triage import check_drift, decide_rows
+from segtrust.io import Table, write_table
 from segtrust.selective import (
     ExchangeabilityMartingale,
     Target,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import segtrust as st
-from segtrust.io.tables import Table, write_table
+from segtrust.io import Table, write_table
 from segtrust.review.audit import audit_accepted
 from segtrust.review.run import Run
 from segtrust.selective import Target

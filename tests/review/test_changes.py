@@ -9,8 +9,7 @@ from segtrust.confidence import SoftDice
 from segtrust.engine.run import Engine
 from segtrust.engine.score_table import ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
-from segtrust.io.datasets import find_cases
-from segtrust.io.loading import ReadOptions
+from segtrust.io import ReadOptions, find_cases
 from segtrust.review import run as run_module
 from tests.review import desks
 

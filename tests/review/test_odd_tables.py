@@ -9,15 +9,14 @@ from segtrust.engine.calibration import (
     Calibration,
     calibrate_table,
     read_reference,
-    reference_beside,
+    reference_path,
     save_policies,
 )
-from segtrust.engine.decisions import load_policies
 from segtrust.engine.journal import Journal
 from segtrust.engine.outcomes import Outcome
 from segtrust.engine.score_table import journal_beside
-from segtrust.engine.triage import check_drift
-from segtrust.io.tables import Table, write_table
+from segtrust.engine.triage import check_drift, load_policies
+from segtrust.io import Table, write_table
 from segtrust.review import run as run_module
 from segtrust.review.monitoring import Monitor
 from segtrust.review.rows import Rows
@@ -130,7 +129,7 @@ def test_a_watch_goes_on_and_begins_anew(tmp_path):
     table = desks.write_scores(tmp_path / "scores.csv", 500)
     policy = desks.write_policy(tmp_path / "policy.json", table)
     policies = load_policies(policy)
-    monitor = Monitor(policies, read_reference(reference_beside(policy), policies))
+    monitor = Monitor(policies, read_reference(reference_path(policy), policies))
 
     def look(order):
         chosen = tuple(table.rows[place] for place in order)
@@ -152,7 +151,7 @@ def test_alarms_of_several_structures_share_the_chance_of_a_false_one(tmp_path):
     found = calibrate_table(known, Calibration("sdc", (Target(0.35),), predictor=desks.PREDICTOR, seed=0))
     save_policies(tmp_path / "policy.json", found, known)
     policies = load_policies(tmp_path / "policy.json")
-    reference = read_reference(reference_beside(tmp_path / "policy.json"), policies)
+    reference = read_reference(reference_path(tmp_path / "policy.json"), policies)
     new = [{**row, "case": f"new {row['case']}", "sdc": row["sdc"] / 2} for row in rows]
     found = Monitor(policies, reference).look(Rows(Table.of(new), "sdc", np.arange(len(new))), "liver")
     assert found.martingale.alarm_at == -np.log10(0.05 / 2)

@@ -10,10 +10,7 @@ import zarr
 from PIL import Image
 
 from segtrust.evaluation import FileCase
-from segtrust.io.cases import CaseFiles
-from segtrust.io.loading import ReadOptions
-from segtrust.io.places import Place
-from segtrust.io.tables import read_table
+from segtrust.io import ArrayRef, CaseFiles, ReadOptions, read_table
 from segtrust.report.examples import load_example
 from segtrust.report.html.planes import planes_of
 from segtrust.review.pictures import Layer, OpenedCase, open_case
@@ -44,7 +41,7 @@ def stored(path, values, axes, code=1):
     turned.set_sform(turned.affine, code)
     turned.set_qform(turned.affine, code)
     nibabel.save(turned, path)
-    return Place(path)
+    return ArrayRef(path)
 
 
 def case_in(folder, axes, image_axes=None, code=1):
@@ -134,8 +131,7 @@ def test_an_image_elsewhere_is_told_of_by_desk_and_report(tmp_path):
 
 @pytest.mark.parametrize("axes", AXES)
 def test_tiles_of_chunks_are_turned_and_not_read_whole(axes):
-    from segtrust.io.grids import Grid
-    from segtrust.io.orientation import orientation_of
+    from segtrust.io import Grid, orientation_of
 
     rng = np.random.default_rng(0)
     p = rng.random((3, 700, 520)).astype(np.float32)

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from PIL import Image
 
 from segtrust.errors import UnsafeFileError, WrongContentError
-from segtrust.io.tables import read_table
+from segtrust.io import read_table
 from segtrust.report.html.planes import planes_of
 from segtrust.review import pictures
 from segtrust.review.cache import ByteCache

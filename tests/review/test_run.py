@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from segtrust.engine.journal import Journal
-from segtrust.engine.outcomes import Failure, Outcome
+from segtrust.engine.outcomes import Outcome
 from segtrust.engine.score_table import journal_beside
 from segtrust.engine.unfinished import find_table
 from segtrust.errors import ParameterError, PolicyError, WrongContentError
-from segtrust.io.tables import Table, write_table
+from segtrust.io import Failure, Table, write_table
 from segtrust.review import run as run_module
 from segtrust.review.desk import Opening, open_desk
 from segtrust.review.run import Run

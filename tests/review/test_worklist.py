@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from segtrust.engine.decisions import decide_rows, load_policies
-from segtrust.io.tables import Table
+from segtrust.engine.triage import decide_rows, load_policies
+from segtrust.io import Table
 from segtrust.policy import Decision
 from segtrust.review.deciding import decide
 from segtrust.review.rows import Rows

@@ -5,7 +5,7 @@ import pytest
 
 import segtrust as st
 from segtrust.calibration import reliability
-from segtrust.io.tables import Table
+from segtrust.io import Table
 from tests.policy.certified import CASES, CERTIFICATE, GRID, policy
 from tests.test_storage import audit, structures, watch
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from segtrust.errors import WrongContentError
-from segtrust.io.readers import READERS, Reader
-from segtrust.io.volumes import Volume
+from segtrust.io import Reader, Volume
+from segtrust.io.volume import READERS
 from segtrust.testing import ReaderContract
 
 OWN = {reader.name: reader for reader in READERS}

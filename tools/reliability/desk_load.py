@@ -27,7 +27,7 @@ from typing import Any
 import httpx
 import numpy as np
 
-from segtrust.io.tables import Table, write_table
+from segtrust.io import Table, write_table
 from tools.reliability.desk_log import Heard, faults, read_kept
 from tools.reliability.desk_process import TOKEN, DeskProcess, make_run
 from tools.reliability.soaking import MIB, memory_of

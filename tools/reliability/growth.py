@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.files import make_folder
-from segtrust.io.tables import Table, read_table, write_table
+from segtrust.io import Table, read_table, write_table
 from tools.reliability.powers import LABELS, SHARED, Study, Values, draw, said_of, table_of
 
 _PAUSE_S = 0.02

@@ -25,7 +25,7 @@ import numpy as np
 import segtrust as st
 from benchmarks.files import make_folder
 from segtrust.confidence import Assessment, assess_map
-from segtrust.io.tables import read_table
+from segtrust.io import read_table
 from segtrust.kernels import MapSource, open_map, tiles_mapped_by
 from tools.reliability.compared import as_device_map, estimators_of, off
 from tools.reliability.limits import TOLERANCES

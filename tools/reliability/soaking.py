@@ -30,7 +30,7 @@ import numpy as np
 
 import segtrust as st
 from segtrust.engine.score_table import failures_beside, journal_beside
-from segtrust.io.tables import Table, read_table, write_table
+from segtrust.io import Table, read_table, write_table
 
 Memory = Sequence[dict[str, float]]
 """Minute, files sent until then, and MiB of the watch."""

@@ -103,7 +103,7 @@ def _flat(values: Any, name: str) -> Iterator[tuple[str, Any]]:
 
 
 def _of_parquet(path: Path) -> tuple[Any, ...]:
-    from segtrust.io.tables import read_table
+    from segtrust.io import read_table
 
     table = read_table(path)
     kept = tuple(name for name in table.columns if name not in TIMES)

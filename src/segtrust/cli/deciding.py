@@ -33,12 +33,9 @@ from segtrust.cli.telling import (
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.engine.decisions import Policies
-    from segtrust.engine.outcomes import Failure, Row
     from segtrust.engine.score_table import Scored
-    from segtrust.engine.triage import Triage
-    from segtrust.io.case_files import Dataset
-    from segtrust.io.tables import Table
+    from segtrust.engine.triage import Policies, Triage
+    from segtrust.io import Dataset, Failure, ScoreRow, Table
 
 __all__ = [
     "CALIBRATE_EPILOG",
@@ -99,7 +96,7 @@ def calibrate(
 
 def _chosen_rows(path: Path, asked: RowFlags) -> Table:
     from segtrust.engine.score_table import PART
-    from segtrust.io.tables import read_table
+    from segtrust.io import read_table
 
     table = read_table(path)
     if PART in table.about:
@@ -222,7 +219,7 @@ def finish_triage(
         raise typer.Exit(1)
 
 
-def _without_policy(rows: Sequence[Row]) -> list[str]:
+def _without_policy(rows: Sequence[ScoreRow]) -> list[str]:
     """Say why cases are deferred that have structures nobody has calibrated for."""
     names = dict.fromkeys(row["structure"] for row in rows if not row["decision"])
     if not names:
@@ -235,10 +232,10 @@ def _without_policy(rows: Sequence[Row]) -> list[str]:
 
 
 def _triage(scored: Scored, policies: Policies, how: TriageFlags) -> Triage:
-    from segtrust.engine.calibration import read_reference, reference_beside
+    from segtrust.engine.calibration import read_reference, reference_path
     from segtrust.engine.triage import Triage, check_drift, decisions_of_cases
 
-    reference = read_reference(reference_beside(how.policy), policies)
+    reference = read_reference(reference_path(how.policy), policies)
     failed = [failure.case for failure in scored.failures]
     drift = check_drift(scored.rows, policies, reference, alpha=how.alpha)
     beside = "the calibration confidences are not beside the policy"

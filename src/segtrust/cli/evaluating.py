@@ -39,8 +39,8 @@ from segtrust.cli.tuning import TuneFlags, told_tuning
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.engine.outcomes import Row
     from segtrust.evaluation import Evaluation
+    from segtrust.io import ScoreRow
 
 __all__ = ["EVALUATE_EPILOG", "EvaluateFlags", "evaluate"]
 
@@ -80,8 +80,7 @@ def evaluate(
     """
     from segtrust.engine.score_table import failures_beside, read_scores, write_failures
     from segtrust.evaluation import rankable_sets
-    from segtrust.io.case_files import Dataset
-    from segtrust.io.tables import write_table
+    from segtrust.io import Dataset, write_table
     from segtrust.report.evaluation import tables_for_people, write_evaluation
     from segtrust.report.examples import save_examples
     from segtrust.report.html.page import write_report
@@ -136,15 +135,15 @@ def evaluate(
         raise typer.Exit(1)
 
 
-def _by_set(rows: Sequence[Row]) -> dict[str, list[Row]]:
+def _by_set(rows: Sequence[ScoreRow]) -> dict[str, list[ScoreRow]]:
     """Sort rows by their set; that in distribution, whose risk the others are held against, is the first."""
-    found: dict[str, list[Row]] = {}
+    found: dict[str, list[ScoreRow]] = {}
     for row in sorted(rows, key=lambda row: row["set"] != FIRST):
         found.setdefault(row["set"], []).append(row)
     return found
 
 
-def _evaluation(how: JudgeFlags, rows: Sequence[Row]) -> Evaluation:
+def _evaluation(how: JudgeFlags, rows: Sequence[ScoreRow]) -> Evaluation:
     from segtrust.evaluation import Evaluation
     from segtrust.selective import Bootstrap
 

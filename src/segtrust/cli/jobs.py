@@ -15,10 +15,9 @@ from segtrust.errors import ParameterError, PolicyError
 if TYPE_CHECKING:
     from segtrust.calibration import Scaling
     from segtrust.confidence import ConfidenceEstimator
-    from segtrust.engine.decisions import Policies
-    from segtrust.engine.outcomes import Row
     from segtrust.engine.scoring import ScoreJob
-    from segtrust.io.case_files import CaseFiles, Dataset
+    from segtrust.engine.triage import Policies
+    from segtrust.io import CaseFiles, Dataset, ScoreRow
 
 __all__ = ["USUAL", "HowFlags", "Plan", "names_of", "plan_of"]
 
@@ -69,25 +68,25 @@ class Plan:
     policies: Policies = field(default_factory=dict)
     policy_path: Path | None = None
 
-    def after(self, rows: Sequence[Row]) -> Plan:
+    def after(self, rows: Sequence[ScoreRow]) -> Plan:
         """Give the plan with policies as they stand for rows: not certified for another kind of masks."""
-        from segtrust.engine.calibration import reference_beside, standing_for
+        from segtrust.engine.calibration import policies_for_rows, reference_path
 
         if self.policy_path is None:
             return self
-        stand = standing_for(self.policies, reference_beside(self.policy_path), rows)
+        stand = policies_for_rows(self.policies, reference_path(self.policy_path), rows)
         return replace(self, policies=stand)
 
-    def decided(self, rows: Sequence[Row]) -> Sequence[Row]:
+    def decided(self, rows: Sequence[ScoreRow]) -> Sequence[ScoreRow]:
         """Give the rows with decisions, where there are policies."""
-        from segtrust.engine.decisions import decide_rows
+        from segtrust.engine.triage import decide_rows
 
         return decide_rows(self.policies)(rows) if self.policies else rows
 
 
 def _policies(path: Path | None, predictor: str) -> Policies:
     """Read the policies, as they stand for a predictor; none where no file is given."""
-    from segtrust.engine.decisions import load_policies
+    from segtrust.engine.triage import load_policies
 
     found = {} if path is None else load_policies(path)
     return {name: policy.for_predictor(predictor) for name, policy in found.items()}
@@ -115,22 +114,20 @@ def plan_of(
         Whether cases with an empty truth do not count there.
     """
     from segtrust.confidence import get_estimators
-    from segtrust.engine.calibration import check_reading, fusion_of, reference_beside
-    from segtrust.engine.scoring import ScoreJob
-    from segtrust.engine.unlabelled import SetReader, fit_to_sets
-    from segtrust.io.case_files import Dataset
-    from segtrust.io.loading import Decoding
+    from segtrust.engine.calibration import check_reading, fusion_of, reference_path
+    from segtrust.engine.scoring import ScoreJob, SetReader, fit_to_sets
+    from segtrust.io import Dataset, Decoding
     from segtrust.maps import EmptyPolicy
 
     policies = _policies(how.policy, how.predictor)
     chosen = _for_policies(read, policies)
     if how.policy is not None and read.fuse is None:  # as the policy was made with
-        chosen = replace(chosen, fuse=fusion_of(reference_beside(how.policy)))
+        chosen = replace(chosen, fuse=fusion_of(reference_path(how.policy)))
     options = chosen.options()
     if options.decode is not Decoding.THRESHOLD:
         options = replace(options, decode_empty=EmptyPolicy(_empty_of(how, policies)))
     if how.policy is not None:
-        check_reading(reference_beside(how.policy), asdict(options))
+        check_reading(reference_path(how.policy), asdict(options))
     scaling = _scaling(how.calibrate_maps, policies)
     names, unlabelled = _names(how, policies, found)
     has_members = any(case.members for case in cases) or not cases  # why there are none is told elsewhere
@@ -151,12 +148,12 @@ def plan_of(
 
 def _for_policies(read: ReadFlags, policies: Policies) -> ReadFlags:
     """Read the structures that policies are for, unless others are asked for, which one must be for."""
-    from segtrust.engine.decisions import refuse_other_structures
-    from segtrust.io.structures import FOREGROUND
+    from segtrust.engine.triage import check_structures
+    from segtrust.io import FOREGROUND
 
     names = [name for name in policies if name not in ("", FOREGROUND)]
     if policies and read.region and "each" not in read.region:
-        refuse_other_structures(policies, read.region)
+        check_structures(policies, read.region)
     read = _decoding_as(read, policies)
     return replace(read, region=names) if names and not read.region and read.channel is None else read
 
@@ -197,7 +194,7 @@ def names_of(text: str, every: Sequence[str]) -> list[str]:
 def _names(how: HowFlags, policies: Policies, found: Dataset | None) -> tuple[list[str], list[str]]:
     """Give the estimators that are asked for: those that are ready, and those that learn from a set first."""
     from segtrust.confidence import get_estimator
-    from segtrust.engine.unlabelled import UNLABELLED
+    from segtrust.engine.scoring import UNLABELLED
 
     needed = {each.scoring.estimator for each in policies.values()}
     unlabelled = [] if found is None else [name for name in UNLABELLED if name not in needed]

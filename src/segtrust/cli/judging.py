@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from segtrust.engine.losses import LossSource
     from segtrust.engine.score_table import Scored
     from segtrust.evaluation import EvaluatedSet, FileCase
-    from segtrust.io.case_files import Dataset
-    from segtrust.io.structures import LabelScheme
-    from segtrust.io.tables import Table
+    from segtrust.io import Dataset, LabelScheme, Table
 
 __all__ = [
     "FIRST",
@@ -180,7 +178,7 @@ def score_and_judge(
     images: Sequence[Images] = (),
 ) -> Judged:
     """Score and judge the cases of all sets."""
-    from segtrust.engine.judging import with_losses
+    from segtrust.engine.losses import drop_rows_without_loss
     from segtrust.engine.score_table import score_cases
 
     if how.loss_column is not None and how.losses is None:
@@ -199,7 +197,7 @@ def score_and_judge(
             finish=lambda rows: plan.decided(judge.add_to(rows)),
             more=judge.about,
         )
-    return Judged(with_losses(scored, judge), plan.after(scored.rows))
+    return Judged(drop_rows_without_loss(scored, judge), plan.after(scored.rows))
 
 
 def _refuse_void(how: JudgeFlags, files: SetFlags, read: ReadFlags) -> None:
@@ -223,10 +221,14 @@ _OF_TABLES = (
 
 def judge_scores(table: Table, how: JudgeFlags, files: SetFlags, read: ReadFlags) -> Judged:
     """Judge the rows of a table of scores, such as that of an array of jobs, merged."""
-    from segtrust.engine.judging import no_loss, refuse_doubles, refuse_text, with_losses
+    from segtrust.engine.losses import (
+        check_no_text,
+        check_unique_cases,
+        drop_rows_without_loss,
+        no_loss_message,
+    )
     from segtrust.engine.score_table import PART, Scored
-    from segtrust.io.nnunet import read_scheme
-    from segtrust.io.tables import Table
+    from segtrust.io import Table, read_scheme
     from segtrust.risks import RISKS
 
     _refuse_void(how, files, read)
@@ -234,11 +236,11 @@ def judge_scores(table: Table, how: JudgeFlags, files: SetFlags, read: ReadFlags
         raise ParameterError(
             "expected a whole run, got a part of one. Put the parts together: segtrust merge."
         )
-    refuse_doubles(table)
+    check_unique_cases(table)
     judge = _judge(how, None if read.names is None else read_scheme(read.names))
     metrics = [risk.column for risk in RISKS.values()]
     numbers = [*estimators_in(how, table.columns), *metrics, judge.column, "loss", "k", "truth_ratio"]
-    refuse_text(table, numbers)
+    check_no_text(table, numbers)
     is_asked = how.loss is not None or how.loss_column is not None
     has_losses = how.losses is None and not is_asked and "loss" in table.columns
     tell_unversioned(table)
@@ -246,14 +248,14 @@ def judge_scores(table: Table, how: JudgeFlags, files: SetFlags, read: ReadFlags
     rows = tuple({**usual, **row, "set": row.get("set") or FIRST} for row in table.rows)
     judged = rows if has_losses else tuple(judge.add_to(rows))
     if not has_losses and how.losses is None and all(row["loss"] is None for row in judged):
-        raise ParameterError(no_loss(table.source, judge.column))
+        raise ParameterError(no_loss_message(table.source, judge.column))
     about = table.about if has_losses else {**table.about, **judge.about}
-    return Judged(with_losses(Scored(judged, (), 0.0), judge), table=Table.of(judged, about))
+    return Judged(drop_rows_without_loss(Scored(judged, (), 0.0), judge), table=Table.of(judged, about))
 
 
 def find_sets(paths: Sequence[Path], files: SetFlags, how: JudgeFlags) -> Dataset:
     """Find the cases of all sets; the ids of the cases of other sets begin with the name of their set."""
-    from segtrust.io.case_files import without_duplicates
+    from segtrust.io import without_duplicates
 
     others, truth, masks, images, members = (
         _named(values, option)
@@ -320,7 +322,7 @@ def _named(texts: Sequence[str] | None, option: str) -> dict[str, list[str]]:
 
 def _find_set(paths: Sequence[Path], files: SetFlags, how: JudgeFlags, name: str) -> Dataset:
     """Find the cases of a set; only those with ground truth, unless losses come from elsewhere."""
-    from segtrust.io.case_files import only_with_truth
+    from segtrust.io import only_with_truth
 
     found = files.find(paths, needs_truth=True if how.losses is None else None)
     if how.losses is None:
@@ -346,11 +348,11 @@ def _without_truth(paths: Sequence[Path], found: Dataset, files: SetFlags) -> st
 
 def _scheme(read: ReadFlags, found: Dataset) -> LabelScheme | None:
     """Give the names of the structures, for losses that go by labels."""
-    from segtrust.io.nnunet import read_scheme, scheme_beside
+    from segtrust.io import find_scheme, read_scheme
 
     if read.names is not None:
         return read_scheme(read.names)
-    return scheme_beside(found.cases[0].probabilities.path) if found.cases else None
+    return find_scheme(found.cases[0].probabilities.path) if found.cases else None
 
 
 def estimators_in(how: JudgeFlags, columns: Sequence[str]) -> list[str]:

@@ -26,7 +26,7 @@ from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
     from segtrust.engine.score_table import Scored
-    from segtrust.io.nnunet_cases import LabelledCases
+    from segtrust.io import LabelledCases
 
 __all__ = ["nnunet_app"]
 
@@ -136,12 +136,12 @@ _UNNAMED = (
 
 def _labelled_cases(what: str, source: CalibrationFlags) -> LabelledCases:
     """Find the cases to learn from: of a cross-validation, or predictions of held-out ones."""
-    from segtrust.io.nnunet_cases import cross_validation, held_out
+    from segtrust.io import find_cross_validation, find_held_out
 
     target = target_of(what)
     if target.predictions is not None:
         name = source.predictor or target.predictions.name_of(source.choice, source.folds)
-        return held_out(target.predictions, name, source.truth, source.folds)
+        return find_held_out(target.predictions, name, source.truth, source.folds)
     model = target.chosen_model(source.choice)
     folds = source.folds or ((target.fold,) if target.fold else ())
     truths = source.truth or (None if target.folders is None else target.folders.truths)
@@ -149,7 +149,7 @@ def _labelled_cases(what: str, source: CalibrationFlags) -> LabelledCases:
         raise ParameterError(
             "predictor: expected with a folder of predictions; that of a cross-validation is known."
         )
-    return cross_validation(model, folds, truths)
+    return find_cross_validation(model, folds, truths)
 
 
 def _score(found: LabelledCases, table: Path, how: HowFlags, read: ReadFlags, run: RunFlags) -> Scored:
@@ -165,7 +165,7 @@ def _score(found: LabelledCases, table: Path, how: HowFlags, read: ReadFlags, ru
 def _certify(
     found: LabelledCases, table: Path, promise: TargetFlags, output: Path, reference: Path | None
 ) -> Certified:
-    from segtrust.io.tables import read_table
+    from segtrust.io import read_table
 
     promised = PromiseFlags(**asdict(promise), predictor=found.predictor)
     return certify_rows(read_table(table), table, promised, output, reference=reference)
@@ -214,7 +214,7 @@ def triage(
     `segtrust nnunet predict` know it, and need no probabilities on the disk.
     """
     run.get_ready()
-    from segtrust.io.dataset import find_cases
+    from segtrust.io import find_cases
 
     numbers = [str(path) for path in predictions if str(path).isdecimal() and not path.exists()]
     if numbers:

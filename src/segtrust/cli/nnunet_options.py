@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from segtrust.io.nnunet_layout import ModelChoice
-    from segtrust.io.nnunet_targets import Target
+    from segtrust.io import ModelChoice, NnunetTarget
 
 __all__ = ["ModelFlags", "target_of"]
 
@@ -32,21 +31,20 @@ class ModelFlags:
     @property
     def choice(self) -> ModelChoice:
         """Which model was asked for."""
-        from segtrust.io.nnunet_layout import ModelChoice
+        from segtrust.io import ModelChoice
 
         return ModelChoice(self.configuration, self.trainer, self.plans)
 
     @property
     def folds(self) -> tuple[str, ...]:
         """Which of its folds; none where nothing was said."""
-        from segtrust.io.nnunet_predictors import parse_folds
+        from segtrust.io import parse_folds
 
         return parse_folds(self.fold)
 
 
-def target_of(text: str) -> Target:
+def target_of(text: str) -> NnunetTarget:
     """Find out what a person means, with nnU-Net's variables as they are set."""
-    from segtrust.io.nnunet_layout import Roots
-    from segtrust.io.nnunet_targets import find_target
+    from segtrust.io import Roots, find_target
 
     return find_target(text, Roots.from_environment())

@@ -18,7 +18,7 @@ from segtrust.cli.scoring import finish_scoring, table_run
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.io.nnunet_layout import Model
+    from segtrust.io import Model
 
 __all__ = ["PREDICT_EPILOG", "predict"]
 

@@ -13,8 +13,7 @@ from segtrust.cli.console import counted
 from segtrust.cli.nnunet_options import target_of
 
 if TYPE_CHECKING:
-    from segtrust.io.nnunet_layout import DataSetFolders, Fold, Model
-    from segtrust.io.nnunet_predictors import PredictionFolder
+    from segtrust.io import DataSetFolders, Fold, Model, PredictionFolder
 
 __all__ = ["SHOW_EPILOG", "show"]
 
@@ -87,7 +86,7 @@ def _of_predictions(found: PredictionFolder) -> dict[str, Any]:
 
 
 def _structures(described: Path | None) -> dict[str, Any]:
-    from segtrust.io.nnunet import read_scheme
+    from segtrust.io import read_scheme
 
     if described is None:
         return {"structures": [], "usual": None, "is_regions": None}
@@ -97,7 +96,7 @@ def _structures(described: Path | None) -> dict[str, Any]:
 
 
 def _masks_in(folder: Path) -> list[Path]:
-    from segtrust.io.names import is_data_file
+    from segtrust.io import is_data_file
 
     return [each for each in folder.iterdir() if is_data_file(each) and each.suffix != ".npz"]
 

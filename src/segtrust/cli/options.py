@@ -20,9 +20,7 @@ from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
     from segtrust.ensembles import Fusion
-    from segtrust.io.dataset import Dataset
-    from segtrust.io.grid import Resample
-    from segtrust.io.loading import ReadOptions
+    from segtrust.io import Dataset, ReadOptions, Resample
 
 __all__ = ["CaseFlags", "DigestKind", "PartFlags", "ReadFlags", "RunFlags", "TruthFlags", "with_options"]
 
@@ -164,7 +162,7 @@ class CaseFlags:
         self, paths: Sequence[Path], *, needs_truth: bool | None = False, may_be_empty: bool = False
     ) -> Dataset:
         """Find the cases in paths."""
-        from segtrust.io.dataset import find_cases
+        from segtrust.io import find_cases
 
         return find_cases(
             paths,
@@ -272,7 +270,7 @@ class ReadFlags:
 
     def options(self) -> ReadOptions:
         """Say what is read of a case."""
-        from segtrust.io.loading import Decoding, MaskKind, ReadOptions
+        from segtrust.io import Decoding, MaskKind, ReadOptions
 
         return ReadOptions(
             regions=tuple(self.region or ()),

@@ -66,13 +66,12 @@ def _rows(group: str) -> list[dict[str, str]]:
 def _registries() -> Mapping[str, tuple[list[str], Callable[[str], Any]]]:
     """Give the names that segtrust has itself, and what loads another, of each kind."""
     from segtrust.confidence import ESTIMATORS, get_estimator
-    from segtrust.io.names import ENDINGS
-    from segtrust.io.readers import reader_of_ending
+    from segtrust.io import MAP_ENDINGS, reader_of_ending
     from segtrust.paper.tasks import NAMES, get_task
 
     return {
         "estimators": ([*ESTIMATORS], get_estimator),
-        "readers": ([ending[1:] for ending in ENDINGS], reader_of_ending),
+        "readers": ([ending[1:] for ending in MAP_ENDINGS], reader_of_ending),
         "tasks": ([*NAMES], get_task),
     }
 

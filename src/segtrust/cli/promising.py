@@ -13,7 +13,7 @@ from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
     from segtrust.engine.calibration import Calibration
-    from segtrust.io.tables import Table
+    from segtrust.io import Table
     from segtrust.selective import Certificate
 
 __all__ = ["Certified", "PromiseFlags", "TargetFlags", "certify_rows", "tell_certified"]
@@ -109,7 +109,7 @@ def certify_rows(
     """
     from segtrust.engine.calibration import (
         calibrate_table,
-        looks_beside,
+        looks_path,
         read_looks,
         save_policies,
         write_looks,
@@ -122,7 +122,7 @@ def certify_rows(
         write_looks(scores, looks)  # before anybody sees the answer
     except OSError as error:
         typer.secho(
-            f"{looks_beside(scores)}: this look at the cases could not be recorded ({error.strerror}). "
+            f"{looks_path(scores)}: this look at the cases could not be recorded ({error.strerror}). "
             "Count it yourself before you ask them again.",
             err=True,
         )
@@ -172,7 +172,7 @@ def _loss(promise: PromiseFlags) -> str:
 
 def _calibration(promise: PromiseFlags, reference: Path | None) -> Calibration:
     from segtrust.engine.calibration import Calibration, structures_of
-    from segtrust.io.tables import read_table
+    from segtrust.io import read_table
     from segtrust.selective import Target
 
     confidences: dict[str, list[float]] = {}

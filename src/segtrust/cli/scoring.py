@@ -148,9 +148,9 @@ def _finish_pipe(scored: Scored, *_: object, **__: object) -> None:
 
 def _with_masks(scored: Scored, folder: Path, output: Path, failures_path: Path) -> Scored:
     """Write the masks; those that could not be are added to what failed."""
-    from segtrust.engine.mask_writing import write_masks
     from segtrust.engine.score_table import write_failures
-    from segtrust.io.tables import read_table
+    from segtrust.engine.table_cases import write_masks
+    from segtrust.io import read_table
 
     with progress_bar("masks", len(scored.rows)) as advance:
         failures = write_masks(folder, scored.rows, read_table(output).about, advance)

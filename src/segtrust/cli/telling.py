@@ -12,10 +12,8 @@ import typer
 from segtrust.cli.console import counted
 
 if TYPE_CHECKING:
-    from segtrust.engine.decisions import Policies
-    from segtrust.engine.outcomes import Failure, Row
-    from segtrust.io.case_files import CaseFiles, Dataset
-    from segtrust.io.tables import Table
+    from segtrust.engine.triage import Policies
+    from segtrust.io import CaseFiles, Dataset, Failure, ScoreRow, Table
 
 __all__ = [
     "Images",
@@ -45,7 +43,7 @@ def as_values(policies: Policies) -> dict[str, Any]:
     return {"standing": {name: str(each.status) for name, each in policies.items()}} if policies else {}
 
 
-def warnings_of(rows: Sequence[Row], images: Sequence[Images] = ()) -> list[str]:
+def warnings_of(rows: Sequence[ScoreRow], images: Sequence[Images] = ()) -> list[str]:
     """Say what is rare, unless labels were taken for maps: all masks empty, or no doubt at all.
 
     Folders in which no image was found are told too.
@@ -60,7 +58,7 @@ def warnings_of(rows: Sequence[Row], images: Sequence[Images] = ()) -> list[str]
     return [*_of_rows(rows), *(str(each) for each in images if not each.found)]
 
 
-def _of_rows(rows: Sequence[Row]) -> list[str]:
+def _of_rows(rows: Sequence[ScoreRow]) -> list[str]:
     filled = [row for row in rows if row["k"]]
     if rows and not filled:
         return [
@@ -79,7 +77,7 @@ def _of_rows(rows: Sequence[Row]) -> list[str]:
     return []
 
 
-def tell_warnings(rows: Sequence[Row]) -> None:
+def tell_warnings(rows: Sequence[ScoreRow]) -> None:
     """Print them where they do not mix with results."""
     for warning in warnings_of(rows):
         typer.secho(warning, err=True)
@@ -96,7 +94,7 @@ def tell_unversioned(table: Table) -> None:
 
 def print_failures(failures: Sequence[Failure], path: Path | None) -> None:
     """Print the failures by reason, with a count and one example each; all reasons if no file lists them."""
-    from segtrust.io.case_files import group_failures
+    from segtrust.io import group_failures
 
     if not failures:
         return

@@ -16,7 +16,7 @@ from segtrust.errors import ParameterError
 if TYPE_CHECKING:
     from segtrust.cli.options import RunFlags
     from segtrust.evaluation import EvaluatedSet, FileCase
-    from segtrust.io.case_files import Dataset
+    from segtrust.io import Dataset
 
 __all__ = ["TuneFlags", "told_tuning"]
 

@@ -22,7 +22,7 @@ from segtrust.errors import ParameterError
 if TYPE_CHECKING:
     from segtrust.engine.score_table import Scored, ScoreRun
     from segtrust.engine.watching import News, Rhythm
-    from segtrust.io.case_files import CaseFiles, Dataset
+    from segtrust.io import CaseFiles, Dataset
 
 __all__ = ["WatchFlags", "awaited", "check_watch", "watch_until_stopped"]
 
@@ -80,10 +80,9 @@ def _kind(path: Path) -> str:
 
 def awaited(folder: Path, members: Sequence[str]) -> CaseFiles:
     """Give a case as one will come, to plan by while there is none."""
-    from segtrust.io.case_files import CaseFiles
-    from segtrust.io.places import Place
+    from segtrust.io import ArrayRef, CaseFiles
 
-    return CaseFiles("", Place(folder), members=tuple(Place(Path(member)) for member in members))
+    return CaseFiles("", ArrayRef(folder), members=tuple(ArrayRef(Path(member)) for member in members))
 
 
 def watch_until_stopped(

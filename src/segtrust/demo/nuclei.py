@@ -16,19 +16,15 @@ from segtrust.engine.calibration import (
     Calibration,
     calibrate_table,
     read_reference,
-    reference_beside,
+    reference_path,
     save_policies,
 )
-from segtrust.engine.decisions import decide_rows, load_policies
-from segtrust.engine.judging import Judge
+from segtrust.engine.losses import LossSource
 from segtrust.engine.run import Engine
 from segtrust.engine.score_table import ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
-from segtrust.engine.triage import check_drift
-from segtrust.io.case_files import Dataset
-from segtrust.io.dataset import find_cases
-from segtrust.io.structures import FOREGROUND
-from segtrust.io.tables import Table, read_table
+from segtrust.engine.triage import check_drift, decide_rows, load_policies
+from segtrust.io import FOREGROUND, Dataset, Table, find_cases, read_table
 from segtrust.policy import Decision, Policy
 from segtrust.selective import DriftTest, Observed, Target
 
@@ -87,7 +83,7 @@ class Triaged:
 
 def prepare_run(folder: Path, advance: Callable[[int], object] = lambda done: None) -> Path:
     """Make a folder to be reported and reviewed, and give its policy; of one that is there verdicts stay."""
-    policy, judge = folder / "policy.json", Judge()
+    policy, judge = folder / "policy.json", LossSource()
     job = ScoreJob(tuple(get_estimators(ESTIMATORS)))
     # Never goes on with what is there: another release may have begun it.
     run = ScoreRun(folder / SCORES, Engine(), resume=False, advance=advance, command=("demo",))
@@ -126,7 +122,7 @@ def _triaged(name: str, rows: Sequence[Row], path: Path) -> Triaged:
     ((structure, policy),) = policies.items()
     decided = decide_rows(policies)(rows)
     accepted = [row for row in decided if row["decision"] == Decision.ACCEPT]
-    drift = check_drift(rows, policies, read_reference(reference_beside(path), policies))
+    drift = check_drift(rows, policies, read_reference(reference_path(path), policies))
     return Triaged(
         name,
         len(rows),

@@ -20,7 +20,7 @@ from segtrust.demo.nuclei import (
 )
 from segtrust.errors import ParameterError
 from segtrust.evaluation import Evaluation
-from segtrust.io.tables import read_table
+from segtrust.io import read_table
 from segtrust.policy import Policy
 from segtrust.report.evaluation import write_evaluation
 from segtrust.report.html.page import write_report

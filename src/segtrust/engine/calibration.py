@@ -28,12 +28,10 @@ from segtrust.engine.losses import (
     name_without_file,
     no_loss_message,
 )
-from segtrust.engine.outcomes import Row
 from segtrust.engine.score_table import DOUBT, PACKAGES, PREDICTOR
-from segtrust.engine.triage import Policies, checksum_of
+from segtrust.engine.triage import Policies, checksum_of_row
 from segtrust.errors import ParameterError, PolicyError, SavedStateError, WrongContentError
-from segtrust.io.structures import FOREGROUND
-from segtrust.io.tables import Table
+from segtrust.io import FOREGROUND, ScoreRow, Table
 from segtrust.policy import (
     OWN_VERSIONS,
     Policy,
@@ -182,7 +180,7 @@ def structures_of(table: Table) -> list[str]:
     return [row.get("structure") or FOREGROUND for row in table.rows]
 
 
-def _rows_of(table: Table, structure: str) -> list[Row]:
+def _rows_of(table: Table, structure: str) -> list[ScoreRow]:
     return [row for row, each in zip(table.rows, structures_of(table), strict=True) if each == structure]
 
 
@@ -208,7 +206,7 @@ def _cases(
         patients=groups,
         ids=[row["case"] for row in rows],
         reference=how.reference.get(structure),
-        checksums=[checksum_of(row) for row in rows],
+        checksums=[checksum_of_row(row) for row in rows],
         looks=looks,
     )
 
@@ -330,7 +328,7 @@ def _with_packages(policy: Policy, table: Table) -> Policy:
 
 
 def reference_path(policy: Path) -> Path:
-    """Return the path of the file with the calibration confidences, without names, and how cases were read."""
+    """Return the path of the file with the calibration confidences and how the cases were read."""
     return policy.with_name(f"{policy.stem}.reference.json")
 
 
@@ -397,7 +395,7 @@ def check_policies(policies: Policies, path: Path, table: Table) -> None:
             policy.check_scoring(scoring)
 
 
-def policies_for_rows(policies: Policies, path: Path, rows: Sequence[Row]) -> Policies:
+def policies_for_rows(policies: Policies, path: Path, rows: Sequence[ScoreRow]) -> Policies:
     """Return the policies as they hold for rows: certified only for the kind of masks they were made with.
 
     Parameters
@@ -423,7 +421,7 @@ def policies_for_rows(policies: Policies, path: Path, rows: Sequence[Row]) -> Po
     return {name: policy.estimated(why) for name, policy in policies.items()}
 
 
-def _member_counts(rows: Sequence[Row]) -> list[int]:
+def _member_counts(rows: Sequence[ScoreRow]) -> list[int]:
     """Return the numbers of maps that cases are fused of; 1 without fusion."""
     return sorted({int(row.get("members") or 1) for row in rows})
 
@@ -446,8 +444,3 @@ def read_reference(path: Path, policies: Policies) -> dict[str, list[float]]:
     with naming_errors(str(path)):
         found = saved.get("confidences") or {}
         return {name: [float(value) for value in values] for name, values in found.items()}
-
-
-standing_for = policies_for_rows
-reference_beside = reference_path
-looks_beside = looks_path

@@ -12,8 +12,7 @@ from typing import Any
 from segtrust._optional import require
 from segtrust.engine.absence import Absence
 from segtrust.engine.team import Worker
-from segtrust.io.cases import CaseFiles
-from segtrust.io.readers import open_volume
+from segtrust.io import CaseFiles, open_volume
 from segtrust.kernels import TileMapper
 
 __all__ = ["is_huge", "spread_over_dask", "spread_over_processes"]

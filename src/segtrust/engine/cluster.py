@@ -11,11 +11,11 @@ from typing import Any
 from segtrust._optional import require
 from segtrust.engine.chunks import spread_over_dask
 from segtrust.engine.fleet import Fleet
-from segtrust.engine.outcomes import Failure, Outcome
+from segtrust.engine.outcomes import Outcome
 from segtrust.engine.pool import Work
 from segtrust.engine.team import leaving_interrupts
 from segtrust.errors import ParameterError, WorkerError
-from segtrust.io.cases import CaseFiles
+from segtrust.io import CaseFiles, Failure
 from segtrust.kernels import TileMapper
 
 __all__ = ["LOCAL", "dask_spread", "run_on_dask"]

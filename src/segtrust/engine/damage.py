@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from segtrust.engine.outcomes import Failure
+from segtrust.io import Failure
 
 __all__ = ["DamagedLine"]
 

@@ -16,8 +16,7 @@ from segtrust.engine.absence import Absence
 from segtrust.engine.outcomes import Outcome
 from segtrust.engine.pool import Work
 from segtrust.errors import WorkerError
-from segtrust.io.cases import CaseFiles
-from segtrust.io.sizes import memory_of
+from segtrust.io import CaseFiles, memory_of
 
 __all__ = ["Fleet"]
 

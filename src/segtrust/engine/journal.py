@@ -22,10 +22,10 @@ from typing import IO, Any
 from segtrust._files import check_format, plain_values
 from segtrust.engine.damage import DamagedLine
 from segtrust.engine.locks import take
-from segtrust.engine.outcomes import Failure, Outcome, Row
+from segtrust.engine.outcomes import Outcome
 from segtrust.engine.sealed_lines import open_line, seal, sealed_lines
 from segtrust.errors import OtherSettingsError, ParameterError, SavedStateError
-from segtrust.io.tables import printable
+from segtrust.io import Failure, ScoreRow, printable
 
 __all__ = ["FORMAT", "Diary", "Journal", "changes_between", "mark_of", "read_journal"]
 
@@ -187,7 +187,7 @@ class Journal:
         places = self._places()
         return {case for each in self._damaged for case in each.lost(places)}
 
-    def rows_of(self, case: str) -> tuple[Row, ...]:
+    def rows_of(self, case: str) -> tuple[ScoreRow, ...]:
         """Give the rows of a case as they were written down last; none of one that failed or is unknown."""
         note = self._notes.get(case)
         if note is None:
@@ -205,7 +205,7 @@ class Journal:
         """Give the last note of each case, also where it failed in an earlier run and has not come since."""
         return self._failed_before | self._notes
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[ScoreRow]:
         """Give the rows of all cases in the order in which they came, also of files that are gone.
 
         Those of a case whose last outcome is lost are out of date, and left out.

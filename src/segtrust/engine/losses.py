@@ -14,12 +14,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from segtrust._files import read_json
-from segtrust.engine.outcomes import Failure, Row
 from segtrust.engine.score_table import Scored
 from segtrust.errors import WrongContentError
-from segtrust.io.names import case_of
-from segtrust.io.structures import LabelScheme
-from segtrust.io.tables import Table, read_table
+from segtrust.io import Failure, LabelScheme, ScoreRow, Table, case_of, read_table
 from segtrust.maps import EmptyPolicy
 from segtrust.risks import RISKS, Overlap, find_risk
 from segtrust.selective import Target
@@ -218,7 +215,7 @@ class LossSource:
             return {LOSS: risk.column}
         return {LOSS: f"{self.column} of {self.file}" if self.file else self.column}
 
-    def add_to(self, rows: Sequence[Row]) -> list[Row]:
+    def add_to(self, rows: Sequence[ScoreRow]) -> list[ScoreRow]:
         """Return the rows with their loss, which is ``None`` if there is none."""
         return [{**row, LOSS: self._loss(row)} for row in rows]
 

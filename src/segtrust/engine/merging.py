@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from segtrust.engine.outcomes import Failure
 from segtrust.engine.score_table import COMMANDS, FOLDER, PART, failures_beside, write_failures
 from segtrust.errors import ParameterError
-from segtrust.io.tables import Table, read_table, write_table
+from segtrust.io import Failure, Table, read_table, write_table
 
 __all__ = ["merge_tables"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from segtrust._files import check_keys, rebuild
 from segtrust.errors import SavedStateError
-from segtrust.io.case_files import Failure
+from segtrust.io import Failure
 
 __all__ = ["Failure", "Outcome", "Row"]
 

@@ -6,10 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from segtrust._optional import install_hint
-from segtrust.engine.outcomes import Failure
 from segtrust.errors import MissingExtraError
-from segtrust.io.cases import CaseFiles
-from segtrust.io.readers import missing_package
+from segtrust.io import CaseFiles, Failure, missing_package
 
 __all__ = ["check_packages", "split_missing"]
 

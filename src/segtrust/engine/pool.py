@@ -9,10 +9,10 @@ from functools import cache
 from multiprocessing.connection import wait
 from typing import Any, Generic, TypeVar
 
-from segtrust.engine.outcomes import Failure, Outcome
+from segtrust.engine.outcomes import Outcome
 from segtrust.engine.team import Worker
 from segtrust.errors import WorkerError
-from segtrust.io.cases import CaseFiles
+from segtrust.io import CaseFiles, Failure
 
 __all__ = ["Work", "quarantined", "run_here", "run_in_processes"]
 

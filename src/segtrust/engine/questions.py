@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.engine.triage import checksum_of
-from segtrust.io.columns import ScoreRow
+from segtrust.engine.triage import checksum_of_row
+from segtrust.io import ScoreRow
 
 __all__ = ["FEW_AT_TOP", "FULL_RANGE", "LABELS", "Copies", "find_copies", "hints_of_map", "questions_about"]
 
@@ -71,16 +71,16 @@ def questions_about(rows: Sequence[ScoreRow], hints: Mapping[str, int] | None = 
     Examples
     --------
     >>> row = {"case": "a", "k": 90, "shape": "10×10", "truth_ratio": 0.1, "dice": 0.0}
-    >>> print(*questions_about([row]))
-    In 1 of 1 cases, 1 − p agrees better with the ground truth than p. Are these probabilities of the background?
+    >>> print(*questions_about([row]))  # doctest: +ELLIPSIS
+    In 1 of 1 cases, 1 − p agrees better with the ground truth than p. Are these probabilities of the ...
     """
     if not rows:
         return []
     count, hints = len(rows), hints or {}
     if hints.get(LABELS, 0) > count / 2:
         return [
-            f"{hints[LABELS]} of {count} maps are whole numbers up to {_MOST_LABELS}. Are these label images? "
-            "8-bit maps are divided by 255, so labels would be probabilities near 0."
+            f"{hints[LABELS]} of {count} maps are whole numbers up to {_MOST_LABELS}. Are these label "
+            "images? 8-bit maps are divided by 255, so labels would be probabilities near 0."
         ]
     filled = [row for row in rows if row.get("k")]
     if not filled and all(row.get("k") == 0 for row in rows):
@@ -98,9 +98,7 @@ def questions_about(rows: Sequence[ScoreRow], hints: Mapping[str, int] | None = 
             f"{hints[FULL_RANGE]} of {count} maps reach exactly 0 and 1, also unsure ones. Was each map "
             "stretched to the full range? That raises the confidence of unsure maps: save them as they are."
         )
-    compared = [
-        better for row in filled if (better := _inverse_agrees_better_with_truth(row)) is not None
-    ]
+    compared = [better for row in filled if (better := _inverse_agrees_better_with_truth(row)) is not None]
     delivered = [row["mask_difference"] > 0.5 for row in filled if row.get("mask_difference") is not None]
     for flags, other in ((compared, "the ground truth"), (delivered, "the delivered mask")):
         if flags and sum(flags) > len(flags) / 2:
@@ -161,8 +159,8 @@ class Copies:
             return "No copies."
         shown = " = ".join(self.groups[0][:3])
         return (
-            f"{self.extra} of the cases are copies of others (equal checksums), such as {shown}. Copies count "
-            "as one case in intervals, certificates and drift tests."
+            f"{self.extra} of the cases are copies of others (equal checksums), such as {shown}. Copies "
+            "count as one case in intervals, certificates and drift tests."
         )
 
 
@@ -178,7 +176,7 @@ def find_copies(rows: Sequence[ScoreRow]) -> Copies:
     sets = {row.get("set") or "" for row in rows}
     names: dict[tuple[str, str], dict[str, None]] = {}
     for row in rows:
-        checksum = checksum_of(row)
+        checksum = checksum_of_row(row)
         if checksum:
             name = f"{row['set']}: {row['case']}" if len(sets) > 1 and row.get("set") else str(row["case"])
             names.setdefault((checksum, str(row.get("structure") or "")), {})[name] = None

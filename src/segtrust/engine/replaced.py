@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from segtrust.errors import WrongContentError
-from segtrust.io.tables import printable, read_table
+from segtrust.io import printable, read_table
 
 __all__ = ["cases_in", "say_lost"]
 

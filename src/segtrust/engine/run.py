@@ -15,9 +15,7 @@ from segtrust.engine.outcomes import Outcome
 from segtrust.engine.packages import check_packages
 from segtrust.engine.pool import Work, run_here, run_in_processes
 from segtrust.errors import ParameterError
-from segtrust.io.cases import CaseFiles
-from segtrust.io.sizes import memory_of
-from segtrust.io.stamps import stamps_of
+from segtrust.io import CaseFiles, memory_of, stamps_of
 from segtrust.kernels import TileMapper, tiles_mapped_by
 
 __all__ = ["Engine", "part_of", "run_cases", "stamps_for"]

@@ -12,15 +12,24 @@ from segtrust._files import checksum, make_writable_folder, plain_values, remove
 from segtrust.confidence import packages_of
 from segtrust.engine.journal import Journal
 from segtrust.engine.locks import alone
-from segtrust.engine.outcomes import Failure, Row
 from segtrust.engine.replaced import cases_in, say_lost
 from segtrust.engine.run import Engine, part_of, run_cases
 from segtrust.engine.scoring import ScoreJob, parameters_of
 from segtrust.errors import ParameterError, SegtrustError, WrongContentError
-from segtrust.io.case_files import Dataset
-from segtrust.io.nnunet import read_scheme
-from segtrust.io.rows import Stream
-from segtrust.io.tables import ENDINGS, SCORES, Table, about_beside, check_ending, read_table, write_table
+from segtrust.io import (
+    SCORES_FORMAT,
+    TABLE_ENDINGS,
+    Dataset,
+    Failure,
+    ScoreRow,
+    Stream,
+    Table,
+    about_path,
+    check_table_path,
+    read_scheme,
+    read_table,
+    write_table,
+)
 
 __all__ = [
     "COMMANDS",
@@ -44,7 +53,7 @@ __all__ = [
     "write_failures",
 ]
 
-FORMAT = SCORES
+FORMAT = SCORES_FORMAT
 COMMANDS = "commands"
 """Where a table says with which commands it was made: the arguments of each, in their order."""
 DOUBT = "doubt"
@@ -125,7 +134,7 @@ class Scored:
         What was found on the way, and has cost no case of this run its row.
     """
 
-    rows: Sequence[Row]
+    rows: Sequence[ScoreRow]
     failures: tuple[Failure, ...]
     seconds: float
     warnings: tuple[str, ...] = ()
@@ -141,7 +150,7 @@ def score_cases(
     job: ScoreJob,
     run: ScoreRun,
     *,
-    finish: Callable[[Sequence[Row]], Sequence[Row]] = lambda rows: rows,
+    finish: Callable[[Sequence[ScoreRow]], Sequence[ScoreRow]] = lambda rows: rows,
     more: Mapping[str, Any] | None = None,
 ) -> Scored:
     """Score cases and write their table, and beside it what failed and why.
@@ -195,11 +204,15 @@ class TableOfRun:
 
     run: ScoreRun
     about: Mapping[str, Any]
-    finish: Callable[[Sequence[Row]], Sequence[Row]] = lambda rows: rows
+    finish: Callable[[Sequence[ScoreRow]], Sequence[ScoreRow]] = lambda rows: rows
     begun: float = field(default_factory=time.perf_counter)
 
     def write(
-        self, rows: Sequence[Row], failed: Iterable[Failure], found: Dataset, before: Collection[str] = ()
+        self,
+        rows: Sequence[ScoreRow],
+        failed: Iterable[Failure],
+        found: Dataset,
+        before: Collection[str] = (),
     ) -> Scored:
         """Write rows, and beside them what failed, with what belongs to no case.
 
@@ -231,12 +244,12 @@ def read_scores(path: Path) -> Table | None:
     >>> read_scores(Path("predictions")) is None
     True
     """
-    if path.suffix.lower() not in ENDINGS or not path.is_file():
+    if path.suffix.lower() not in TABLE_ENDINGS or not path.is_file():
         return None
     try:
         table = read_table(path)
     except WrongContentError:
-        if about_beside(path).exists():
+        if about_path(path).exists():
             raise  # one of ours, which is damaged
         return None  # told by who reads it as what it is
     return table if {"case", "structure", "k"} <= set(table.columns) else None
@@ -259,7 +272,7 @@ def unversioned(table: Table) -> str:
 
 def check_output(path: Path) -> None:
     """Refuse a table that could not be written, before hours are spent on it."""
-    check_ending(path)
+    check_table_path(path)
     if path.name.endswith("failures.csv"):
         raise ParameterError(f"{path}: expected another name, got that of the list of failures.")
     if path.is_dir():
@@ -284,7 +297,7 @@ def write_failures(path: Path, failures: Sequence[Failure], table: str) -> None:
             path.unlink(missing_ok=True)
 
 
-def listed_failures(path: Path) -> Sequence[Row]:
+def listed_failures(path: Path) -> Sequence[ScoreRow]:
     """Give the rows of a list of failures; none where there is none that can be read."""
     try:
         return read_table(path).rows if path.exists() else ()

@@ -14,14 +14,25 @@ import numpy as np
 from segtrust._files import plain_values
 from segtrust.calibration import Scaling
 from segtrust.confidence import ConfidenceEstimator, Pixels, assess_map
-from segtrust.engine.outcomes import Failure, Outcome, Row
+from segtrust.engine.outcomes import Outcome
 from segtrust.ensembles import ROUNDING
 from segtrust.errors import ProbabilityRangeError, SegtrustError, WrongContentError
-from segtrust.io.case_images import read_case_image
-from segtrust.io.cases import CaseFiles, DataSet
-from segtrust.io.digests import Digest, digest_of
-from segtrust.io.loading import Decoding, LoadedCase, OpenedCase, ReadOptions, load_case, load_opened
-from segtrust.io.members import SEPARATOR
+from segtrust.io import (
+    MEMBER_SEPARATOR,
+    CaseFiles,
+    ChecksumKind,
+    Dataset,
+    Decoding,
+    Failure,
+    LoadedCase,
+    OpenedCase,
+    ReadOptions,
+    ScoreRow,
+    checksum_of,
+    load_case,
+    load_opened,
+    read_case_image,
+)
 from segtrust.kernels import count_mask_changes, is_chunked, open_map, read_tile, threshold_map, tiles_of
 from segtrust.maps import EmptyPolicy, Prediction
 from segtrust.policy import prepare_prediction
@@ -40,7 +51,7 @@ __all__ = [
     "prepare_for_scoring",
 ]
 
-NO_CHECKSUMS: Row = {"checksum": "", "mask_checksum": ""}
+NO_CHECKSUMS: ScoreRow = {"checksum": "", "mask_checksum": ""}
 """Checksum columns of a case that is in no file."""
 SetEstimators = Mapping[tuple[str, str], tuple[ConfidenceEstimator, ...]]
 """Estimators by set and structure."""
@@ -77,7 +88,7 @@ class ScoreJob:
     read: ReadOptions = field(default_factory=ReadOptions)
     scaling: Scaling | None = None
     with_truth: bool = True
-    digest: Digest = "quick"
+    digest: ChecksumKind = "quick"
     empty: EmptyPolicy = EmptyPolicy.PAPER
     of_sets: SetEstimators = field(default_factory=dict)
     predictor: str = ""
@@ -109,13 +120,13 @@ class ScoreJob:
         start = time.perf_counter()
         try:
             rows = [self.row(loaded, files) | {"checksum": loaded.digest} for loaded in load()]
-            mask = "" if files.mask is None else digest_of(files.mask.path, self.digest)
+            mask = "" if files.mask is None else checksum_of(files.mask.path, self.digest)
         except Exception as error:  # noqa: BLE001 - one bad case must not stop the others
             return Outcome(files.id, failure=failure_of(files, error))
         more = {"mask_checksum": mask, "seconds": time.perf_counter() - start}
         return Outcome(files.id, tuple(row | more for row in rows))
 
-    def learned_from(self, name: str) -> list[Row]:
+    def learned_from(self, name: str) -> list[ScoreRow]:
         """Return as plain values what estimators have learned from a set: its rows depend on it."""
         return [
             {
@@ -127,7 +138,7 @@ class ScoreJob:
             if set_name == name
         ]
 
-    def row(self, loaded: LoadedCase, files: CaseFiles) -> Row:
+    def row(self, loaded: LoadedCase, files: CaseFiles) -> ScoreRow:
         """Return the row of one structure; a map that leaves [0, 1] only by rounding is clipped."""
         try:
             return self._row(loaded, files)
@@ -137,7 +148,7 @@ class ScoreJob:
                 raise
         return self._row(replace(loaded, prediction=clipped), files)
 
-    def _row(self, loaded: LoadedCase, files: CaseFiles) -> Row:
+    def _row(self, loaded: LoadedCase, files: CaseFiles) -> ScoreRow:
         prediction = prepare_for_scoring(loaded.prediction, self.read, self.scaling)
         source = open_map(
             prediction.probabilities,
@@ -161,7 +172,7 @@ class ScoreJob:
                 raise WrongContentError(
                     f"{name}: expected a finite confidence from this estimator, got {value}."
                 )
-        row: Row = {
+        row: ScoreRow = {
             "case": files.id,
             "structure": loaded.structure,
             "set": files.set,
@@ -191,13 +202,16 @@ class ScoreJob:
             "image_file": str(files.image or ""),
         }
         if files.members:
-            row |= {"members": len(files.maps), "member_files": SEPARATOR.join(map(str, files.members))}
+            row |= {
+                "members": len(files.maps),
+                "member_files": MEMBER_SEPARATOR.join(map(str, files.members)),
+            }
         return row if loaded.truth is None else row | self._compare(prediction, loaded.truth)
 
-    def _compare(self, prediction: Prediction, truth: Any) -> Row:
+    def _compare(self, prediction: Prediction, truth: Any) -> ScoreRow:
         """Compare the mask that was scored with the ground truth."""
         counts = _overlap(prediction, truth)
-        row: Row = {
+        row: ScoreRow = {
             risk.column: float(risk.from_counts(counts, self.empty))
             for risk in _STORED_RISKS
             if risk.from_counts
@@ -210,17 +224,15 @@ class ScoreJob:
                 row[risk.column] = None
                 if None not in needed.values():
                     mask = _mask_of(prediction, np.asarray(prediction.probabilities), prediction.mask)
-                    row[risk.column] = float(
-                        risk.score(np.asarray(truth), mask, empty=self.empty, **needed)
-                    )
+                    row[risk.column] = float(risk.score(np.asarray(truth), mask, empty=self.empty, **needed))
         return row
 
 
 def prepare_for_scoring(prediction: Prediction, options: ReadOptions, scaling: Any = None) -> Prediction:
     """Return a prediction as it is scored: recalibrated, and with the Dice-optimal mask if requested.
 
-    The Dice-optimal mask is that of the recalibrated map; a delivered mask, and the map thresholded, are those
-    of the map before recalibration.
+    The Dice-optimal mask is that of the recalibrated map. A delivered mask, or the thresholded map, is that
+    before recalibration.
     """
     decode_empty = options.decode_empty or EmptyPolicy.PAPER
     return prepare_prediction(prediction, scaling, decode_empty if is_decoded(prediction, options) else None)
@@ -336,9 +348,7 @@ class SetReader:
                     if clipped is None:
                         raise
                     prediction = clipped
-                yield replace(
-                    loaded, prediction=prepare_for_scoring(prediction, self.options, self.scaling)
-                )
+                yield replace(loaded, prediction=prepare_for_scoring(prediction, self.options, self.scaling))
         except (SegtrustError, OSError):
             return
 
@@ -365,7 +375,7 @@ class _StructureMaps:
 
 
 def fit_to_sets(
-    estimators: Sequence[ConfidenceEstimator], dataset: DataSet, reader: SetReader
+    estimators: Sequence[ConfidenceEstimator], dataset: Dataset, reader: SetReader
 ) -> SetEstimators:
     """Fit estimators that need no ground truth to each set and structure, as the paper's TLA does."""
     fitted = {}

@@ -11,22 +11,29 @@ import numpy as np
 
 from segtrust._files import remove_stale_drafts
 from segtrust.calibration import Scaling
-from segtrust.engine.outcomes import Failure, Row
 from segtrust.engine.score_table import FOLDER
 from segtrust.engine.scoring import prepare_for_scoring
 from segtrust.errors import SegtrustError, WrongContentError
-from segtrust.io.cases import CaseFiles
-from segtrust.io.loading import LoadedCase, ReadOptions, load_case
-from segtrust.io.mask_files import mask_path, write_mask
-from segtrust.io.members import SEPARATOR
-from segtrust.io.places import Place
-from segtrust.io.structures import FOREGROUND, LabelScheme
+from segtrust.io import (
+    FOREGROUND,
+    MEMBER_SEPARATOR,
+    ArrayRef,
+    CaseFiles,
+    Failure,
+    LabelScheme,
+    LoadedCase,
+    ReadOptions,
+    ScoreRow,
+    load_case,
+    mask_path,
+    write_mask,
+)
 from segtrust.kernels import threshold_map
 
 __all__ = ["files_of_row", "read_options_of", "reopen_case", "write_masks"]
 
 
-def files_of_row(row: Row, about: Mapping[str, Any]) -> CaseFiles:
+def files_of_row(row: ScoreRow, about: Mapping[str, Any]) -> CaseFiles:
     """Return the files of a row of a score table; ``about`` is what the table says of itself.
 
     Examples
@@ -38,19 +45,19 @@ def files_of_row(row: Row, about: Mapping[str, Any]) -> CaseFiles:
     """
     folder = Path(str(about.get(FOLDER) or "."))
     mask, truth, image = (
-        Place.of(str(row[column]), folder) if row.get(column) else None
+        ArrayRef.parse(str(row[column]), folder) if row.get(column) else None
         for column in ("mask_file", "truth_file", "image_file")
     )
-    members = str(row["member_files"]).split(SEPARATOR) if row.get("member_files") else []
+    members = str(row["member_files"]).split(MEMBER_SEPARATOR) if row.get("member_files") else []
     return CaseFiles(
         str(row["case"]),
-        Place.of(str(row["file"]), folder),
+        ArrayRef.parse(str(row["file"]), folder),
         mask=mask,
         truth=truth,
         image=image,
         group=str(row.get("group") or ""),
         set=str(row.get("set") or ""),
-        members=tuple(Place.of(text, folder) for text in members),
+        members=tuple(ArrayRef.parse(text, folder) for text in members),
     )
 
 
@@ -68,7 +75,7 @@ def read_options_of(about: Mapping[str, Any]) -> ReadOptions:
     return ReadOptions(**saved, scheme=scheme)
 
 
-def reopen_case(row: Row, about: Mapping[str, Any]) -> LoadedCase:
+def reopen_case(row: ScoreRow, about: Mapping[str, Any]) -> LoadedCase:
     """Read the structure of a case that a row describes, with the map as it was scored.
 
     Raises
@@ -95,7 +102,7 @@ def reopen_case(row: Row, about: Mapping[str, Any]) -> LoadedCase:
 
 def write_masks(
     folder: Path,
-    rows: Sequence[Row],
+    rows: Sequence[ScoreRow],
     about: Mapping[str, Any],
     advance: Callable[[int], object] = lambda done: None,
 ) -> list[Failure]:
@@ -116,7 +123,7 @@ def write_masks(
         try:
             loaded = reopen_case(row, about)
             structure = "" if loaded.structure == FOREGROUND else f"_{loaded.structure}".replace("/", "_")
-            source = Place.of(str(row["file"])).path
+            source = ArrayRef.parse(str(row["file"])).path
             path = mask_path(folder, f"{row['case']}{structure}", source, loaded.grid)
             prediction = loaded.prediction
             if prediction.mask is not None:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from segtrust._files import plain_values
-from segtrust.engine.decisions import DECIDED
 from segtrust.engine.journal import Journal, changes_between
-from segtrust.engine.outcomes import Failure, Outcome, Row
+from segtrust.engine.outcomes import Outcome
 from segtrust.engine.score_table import failures_beside, listed_failures
+from segtrust.engine.triage import DECISION_COLUMNS
 from segtrust.errors import OtherSettingsError, SavedStateError, WrongContentError
-from segtrust.io.tables import Table, printable, read_table
+from segtrust.io import Failure, ScoreRow, Table, printable, read_table
 
 __all__ = ["MADE_OF", "take_over"]
 
@@ -78,13 +78,13 @@ def _is_cut(table: Table, journal: Journal) -> bool:
     return isinstance(made_of, int) and journal.length_before < made_of
 
 
-def _cases_of(table: Table, journal: Journal, estimators: Sequence[str]) -> dict[str, list[Row]]:
+def _cases_of(table: Table, journal: Journal, estimators: Sequence[str]) -> dict[str, list[ScoreRow]]:
     """Give the rows of each case, as a diary has them, by the name that it has there."""
     names = {printable(case): case for case in journal.cases()}
-    found: dict[str, list[Row]] = {}
+    found: dict[str, list[ScoreRow]] = {}
     for row in table.rows:
         _check_whole(row, table, estimators)
-        own = {name: value for name, value in row.items() if name not in DECIDED}
+        own = {name: value for name, value in row.items() if name not in DECISION_COLUMNS}
         found.setdefault(names.get(str(row["case"]), str(row["case"])), []).append(own)
     return found
 
@@ -117,7 +117,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _times(rows: Sequence[Row]) -> list[Any]:
+def _times(rows: Sequence[ScoreRow]) -> list[Any]:
     """Give how long each row took: what was scored twice has never taken the same to the last digit."""
     return [row.get("seconds") for row in rows]
 
@@ -155,11 +155,11 @@ def _check_settings(missing: Table, about: Mapping[str, Any], told: Collection[s
         )
 
 
-def _first_case(rows: Sequence[Row]) -> str:
+def _first_case(rows: Sequence[ScoreRow]) -> str:
     return repr(rows[0].get("case"))
 
 
-def _check_whole(row: Row, missing: Table, estimators: Sequence[str]) -> None:
+def _check_whole(row: ScoreRow, missing: Table, estimators: Sequence[str]) -> None:
     """Refuse a row in which something is missing that each has."""
     lacks = [name for name in ("case", "file") if not row.get(name)]
     lacks += [name for name in ("k", *estimators, "seconds") if not isinstance(row.get(name), int | float)]

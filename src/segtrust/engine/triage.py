@@ -1,4 +1,4 @@
-"""What policies decide on the rows of a score table, and whether the cases look like the calibration cases."""
+"""Decisions of policies on the rows of a score table, and drift compared with the calibration cases."""
 
 from __future__ import annotations
 
@@ -14,12 +14,8 @@ import numpy as np
 
 from segtrust._arguments import checksum_name
 from segtrust._files import read_json
-from segtrust.engine.outcomes import Failure, Row
 from segtrust.errors import PolicyError
-from segtrust.io.names import stem_of
-from segtrust.io.places import Place
-from segtrust.io.rows import changed
-from segtrust.io.tables import Table, write_table
+from segtrust.io import ArrayRef, Failure, ScoreRow, Table, map_rows, stem_of, write_table
 from segtrust.policy import Decision, Policy, StructurePolicies
 from segtrust.selective import DriftTest, drift_test
 
@@ -30,7 +26,7 @@ __all__ = [
     "are_calibration_cases",
     "check_drift",
     "check_structures",
-    "checksum_of",
+    "checksum_of_row",
     "decide_rows",
     "decisions_of_cases",
     "load_policies",
@@ -67,14 +63,14 @@ def check_structures(policies: Policies, structures: Sequence[str]) -> None:
     )
 
 
-def decide_rows(policies: Policies) -> Callable[[Sequence[Row]], Sequence[Row]]:
+def decide_rows(policies: Policies) -> Callable[[Sequence[ScoreRow]], Sequence[ScoreRow]]:
     """Return the function that adds to each row the decision of its policy and the margin.
 
     The margin is the confidence minus the threshold: it can be compared between structures. A structure
     without a policy gets no decision; if no structure has one, that is an error.
     """
 
-    def decide(row: Row) -> Row:
+    def decide(row: ScoreRow) -> ScoreRow:
         policy = policies.get(row["structure"], policies.get(""))
         if policy is None:
             return row | {"decision": "", "margin": None, "policy": ""}
@@ -83,9 +79,9 @@ def decide_rows(policies: Policies) -> Callable[[Sequence[Row]], Sequence[Row]]:
         margin = confidence - policy.threshold
         return row | {"decision": str(decision), "margin": margin, "policy": policy.fingerprint}
 
-    def decide_all(rows: Sequence[Row]) -> Sequence[Row]:
+    def decide_all(rows: Sequence[ScoreRow]) -> Sequence[ScoreRow]:
         check_structures(policies, list(dict.fromkeys(row["structure"] for row in rows)))
-        return changed(rows, decide)
+        return map_rows(rows, decide)
 
     return decide_all
 
@@ -118,7 +114,7 @@ class Triage:
         return any(test.alarm for test in self.drift.values())
 
 
-def decisions_of_cases(rows: Sequence[Row], deferred: Sequence[str] = ()) -> dict[str, Decision]:
+def decisions_of_cases(rows: Sequence[ScoreRow], deferred: Sequence[str] = ()) -> dict[str, Decision]:
     """Return the decision on each case: defer if any structure is deferred, or if the case gave no result.
 
     Examples
@@ -137,7 +133,11 @@ def decisions_of_cases(rows: Sequence[Row], deferred: Sequence[str] = ()) -> dic
 
 
 def check_drift(
-    rows: Sequence[Row], policies: Policies, reference: Mapping[str, Sequence[float]], *, alpha: float = 0.05
+    rows: Sequence[ScoreRow],
+    policies: Policies,
+    reference: Mapping[str, Sequence[float]],
+    *,
+    alpha: float = 0.05,
 ) -> dict[str, DriftTest]:
     """Compare the confidences of new cases with those of the calibration cases, by structure.
 
@@ -147,7 +147,7 @@ def check_drift(
     for name, policy in policies.items():
         of_structure = [row for row in rows if name in ("", row["structure"])]
         different = {
-            (checksum_of(row) or number, row["structure"]): row for number, row in enumerate(of_structure)
+            (checksum_of_row(row) or number, row["structure"]): row for number, row in enumerate(of_structure)
         }
         new = [row[policy.scoring.estimator] for row in different.values()]
         if len(reference.get(name, ())) >= _FEWEST_FOR_DRIFT and len(new) >= _FEWEST_FOR_DRIFT:
@@ -157,7 +157,7 @@ def check_drift(
 
 def write_lists(
     out: Path,
-    rows: Sequence[Row],
+    rows: Sequence[ScoreRow],
     decisions: Mapping[str, Decision],
     *,
     link: bool,
@@ -182,14 +182,14 @@ def write_lists(
             _write_links(out / name, chosen)
 
 
-def _write_links(folder: Path, rows: Sequence[Row]) -> None:
+def _write_links(folder: Path, rows: Sequence[ScoreRow]) -> None:
     """Fill a folder with links to the maps; links of an earlier run are replaced."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
         if old.is_symlink():
             old.unlink()
     for row in rows:
-        path = Place.of(row["file"]).path
+        path = ArrayRef.parse(row["file"]).path
         name, ending = row["case"].replace("/", "_"), path.name.removeprefix(stem_of(path))
         target = os.path.relpath(path.resolve(), folder.resolve())
         for number in count():  # a/b_c and a_b/c have the same name here
@@ -201,7 +201,7 @@ def _write_links(folder: Path, rows: Sequence[Row]) -> None:
                 break
 
 
-def checksum_of(row: Mapping[str, Any]) -> str:
+def checksum_of_row(row: Mapping[str, Any]) -> str:
     """Return the checksum by which the case of a row is recognised; empty for an empty mask.
 
     Many images have the same map if there is nothing in it, and they are different cases. The checksum in
@@ -209,14 +209,17 @@ def checksum_of(row: Mapping[str, Any]) -> str:
 
     Examples
     --------
-    >>> checksum_of({"checksum": "crc32:352441c2", "k": 7}), checksum_of({"checksum": "crc32:352441c2", "k": 0})
+    >>> (
+    ...     checksum_of_row({"checksum": "crc32:352441c2", "k": 7}),
+    ...     checksum_of_row({"checksum": "crc32:352441c2", "k": 0}),
+    ... )
     ('crc32:352441c2', '')
-    >>> checksum_of({"checksum": "zip-crc32:352441c2", "k": 7, "file": "maps/stack.npz::p_hat[3]"})
+    >>> checksum_of_row({"checksum": "zip-crc32:352441c2", "k": 7, "file": "maps/stack.npz::p_hat[3]"})
     'zip-crc32:352441c2::p_hat[3]'
     """
     if row.get("k") == 0 or not row.get("checksum"):
         return ""
-    place = Place.of(str(row.get("file") or ""))
+    place = ArrayRef.parse(str(row.get("file") or ""))
     return str(row["checksum"]) + str(replace(place, path=Path()))[len(str(Path())) :]
 
 

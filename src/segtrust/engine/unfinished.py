@@ -10,10 +10,9 @@ from typing import Any
 from segtrust._files import naming_errors
 from segtrust.engine.journal import read_journal
 from segtrust.engine.locks import is_taken
-from segtrust.engine.outcomes import Failure, Row
 from segtrust.engine.score_table import COMMANDS, FOLDER, journal_beside
 from segtrust.errors import ParameterError
-from segtrust.io.tables import ENDINGS, Table, read_table
+from segtrust.io import TABLE_ENDINGS, Failure, ScoreRow, Table, read_table
 
 __all__ = ["UnfinishedRun", "find_table", "unfinished_run"]
 
@@ -49,7 +48,7 @@ def find_table(path: Path) -> Path:
         If there is neither a table nor the diary of one.
     """
     places = [path / name for name in _NAMES] if path.is_dir() else [path]
-    if not path.is_dir() and path.suffix.lower() not in ENDINGS:
+    if not path.is_dir() and path.suffix.lower() not in TABLE_ENDINGS:
         got = "another file" if path.exists() else "nothing of that name"
         raise ParameterError(
             f"{path}: expected a folder of `evaluate` or `triage`, or a table of scores, got {got}."
@@ -85,6 +84,6 @@ def _is_newer(first: Path, second: Path) -> bool:
     return first.stat().st_mtime_ns > second.stat().st_mtime_ns
 
 
-def _maps(rows: Sequence[Row]) -> set[tuple[Any, Any]]:
+def _maps(rows: Sequence[ScoreRow]) -> set[tuple[Any, Any]]:
     """Give which maps of which cases were scored."""
     return {(str(row.get("case")), str(row.get("digest") or "")) for row in rows}

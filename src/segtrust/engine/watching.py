@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from segtrust.engine.journal import Journal, mark_of
-from segtrust.engine.outcomes import Outcome, Row
+from segtrust.engine.outcomes import Outcome
 from segtrust.engine.replaced import cases_in
 from segtrust.engine.run import stamps_for
 from segtrust.engine.score_table import (
@@ -26,8 +26,7 @@ from segtrust.engine.score_table import (
 from segtrust.engine.scoring import ScoreJob
 from segtrust.engine.taking_over import MADE_OF, take_over
 from segtrust.errors import ParameterError, SavedStateError, SegtrustError
-from segtrust.io.case_files import CaseFiles, Dataset, Failure
-from segtrust.io.rows import Stream
+from segtrust.io import CaseFiles, Dataset, Failure, ScoreRow, Stream
 
 __all__ = ["News", "Rhythm", "Settling", "watch_cases"]
 
@@ -218,7 +217,7 @@ def watch_cases(
     run: ScoreRun,
     *,
     rhythm: Rhythm | None = None,
-    finish: Callable[[Sequence[Row]], Sequence[Row]] = lambda rows: rows,
+    finish: Callable[[Sequence[ScoreRow]], Sequence[ScoreRow]] = lambda rows: rows,
     tell: Callable[[News], object] = lambda news: None,
 ) -> Scored:
     """Score cases as they arrive, until interrupted or, if wanted, until nothing more comes.

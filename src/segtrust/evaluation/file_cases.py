@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from segtrust.engine.decoding import as_scored
+from segtrust.engine.scoring import prepare_for_scoring
 from segtrust.errors import WrongContentError
-from segtrust.io.cases import CaseFiles
-from segtrust.io.loading import LoadedCase, ReadOptions, load_case
-from segtrust.io.stamps import stamps_of
+from segtrust.io import CaseFiles, LoadedCase, ReadOptions, load_case, stamps_of
 from segtrust.maps import Case
 
 
@@ -44,7 +42,9 @@ class FileCase:
         for loaded in load_case(self.files, self.options):
             if loaded.structure == self.structure:
                 named = replace(loaded.prediction, id=self.files.id)
-                return replace(loaded, prediction=as_scored(named, self.options, self.recalibration))
+                return replace(
+                    loaded, prediction=prepare_for_scoring(named, self.options, self.recalibration)
+                )
         raise WrongContentError(
             f"{self.files.probabilities}: expected the structure {self.structure!r}, got no such structure."
         )

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.engine.triage import checksum_of
+from segtrust.engine.triage import checksum_of_row
 from segtrust.errors import CaseValueError, TooFewCasesError, WrongContentError
 from segtrust.selective import (
     Bootstrap,
@@ -199,7 +199,7 @@ def _evaluated(name: str, structure: str, rows: Sequence[Row], how: Evaluation) 
 
 def _copies_as_units(rows: Sequence[Row]) -> list[str] | None:
     """Return a unit per case, the same for copies (equal checksums); ``None`` if there are no copies."""
-    units = [checksum_of(row) or f"case {number}" for number, row in enumerate(rows)]
+    units = [checksum_of_row(row) or f"case {number}" for number, row in enumerate(rows)]
     return units if len(set(units)) < len(units) else None
 
 

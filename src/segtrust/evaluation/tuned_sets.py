@@ -12,8 +12,7 @@ from segtrust.confidence import Estimators
 from segtrust.evaluation.file_cases import FileCase
 from segtrust.evaluation.tables import ALL_STRUCTURES, EvaluatedSet
 from segtrust.evaluation.tuning import TuningOptions, summarise_tuning, tuning_curve, tuning_sizes
-from segtrust.io.cases import CaseFiles
-from segtrust.io.loading import ReadOptions
+from segtrust.io import CaseFiles, ReadOptions
 
 Row = dict[str, Any]
 SHARES = (0.1, 0.5)

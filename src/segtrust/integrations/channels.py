@@ -12,16 +12,12 @@ from typing import Any, Required, TypedDict
 
 from segtrust._arguments import describe
 from segtrust.confidence import ConfidenceEstimator, Estimators, get_estimators, is_background
-from segtrust.engine.outcomes import Row
 from segtrust.engine.score_table import FORMAT, settings_of
 from segtrust.engine.scoring import NO_CHECKSUMS, ScoreJob
 from segtrust.errors import ParameterError
 from segtrust.integrations.torch import SoftDiceConfidence, Task, check_tensor
 from segtrust.integrations.torch_metric import ready_estimator
-from segtrust.io.cases import CaseFiles
-from segtrust.io.loading import LoadedCase, ReadOptions
-from segtrust.io.places import Place
-from segtrust.io.structures import FOREGROUND
+from segtrust.io import FOREGROUND, ArrayRef, CaseFiles, LoadedCase, ReadOptions, ScoreRow
 from segtrust.kernels import as_binary_on_device, check_labels, raise_shape_mismatch
 from segtrust.maps import EmptyPolicy, Prediction
 
@@ -109,7 +105,7 @@ class ChannelScorer:
         channels = {"from_logits": self._module.from_logits, "task": self._module.task, "names": self.names}
         return {"format": FORMAT, **settings_of(self._job), "digest": None, "in memory": channels}
 
-    def rows(self, values: Any, mask: Any = None, truth: Any = None) -> tuple[Row, ...]:
+    def rows(self, values: Any, mask: Any = None, truth: Any = None) -> tuple[ScoreRow, ...]:
         """Return one row per structure of one case, without the name of the case, which `named` adds.
 
         Parameters
@@ -157,14 +153,14 @@ class ChannelScorer:
             raise_shape_mismatch(tuple(values.shape), f"shape {tuple(p.shape)}{labels}", name)
         return lambda number: as_binary_on_device(values[number], name)
 
-    def _row(self, structure: str, p: Any, mask: Any, truth: Any) -> Row:
+    def _row(self, structure: str, p: Any, mask: Any, truth: Any) -> ScoreRow:
         prediction = Prediction(p, mask, self._module.threshold, structure)
-        files = CaseFiles("", Place(Path(structure)))  # names the map in errors
+        files = CaseFiles("", ArrayRef(Path(structure)))  # names the map in errors
         row = self._job.row(LoadedCase(structure, prediction, mask, truth), files)
         return row | {"file": "", **NO_CHECKSUMS}
 
 
-def named(rows: Iterable[Row], case: str, image: str = "") -> tuple[Row, ...]:
+def named(rows: Iterable[ScoreRow], case: str, image: str = "") -> tuple[ScoreRow, ...]:
     """Return the rows of a case with its name and the file of its image.
 
     Examples

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
 from segtrust._optional import require
-from segtrust.engine.outcomes import Row
 from segtrust.errors import ParameterError
 from segtrust.integrations.channels import ChannelScorer, ChannelSettings
+from segtrust.io import ScoreRow
 
 require("monai", extra="monai")
 
@@ -60,7 +60,7 @@ class CaseScores:
         What they were made with.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[ScoreRow, ...]
     about: Mapping[str, Any]
 
     def confidences(self, estimator: str) -> torch.Tensor:

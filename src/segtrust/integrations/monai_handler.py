@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from segtrust._optional import require
-from segtrust.engine.judging import loss_of_row
-from segtrust.engine.outcomes import Row
+from segtrust.engine.losses import loss_of_row
 from segtrust.engine.score_table import FOLDER, check_output
 from segtrust.errors import ParameterError
 from segtrust.integrations.channels import named
 from segtrust.integrations.monai import CaseScores
-from segtrust.io.names import stem_of
-from segtrust.io.tables import Table, write_table
+from segtrust.io import ScoreRow, Table, stem_of, write_table
 from segtrust.selective import trace_curve
 
 require("ignite", extra="monai")
@@ -240,7 +238,7 @@ def _metrics(table: Table) -> dict[str, float]:
     return means | {f"{name}_{each}": value for each in structures for name, value in found[each].items()}
 
 
-def _of_structure(rows: Sequence[Row], estimators: Sequence[str]) -> dict[str, float]:
+def _of_structure(rows: Sequence[ScoreRow], estimators: Sequence[str]) -> dict[str, float]:
     judged = [row for row in rows if row.get("dice") is not None]
     found = {f"{name}_mean": _mean([row[name] for row in rows]) for name in estimators}
     if judged:

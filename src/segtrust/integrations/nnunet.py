@@ -23,12 +23,15 @@ from segtrust.engine.score_table import DOUBT, Scored, ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
 from segtrust.errors import DamagedFileError, PairingError, ParameterError
 from segtrust.integrations.nnunet_engine import PredictingEngine
-from segtrust.io.case_files import CaseFiles, Dataset
-from segtrust.io.loading import ReadOptions
-from segtrust.io.nnunet_cases import with_own_truths
-from segtrust.io.nnunet_predictors import predictor_name
-from segtrust.io.nnunet_training import doubt_of
-from segtrust.io.places import Place
+from segtrust.io import (
+    ArrayRef,
+    CaseFiles,
+    Dataset,
+    ReadOptions,
+    predictor_name,
+    training_overlap,
+    with_own_truths,
+)
 
 __all__ = [
     "ImageFiles",
@@ -158,7 +161,7 @@ def find_images(predictor: Any, images: Path, truths: Path | None = None) -> Ima
     named = {Path(each[0]).name.removesuffix(ending)[: -len("_0000")]: tuple(each) for each in listed}
     if not named:
         raise PairingError(f"{images}: expected images such as case_0000{ending}, got none.")
-    places = {name: Place(Path(files[0])) for name, files in named.items()}
+    places = {name: ArrayRef(Path(files[0])) for name, files in named.items()}
     cases = Dataset(tuple(CaseFiles(name, place, image=place) for name, place in places.items()))
     return ImageFiles(cases if truths is None else with_own_truths(cases, truths), named)
 
@@ -240,5 +243,5 @@ def doubt_about(predictor: Any, found: ImageFiles, images: Path, folds: Sequence
         Whose networks are averaged; where they are not known, all cases of the data set were trained with.
     """
     labelled = [case for case in found.cases.cases if case.truth is not None]
-    doubt = doubt_of(labelled, predictor.plans_manager.dataset_name, folds, Path(images))
+    doubt = training_overlap(labelled, predictor.plans_manager.dataset_name, folds, Path(images))
     return {DOUBT: doubt} if labelled and doubt else {}

@@ -22,12 +22,7 @@ from segtrust.engine.score_table import ScoreRun, journal_beside
 from segtrust.engine.scoring import failure_of
 from segtrust.engine.team import Worker
 from segtrust.errors import ParameterError, WorkerError
-from segtrust.io.cases import CaseFiles
-from segtrust.io.loading import OpenedCase, opened_labels
-from segtrust.io.nnunet import volume_in_memory
-from segtrust.io.nnunet_predictors import keep_predictor
-from segtrust.io.places import Place
-from segtrust.io.volumes import Volume
+from segtrust.io import ArrayRef, CaseFiles, OpenedCase, Volume, open_truth, volume_in_memory, write_predictor
 
 __all__ = ["PredictingEngine"]
 
@@ -71,7 +66,7 @@ class PredictingEngine(Engine):
         self.output.mkdir(parents=True, exist_ok=True)
         write_json(self.output / "dataset.json", self.predictor.dataset_json)
         write_json(self.output / "plans.json", self.predictor.plans_manager.plans)
-        keep_predictor(self.output, name)
+        write_predictor(self.output, name)
 
     def refuse_lost_masks(self, run: ScoreRun) -> None:
         """Refuse to go on with a run whose masks have been removed: their rows would tell of nothing."""
@@ -198,7 +193,7 @@ class _Finish:
         return self.output / f"{case}{self.described['file_ending']}"
 
     def __call__(self, made: _Predicted) -> Outcome:
-        files = replace(made.case, mask=Place(self.mask_of(made.case.id)))
+        files = replace(made.case, mask=ArrayRef(self.mask_of(made.case.id)))
         with redirect_stdout(sys.stderr):
             return self.job.score_opened(files, lambda: self._opened(made, files))  # type: ignore[no-any-return]
 
@@ -219,7 +214,7 @@ class _Finish:
         mask = Volume(
             path, labels.shape, labels.dtype, lambda _: labels, has_channels=False, grid=volume.grid
         )
-        truth = opened_labels(files.truth if self.job.with_truth else None)
+        truth = open_truth(files.truth if self.job.with_truth else None)
         return OpenedCase(files.id, absent, volume, mask, truth)
 
 

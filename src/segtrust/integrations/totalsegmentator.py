@@ -13,13 +13,7 @@ from pathlib import Path
 from segtrust.confidence import Estimators, get_estimators
 from segtrust.engine.score_table import FOLDER, FORMAT, settings_of
 from segtrust.engine.scoring import ScoreJob
-from segtrust.io.cases import CaseFiles
-from segtrust.io.grid import Resample
-from segtrust.io.loading import ReadOptions, load_case
-from segtrust.io.names import stem_of
-from segtrust.io.places import Place
-from segtrust.io.tables import Table
-from segtrust.io.totalsegmentator import PREFIX
+from segtrust.io import TASK_PREFIX, ArrayRef, CaseFiles, ReadOptions, Resample, Table, load_case, stem_of
 
 __all__ = ["score_structures"]
 
@@ -66,10 +60,10 @@ def score_structures(
     [('ct', 'class 1'), ('ct', 'class 2')]
     """
     path = Path(probabilities)
-    mask = None if segmentation is None else Place(Path(segmentation))
-    scheme = None if task is None else Path(f"{PREFIX}{task}")
+    mask = None if segmentation is None else ArrayRef(Path(segmentation))
+    scheme = None if task is None else Path(f"{TASK_PREFIX}{task}")
     read = ReadOptions(tuple(structures), resample=Resample.TRUTH, scheme=scheme)
     job = ScoreJob(tuple(get_estimators(estimators)), read, with_truth=False)
-    files = CaseFiles(stem_of(path), Place(path), mask=mask)
+    files = CaseFiles(stem_of(path), ArrayRef(path), mask=mask)
     rows = [job.row(loaded, files) for loaded in load_case(files, read)]
     return Table.of(rows, {"format": FORMAT, **settings_of(job), FOLDER: str(Path.cwd())})

@@ -52,8 +52,6 @@ class ArrayRef:
         index = None if match["index"] is None else int(match["index"])
         return cls(folder / match["path"], match["key"] or None, index)
 
-    of = parse  # the name in 0.1, until its callers are rewritten
-
     def __str__(self) -> str:
         """Return the location as one text, which `parse` reads."""
         key = "" if self.key is None else f"::{self.key}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 
-from segtrust.io.places import Place
+from segtrust.io.array_ref import ArrayRef
 
 __all__ = [
     "CaseFiles",
@@ -61,19 +61,19 @@ class CaseFiles:
     """
 
     name: str
-    probabilities: Place
-    mask: Place | None = None
-    truth: Place | None = None
-    image: Place | None = None
+    probabilities: ArrayRef
+    mask: ArrayRef | None = None
+    truth: ArrayRef | None = None
+    image: ArrayRef | None = None
     group: str = ""
     split: str = ""
     set: str = ""
     folder: str = ""
     prefix: str = ""
-    members: tuple[Place, ...] = ()
+    members: tuple[ArrayRef, ...] = ()
 
     @property
-    def maps(self) -> tuple[Place, ...]:
+    def maps(self) -> tuple[ArrayRef, ...]:
         """Maps of all members; a single one without an ensemble."""
         return (self.probabilities, *self.members)
 
@@ -273,7 +273,7 @@ def _paired_line(cases: Sequence[CaseFiles]) -> str:
     return ", ".join(parts)
 
 
-def _patterns(files: Sequence[tuple[CaseFiles, Place]]) -> str:
+def _patterns(files: Sequence[tuple[CaseFiles, ArrayRef]]) -> str:
     """Return the names of files with ``*`` for the case, the most frequent first; empty without files."""
     counts = Counter(
         name_pattern(file.path, case.name, near=case.probabilities.path.parent) for case, file in files

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from segtrust.errors import DamagedFileError, MissingExtraError, ReadError
 from segtrust.io.array_ref import ArrayRef
-from segtrust.io.cases import CaseFiles
+from segtrust.io.case_files import CaseFiles
 from segtrust.io.formats._common import is_inside
 from segtrust.io.formats._deflate import crc32, is_gzip
 from segtrust.io.formats.hdf5 import linked_files, recognises_hdf5
@@ -23,7 +23,7 @@ from segtrust.io.formats.itk import data_files_of
 from segtrust.io.formats.nifti import pair_of
 from segtrust.io.formats.nnunet import AXES, KEYS
 from segtrust.io.formats.numpy import open_member, read_members, recognises_npz
-from segtrust.io.nnunet import dataset_json_of
+from segtrust.io.structures import find_dataset_json
 
 __all__ = [
     "ChecksumKind",
@@ -225,7 +225,7 @@ def stamps_of(cases: Iterable[CaseFiles]) -> dict[str, Any]:
         path = case.probabilities.path
         return {
             "files": [None if ref is None else [str(ref), *stamp(ref.path)] for ref in refs],
-            "beside": [stamp(path.with_suffix(".pkl")), stamp(dataset_json_of(path))],
+            "beside": [stamp(path.with_suffix(".pkl")), stamp(find_dataset_json(path))],
             "notes": [case.group, case.split, case.set],
         }
 

@@ -10,12 +10,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["COLUMNS", "FORMAT", "OLD_FORMAT", "OLD_NAMES", "Column", "ScoreRow", "is_text_column"]
+__all__ = [
+    "COLUMNS",
+    "OLD_NAMES",
+    "OLD_SCORES_FORMAT",
+    "SCORES_FORMAT",
+    "Column",
+    "ScoreRow",
+    "is_text_column",
+    "is_whole_column",
+]
 
 ScoreRow = dict[str, Any]
 """The scores of one case and structure, by column: those of `COLUMNS`, and one per estimator."""
-FORMAT = "segtrust-scores-2"
-OLD_FORMAT = "segtrust-scores-1"
+SCORES_FORMAT = "segtrust-scores-2"
+OLD_SCORES_FORMAT = "segtrust-scores-1"
 """Format of the tables of release 0.1, which are read with the new names of their columns."""
 OLD_NAMES: Mapping[str, str] = {
     "lower": "idc_over_sdc_low",
@@ -66,7 +75,9 @@ COLUMNS: Mapping[str, Column] = {
         Column("foreground_ratio", "number", "Share of the pixels in the mask."),
         Column("mask", "text", "Mask that was scored: `delivered`, `threshold` or `dice-optimal`."),
         Column("mask_threshold", "number", "Threshold of the Dice-optimal mask."),
-        Column("mask_difference", "number", "Share of pixels in which the delivered mask differs from p ≥ t."),
+        Column(
+            "mask_difference", "number", "Share of pixels in which the delivered mask differs from p ≥ t."
+        ),
         Column("shape", "text", "Lengths of the axes, (z, y, x) or (y, x)."),
         Column("spacing_mm", "text", "Spacing of the axes in millimetres."),
         Column("file", "text", "File of the map."),
@@ -74,7 +85,9 @@ COLUMNS: Mapping[str, Column] = {
         Column("truth_file", "text", "File of the ground truth."),
         Column("image_file", "text", "File of the image."),
         Column("members", "number", "Number of maps that were fused."),
-        Column("member_files", "text", "Files of the other members of the ensemble, separated by semicolons."),
+        Column(
+            "member_files", "text", "Files of the other members of the ensemble, separated by semicolons."
+        ),
         Column("dice", "number", "Dice of mask and ground truth."),
         Column("iou", "number", "Intersection over union of mask and ground truth."),
         Column("truth_ratio", "number", "Share of the pixels in the ground truth."),
@@ -100,3 +113,8 @@ def is_text_column(name: str) -> bool:
     (True, False, True)
     """
     return name in _OTHER_TEXTS or (name in COLUMNS and COLUMNS[name].kind == "text")
+
+
+def is_whole_column(name: str) -> bool:
+    """Return whether the cells of a column are whole numbers."""
+    return name in COLUMNS and COLUMNS[name].kind == "whole"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from segtrust.io.case_files import UNPAIRED, Failure, Leftover
+from segtrust.io.formats.pickle import is_pickle
 from segtrust.io.names import (
     Pattern,
     Role,
@@ -20,7 +21,6 @@ from segtrust.io.names import (
     role_of,
     stem_of,
 )
-from segtrust.io.untrusted import is_pickle
 
 __all__ = ["FolderFile", "Listing", "Roles", "assign_roles", "folder_role", "is_folder", "list_folder"]
 

@@ -14,8 +14,10 @@ import numpy as np
 from segtrust._files import check_size
 from segtrust.ensembles import ROUNDING, FusedChunks, Fuser, Fusion
 from segtrust.errors import GeometryError, NotBinaryError, ParameterError, WrongContentError
-from segtrust.io.cases import CaseFiles
-from segtrust.io.digests import Digest, digest_of_all
+from segtrust.io.array_ref import ArrayRef
+from segtrust.io.case_files import CaseFiles
+from segtrust.io.checksums import ChecksumKind, checksum_of_all
+from segtrust.io.formats._common import MASKS, TRUTHS
 from segtrust.io.grid import (
     Grid,
     Resample,
@@ -26,9 +28,6 @@ from segtrust.io.grid import (
     resize_nearest,
 )
 from segtrust.io.pictures import is_jpeg, read_grey_jpeg
-from segtrust.io.places import Place
-from segtrust.io.readers import open_labels, open_volume
-from segtrust.io.stores import MASKS, TRUTHS
 from segtrust.io.structures import (
     PARTS_REMEDY,
     LabelScheme,
@@ -41,7 +40,7 @@ from segtrust.io.structures import (
     read_label_names,
     read_scheme,
 )
-from segtrust.io.volumes import Volume
+from segtrust.io.volume import Volume, open_labels, open_volume
 from segtrust.kernels import (
     Agreement,
     PackedMasks,
@@ -242,7 +241,7 @@ class LossyVolume(Volume):
 
 
 def load_case(
-    files: CaseFiles, options: ReadOptions, *, digest: Digest | None = "quick"
+    files: CaseFiles, options: ReadOptions, *, digest: ChecksumKind | None = "quick"
 ) -> Iterator[LoadedCase]:
     """Yield the structures of a case one after the other, so that one map is in memory at a time.
 
@@ -264,18 +263,18 @@ def load_case(
         open_mask(files.mask),
         open_truth(files.truth),
         tuple(members),
-        "" if digest is None else digest_of_all([ref.path for ref in files.maps], digest),
+        "" if digest is None else checksum_of_all([ref.path for ref in files.maps], digest),
         str(files.probabilities)[len(str(files.probabilities.path)) :],
     )
     yield from load_opened(case, options)
 
 
-def open_mask(ref: Place | None) -> Volume | None:
+def open_mask(ref: ArrayRef | None) -> Volume | None:
     """Open a delivered mask, if there is one; errors name it as ``ref`` does."""
     return None if ref is None else replace(open_labels(ref, MASKS), path=str(ref))
 
 
-def open_truth(ref: Place | None) -> Volume | None:
+def open_truth(ref: ArrayRef | None) -> Volume | None:
     """Open ground truth, also in JPEG, if there is any; errors name it as ``ref`` does."""
     if ref is None:
         return None
@@ -283,9 +282,6 @@ def open_truth(ref: Place | None) -> Volume | None:
         values = read_grey_jpeg(ref.path)
         return LossyVolume(str(ref), values.shape, values.dtype, lambda _: values, has_channels=False)
     return replace(open_labels(ref, TRUTHS), path=str(ref))
-
-
-opened_labels = open_truth  # old name
 
 
 def load_opened(case: OpenedCase, options: ReadOptions) -> Iterator[LoadedCase]:
@@ -530,7 +526,7 @@ def _scheme(volume: Volume, case: OpenedCase, options: ReadOptions) -> LabelSche
     scheme = find_scheme(case.path)
     if scheme is not None or volume.shape[0] == 1:
         return scheme  # a single channel is a sigmoid, that is the foreground: a softmax has two or more
-    in_header = {} if case.mask is None else read_label_names(Place.of(case.mask.path).path)
+    in_header = {} if case.mask is None else read_label_names(ArrayRef.parse(case.mask.path).path)
     if sorted(in_header) == list(range(1, volume.shape[0])):
         return LabelScheme(tuple((in_header[i], (i,)) for i in sorted(in_header)), is_regions=False)
     if case.path.suffix.lower() != ".npz" or options.channel is not None:

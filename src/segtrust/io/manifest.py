@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from segtrust.errors import PairingError, SegtrustError
+from segtrust.io.array_ref import ArrayRef
 from segtrust.io.case_files import UNPAIRED, CaseFiles, Dataset, Failure
 from segtrust.io.names import case_of
-from segtrust.io.places import Place
-from segtrust.io.rows import csv_rows, read_parquet
+from segtrust.io.table import read_csv_rows, read_parquet_rows
 
 __all__ = ["COLUMNS", "is_manifest", "read_manifest"]
 
@@ -58,18 +58,18 @@ def read_manifest(path: Path) -> Dataset:
             failures.append(Failure(texts.get("case") or f"row {number}", str(path), UNPAIRED, reason))
             continue
         refs = {
-            name: Place.of(texts[name], path.parent) if texts.get(name) else None
+            name: ArrayRef.parse(texts[name], path.parent) if texts.get(name) else None
             for name in ("mask", "truth", "image")
         }
         members = (text.strip() for text in texts.get("members", "").split(MEMBER_SEPARATOR))
         cases.append(
             CaseFiles(
-                texts.get("case") or case_of(Place.of(texts["probabilities"]).path),
-                Place.of(texts["probabilities"], path.parent),
+                texts.get("case") or case_of(ArrayRef.parse(texts["probabilities"]).path),
+                ArrayRef.parse(texts["probabilities"], path.parent),
                 **refs,
                 group=texts.get("group", ""),
                 split=texts.get("split", ""),
-                members=tuple(Place.of(text, path.parent) for text in members if text),
+                members=tuple(ArrayRef.parse(text, path.parent) for text in members if text),
             )
         )
     return Dataset(tuple(cases), tuple(failures))
@@ -80,10 +80,10 @@ def _read_rows(path: Path) -> Sequence[Mapping[str, Any]]:
         raise PairingError(f"{path}: expected a manifest, got no file of this name.")
     try:
         if path.suffix.lower() == ".parquet":
-            return read_parquet(path)[1]
+            return read_parquet_rows(path)[1]
         with path.open(newline="", encoding="utf-8-sig") as file:
             delimiter = _DELIMITERS[path.suffix.lower()]
-            return list(csv_rows(path, file, delimiter=delimiter, skipinitialspace=True)[1])
+            return list(read_csv_rows(path, file, delimiter=delimiter, skipinitialspace=True)[1])
     except SegtrustError:
         raise
     except (ValueError, NotImplementedError, OSError, csv.Error) as error:

@@ -12,7 +12,7 @@ from segtrust.errors import ParameterError
 from segtrust.plugins import plugin_names
 
 __all__ = [
-    "ENDINGS",
+    "MAP_ENDINGS",
     "Pattern",
     "Role",
     "case_of",
@@ -28,7 +28,7 @@ __all__ = [
 
 Role = Literal["map", "mask", "truth", "image"]
 
-ENDINGS = (
+MAP_ENDINGS = (
     ".nii.gz",
     ".ome.zarr",
     ".zarr.zip",
@@ -38,8 +38,8 @@ ENDINGS = (
     *(".png", ".tif", ".tiff", ".bmp", ".webp", ".jpg", ".jpeg"),
 )
 _BY_LAST_PART = {
-    last: [ending for ending in ENDINGS if ending.endswith(f".{last}")]
-    for last in {ending.rpartition(".")[2] for ending in ENDINGS}
+    last: [ending for ending in MAP_ENDINGS if ending.endswith(f".{last}")]
+    for last in {ending.rpartition(".")[2] for ending in MAP_ENDINGS}
 }
 _FOREIGN = (
     *(".pt", ".pth", ".mat", ".pickle", ".tfrecord", ".img", ".hdr", ".jp2", ".gif", ".svs"),
@@ -76,7 +76,7 @@ def ending_of(path: Path) -> str:
 
 def further_endings() -> list[str]:
     """Return the endings of formats that other packages read, the longest first."""
-    named = plugin_names("readers", [ending[1:] for ending in ENDINGS])
+    named = plugin_names("readers", [ending[1:] for ending in MAP_ENDINGS])
     return sorted((f".{name.lower()}" for name in named), key=len, reverse=True)
 
 

@@ -195,6 +195,3 @@ def _training_cases(dataset: str, folds: Sequence[str]) -> set[str]:
     if is_one and int(folds[0]) < len(splits):
         return set(map(str, splits[int(folds[0])].get("train", ())))
     return set() if folders.truths is None else {stem_of(path) for path in folders.truths.iterdir()}
-
-
-cross_validation, held_out = find_cross_validation, find_held_out  # old names

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from segtrust.errors import PairingError
+from segtrust.io.array_ref import ArrayRef
 from segtrust.io.case_files import (
     UNPAIRED,
     CaseFiles,
@@ -21,7 +22,6 @@ from segtrust.io.case_files import (
 )
 from segtrust.io.folders import FolderFile, folder_role, list_folder
 from segtrust.io.names import Pattern, Role, ending_of
-from segtrust.io.places import Place
 
 __all__ = ["NOUNS", "Partner", "add_files", "cases_by_file", "id_endings", "pair_files"]
 
@@ -138,7 +138,7 @@ def pair_files(
             reason = f"{reason}. Say which: {_REMEDIES[role]}"
             failures.append(Failure(case.id, str(case.probabilities), UNPAIRED, reason))
         else:
-            cases.append(_with_partner(case, role, Place(partners[0].path)) if partners else case)
+            cases.append(_with_partner(case, role, ArrayRef(partners[0].path)) if partners else case)
     dataset = replace(dataset, cases=tuple(cases), failures=tuple(failures))
     if role == "image" or not reports_others:
         return dataset
@@ -172,7 +172,7 @@ def _report_others(
     return replace(dataset, failures=tuple(failures))
 
 
-def _with_partner(case: CaseFiles, role: Partner, file: Place) -> CaseFiles:
+def _with_partner(case: CaseFiles, role: Partner, file: ArrayRef) -> CaseFiles:
     if role == "mask":
         return replace(case, mask=file)
     return replace(case, truth=file) if role == "truth" else replace(case, image=file)

@@ -23,6 +23,7 @@ from segtrust.errors import (
     UnsafeFileError,
     WrongContentError,
 )
+from segtrust.io.array_ref import ArrayRef
 from segtrust.io.capped import CappedFile
 from segtrust.io.grid import (
     Grid,
@@ -32,9 +33,7 @@ from segtrust.io.grid import (
     resample_in_space,
     resize_linear,
 )
-from segtrust.io.places import Place
-from segtrust.io.readers import open_volume
-from segtrust.io.volumes import Volume
+from segtrust.io.volume import Volume, open_volume
 
 __all__ = [
     "PICTURES",
@@ -159,7 +158,7 @@ def read_grey_jpeg(path: Path) -> Any:
 
 
 def read_case_image(
-    place: Place,
+    place: ArrayRef,
     shape: tuple[int, ...],
     grid: Grid | None = None,
     *,

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from segtrust.errors import PairingError, ReadError
+from segtrust.io.array_ref import ArrayRef
 from segtrust.io.case_files import UNPAIRED, CaseFiles, Dataset, Failure, join_id
+from segtrust.io.formats.numpy import open_npz, read_members
+from segtrust.io.formats.pickle import is_pickle, read_trusted
 from segtrust.io.names import stem_of
-from segtrust.io.npz import open_npz, read_directory
-from segtrust.io.places import Place
-from segtrust.io.untrusted import is_pickle, unpickled
 
 __all__ = ["cases_of_map", "cases_of_pickle", "may_be_pickled"]
 
@@ -23,13 +23,13 @@ def cases_of_map(path: Path, case: str, folder: str = "") -> Dataset:
     lengths: dict[str, int | None] = {}
     if path.suffix.lower() == ".npz":
         try:
-            names = [name for name in read_directory(path) if name in ("p_hat", "y_hat", "y")]
+            names = [name for name in read_members(path) if name in ("p_hat", "y_hat", "y")]
             lengths = {name: _stack_length(path, name) for name in names} if "p_hat" in names else {}
         except (ReadError, OSError):
             pass  # reported when it is read
     if lengths.get("p_hat") is None:
         key = "p_hat" if "p_hat" in lengths else None
-        return Dataset((CaseFiles(case, Place(path, key), folder=folder),))
+        return Dataset((CaseFiles(case, ArrayRef(path, key), folder=folder),))
     return _cases_of_stack(path, case, lengths, folder=folder)
 
 
@@ -47,14 +47,14 @@ def may_be_pickled(path: Path) -> bool:
     if not path.is_file() or is_pickle(path):
         return path.is_file()
     try:
-        return path.suffix.lower() == ".npz" and "p_hat" in read_directory(path)
+        return path.suffix.lower() == ".npz" and "p_hat" in read_members(path)
     except (ReadError, OSError):
         return False
 
 
 def cases_of_pickle(path: Path) -> Dataset:
     """Return the cases of a pickle, or of an archive that may hold one, which the user allows to load."""
-    arrays = unpickled(path)
+    arrays = read_trusted(path)
     if "p_hat" not in arrays:
         raise PairingError(f"{path}: expected maps called 'p_hat', got {', '.join(map(str, arrays))}.")
     lengths = {name: len(values) for name, values in arrays.items() if name in ("p_hat", "y_hat", "y")}
@@ -75,14 +75,14 @@ def _cases_of_stack(
     if reason:
         return Dataset(failures=(Failure(join_id(folder, case), str(path), UNPAIRED, reason),))
 
-    def ref(key: str, index: int) -> Place | None:
-        return Place(path, key, index, is_trusted) if key in lengths else None
+    def ref(key: str, index: int) -> ArrayRef | None:
+        return ArrayRef(path, key, index, is_trusted) if key in lengths else None
 
     return Dataset(
         tuple(
             CaseFiles(
                 f"{case}[{index}]",
-                Place(path, "p_hat", index, is_trusted),
+                ArrayRef(path, "p_hat", index, is_trusted),
                 mask=ref("y_hat", index),
                 truth=ref("y", index),
                 folder=folder,

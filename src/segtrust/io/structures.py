@@ -19,8 +19,8 @@ import numpy as np
 from segtrust._files import read_json
 from segtrust._optional import require
 from segtrust.errors import NotBinaryError, ReadError, UnknownNameError, WrongContentError
-from segtrust.io.inflate import gunzip, is_gzip
-from segtrust.io.volumes import Volume
+from segtrust.io.formats._deflate import gunzip, is_gzip
+from segtrust.io.volume import Volume
 from segtrust.kernels import is_chunked
 
 __all__ = [

@@ -9,7 +9,7 @@ import csv
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from sys import getsizeof
@@ -32,11 +32,16 @@ from segtrust._files import (
 )
 from segtrust._optional import require
 from segtrust.errors import ParameterError, UnsafeFileError, WrongContentError
+from segtrust.io.columns import (
+    OLD_NAMES,
+    OLD_SCORES_FORMAT,
+    SCORES_FORMAT,
+    is_text_column,
+    is_whole_column,
+)
 
 __all__ = [
-    "ENDINGS",
-    "SCORES",
-    "TEXTS",
+    "TABLE_ENDINGS",
     "Keep",
     "Stream",
     "Table",
@@ -51,19 +56,13 @@ __all__ = [
     "write_table",
 ]
 
-ENDINGS = (".parquet", ".csv", ".json")
-SCORES = "segtrust-scores-1"
-"""Format of a table of scores, under ``"format"`` of what it was made with."""
-TEXTS = frozenset(
-    [
-        *("case", "structure", "group", "split", "set", "shape", "spacing_mm", "file", "digest"),
-        *("mask_digest", "decision", "policy", "kind", "reason", "table", "mask"),
-    ]
-)
-"""Columns of text, even if it looks like a number: a case may be called 007."""
-_INTEGERS = frozenset(["k"])
+TABLE_ENDINGS = (".parquet", ".csv", ".json")
 _ROWS = "rows"
 """Number of rows of a CSV, in the file beside it: a truncated one has fewer."""
+_HIDDEN = "hidden columns"
+"""Columns that a CSV does not show, in the file beside it."""
+_KEY = ("set", "case", "structure")
+"""Columns by which the hidden part of a row is found: the rows of a CSV may have been sorted."""
 _ABOUT = b"segtrust"
 _OWN_FORMATS = "segtrust-"
 _ATTRIBUTE = "segtrust"
@@ -208,7 +207,9 @@ class Table:
         """
         pandas = require("pandas", extra="tables")
         columns = {
-            name: pandas.Series([row[name] for row in self.rows], dtype="str" if name in TEXTS else None)
+            name: pandas.Series(
+                [row[name] for row in self.rows], dtype="str" if is_text_column(name) else None
+            )
             for name in self.columns
         }
         frame = pandas.DataFrame(columns, columns=list(self.columns))
@@ -248,9 +249,9 @@ def _plain_value(name: str, value: Any) -> Any:
         return None
     if hasattr(value, "isoformat"):  # times, which only some formats have
         value = value.isoformat()
-    if name in TEXTS or isinstance(value, str):
+    if is_text_column(name) or isinstance(value, str):
         return printable(str(value))
-    is_whole = name in _INTEGERS and isinstance(value, int | float) and value == value // 1
+    is_whole = is_whole_column(name) and isinstance(value, int | float) and value == value // 1
     return int(value) if is_whole else value
 
 
@@ -276,8 +277,8 @@ def about_path(path: Path) -> Path:
 
 def check_table_path(path: Path) -> None:
     """Reject a path that does not end like a table, before hours are spent."""
-    if path.suffix.lower() not in ENDINGS:
-        raise ParameterError(f"{path}: expected a table ending in {', '.join(ENDINGS)}.")
+    if path.suffix.lower() not in TABLE_ENDINGS:
+        raise ParameterError(f"{path}: expected a table ending in {', '.join(TABLE_ENDINGS)}.")
     if path.suffix.lower() == ".parquet":
         require("pyarrow", extra="tables")
 
@@ -285,8 +286,11 @@ def check_table_path(path: Path) -> None:
 # Writing
 
 
-def write_table(path: Path, table: Table) -> None:
+def write_table(path: Path, table: Table, *, hidden: Collection[str] = ()) -> None:
     """Write a table; an existing file is replaced in one step, or stays as it was.
+
+    Columns in ``hidden`` are not shown in CSV: they are kept in the file beside it, and `read_table` returns
+    them.
 
     In CSV, text that a spreadsheet would run as a formula (``=…``, ``+…``, ``-…``, ``@…``) is preceded by an
     apostrophe, which `read_table` removes.
@@ -311,9 +315,13 @@ def write_table(path: Path, table: Table) -> None:
     # comes, and only when everything new is on the disk, so that a full disk costs nothing.
     beside = about_path(path)
     with atomic_write_all(path, *[beside] * bool(table.about)) as drafts:
-        count = _write_csv(drafts[0], table)
-        for note in drafts[1:]:
-            note.write_text(format_json({**table.about, _ROWS: count}), encoding="utf-8")
+        shown = [name for name in table.columns if name not in hidden or not drafts[1:]]
+        if len(shown) < len(table.columns):
+            _write_csv_with_hidden(drafts[0], drafts[1], table, shown)
+        else:
+            count = _write_csv(drafts[0], table)
+            for note in drafts[1:]:
+                note.write_text(format_json({**table.about, _ROWS: count}), encoding="utf-8")
         sync_files(*drafts)
         is_unchanged = bool(drafts[1:]) and beside.is_file() and beside.read_bytes() == drafts[1].read_bytes()
         if not is_unchanged:
@@ -348,6 +356,23 @@ def _write_csv(path: Path, table: Table) -> int:
     return count
 
 
+def _write_csv_with_hidden(path: Path, note: Path, table: Table, shown: Sequence[str]) -> None:
+    """Write some columns as CSV and the others to the file beside it, row by row."""
+    hidden = [name for name in table.columns if name not in shown]
+    count, between = 0, ""
+    with path.open("w", newline="", encoding="utf-8") as file, note.open("w", encoding="utf-8") as beside:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(map(_guarded, shown))
+        order = {"order": table.columns, "columns": hidden}
+        beside.write(f'{{"{_HIDDEN}": {json.dumps(order)[:-1]}, "rows": [')
+        for count, row in enumerate(table.rows, 1):  # noqa: B007 - a stream has no other number of rows
+            writer.writerow([_guarded(row[name]) for name in shown])
+            values = [*(str(row.get(name) or "") for name in _KEY), *(row[name] for name in hidden)]
+            beside.write(f"{between}\n{json.dumps(plain_values(values, 'hidden columns'))}")
+            between = ","
+        beside.write("]},\n" + format_json({**table.about, _ROWS: count}).lstrip()[1:])
+
+
 def _write_json(path: Path, table: Table) -> None:
     """Write JSON row by row: a table may be larger than the memory."""
     whole = {"about": table.about, "columns": table.columns, "rows": []}
@@ -365,9 +390,10 @@ def _write_json(path: Path, table: Table) -> None:
 def _write_parquet(path: Path, table: Table) -> None:
     arrow, parquet = (require(name, extra="tables") for name in ("pyarrow", "pyarrow.parquet"))
     with_text = {name for row in table.rows for name in row if isinstance(row[name], str)}
-    texts = (TEXTS | with_text) - _INTEGERS  # a column with text in one row is text in all of them
+    texts = {name for name in table.columns if is_text_column(name) or name in with_text}
+    texts -= {name for name in texts if is_whole_column(name)}
     kinds = {
-        name: arrow.int64() if name in _INTEGERS else arrow.string() if name in texts else arrow.float64()
+        name: arrow.int64() if is_whole_column(name) else arrow.string() if name in texts else arrow.float64()
         for name in table.columns
     }
     about = {_ABOUT: json.dumps(table.about, ensure_ascii=False).encode()}
@@ -413,9 +439,29 @@ def read_table(path: Path, keep: Keep = lambda row: True) -> Table:
         raise WrongContentError(
             f"{path}: expected what the table was made with as a mapping, got {type(about).__name__}."
         )
+    table = _with_new_names(Table(columns, plain, about, str(path)))
     if str(about.get("format", "")).startswith(_OWN_FORMATS):  # a table from elsewhere has no format
-        check_format(about, SCORES, str(path))
-    return Table(columns, plain, about, str(path))
+        check_format(table.about, SCORES_FORMAT, str(path))
+    if table.about.get("format") != SCORES_FORMAT and "idc_over_sdc_low" in columns and "k" not in columns:
+        raise WrongContentError(
+            f"{path}: expected {about_path(path).name} beside it, which holds the columns that the CSV does "
+            "not show (k, checksum …), got no such file. Copy both, or score with --details or to Parquet."
+        )
+    return table
+
+
+def _with_new_names(table: Table) -> Table:
+    """Return a table of release 0.1 with the new names of its columns; other tables as they are."""
+    is_old = table.about.get("format") == OLD_SCORES_FORMAT
+    if not is_old and not ("format" not in table.about and {"k", "lower", "upper"} <= {*table.columns}):
+        return table
+    rows = tuple({OLD_NAMES.get(name, name): value for name, value in row.items()} for row in table.rows)
+    about = {OLD_NAMES.get(name, name): value for name, value in table.about.items()}
+    if is_old:
+        about["format"] = SCORES_FORMAT
+    return replace(
+        table, columns=tuple(OLD_NAMES.get(name, name) for name in table.columns), rows=rows, about=about
+    )
 
 
 def _read_csv(path: Path, keep: Keep) -> _Contents:
@@ -439,7 +485,27 @@ def _read_csv(path: Path, keep: Keep) -> _Contents:
                 "changed. Restore it, or create it again; a table that was changed on purpose can be read "
                 "under another name."
             )
+    kept = about.pop(_HIDDEN, None) if isinstance(about, dict) else None
+    if kept is not None:
+        columns, rows = _with_hidden(path, rows, kept)
     return columns, rows, about
+
+
+def _with_hidden(
+    path: Path, rows: Sequence[Row], kept: Mapping[str, Any]
+) -> tuple[tuple[str, ...], list[Row]]:
+    """Return all columns, and the rows with the values that the CSV does not show."""
+    values = {tuple(row[: len(_KEY)]): row[len(_KEY) :] for row in kept["rows"]}
+    whole = []
+    for row in rows:
+        key = tuple(str(row.get(name) or "") for name in _KEY)
+        if key not in values:
+            raise WrongContentError(
+                f"{path}: expected the cases of {about_path(path).name}, got {row.get('case')!r}: one of the "
+                "files was changed. Restore it, or create the table again."
+            )
+        whole.append({**row, **dict(zip(kept["columns"], values[key], strict=True))})
+    return tuple(kept["order"]), whole
 
 
 def _parsed(name: str | None, text: Any) -> Any:
@@ -448,7 +514,7 @@ def _parsed(name: str | None, text: Any) -> Any:
         raise ValueError(f"more values than columns: {', '.join(text)}")
     if text is None:
         raise ValueError(f"a row without a value of {name!r}: if it was truncated, create the table again")
-    if name in TEXTS:
+    if is_text_column(name):
         return text
     if not text:
         return None

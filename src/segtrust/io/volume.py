@@ -32,7 +32,7 @@ from segtrust.io.formats.numpy import open_npy, open_npz, recognises_npy, recogn
 from segtrust.io.formats.pickle import open_trusted
 from segtrust.io.formats.tiff import open_tiff, open_tiff_labels, recognises_tiff
 from segtrust.io.formats.zarr import open_zarr, recognises_zarr
-from segtrust.io.names import ENDINGS, ending_of
+from segtrust.io.names import MAP_ENDINGS, ending_of
 from segtrust.plugins import Plugin, find_plugin
 
 __all__ = [
@@ -197,7 +197,7 @@ def reader_of_ending(ending: str) -> Reader | None:
     >>> reader_of_ending("npy") is None
     True
     """
-    plugin = None if not ending or f".{ending}" in ENDINGS else find_plugin("readers", ending)
+    plugin = None if not ending or f".{ending}" in MAP_ENDINGS else find_plugin("readers", ending)
     return None if plugin is None else plugin.load(lambda value: _guarded(value, plugin))
 
 

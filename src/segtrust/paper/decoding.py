@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.engine.outcomes import Row
 from segtrust.errors import ParameterError
-from segtrust.io.tables import Table
+from segtrust.io import ScoreRow, Table
 from segtrust.selective import trace_curve
 
 __all__ = ["compare_decoding"]
@@ -21,7 +20,7 @@ _TAIL = 2.5
 
 def compare_decoding(
     usual: Table, decoded: Table, *, drop_empty: bool = True, resamples: int = 10_000, seed: int = 0
-) -> list[Row]:
+) -> list[ScoreRow]:
     """Compare the Dice of two masks of each map, with intervals over paired resamples of the cases.
 
     Parameters
@@ -62,7 +61,7 @@ def _paired(usual: Table, decoded: Table, drop_empty: bool) -> dict[tuple[str, s
     return found
 
 
-def _by_case(table: Table, name: str) -> dict[tuple[str, str, str], Row]:
+def _by_case(table: Table, name: str) -> dict[tuple[str, str, str], ScoreRow]:
     missing = [each for each in _NEEDED if each not in table.columns]
     if missing:
         raise ParameterError(
@@ -72,7 +71,7 @@ def _by_case(table: Table, name: str) -> dict[tuple[str, str, str], Row]:
     return {(row.get("set") or "", row["case"], row["structure"]): row for row in table.rows}
 
 
-def _compared(values: Any, resamples: int, seed: int) -> Row:
+def _compared(values: Any, resamples: int, seed: int) -> ScoreRow:
     usual, decoded = values[:, :3], values[:, 3:]
     gains = decoded[:, 0] - usual[:, 0]
     drawn = _resampled(len(values), resamples, seed)

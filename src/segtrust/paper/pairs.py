@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from segtrust.errors import EmptyArrayError, ParameterError
-from segtrust.io.digests import digest_of
-from segtrust.io.places import Place
-from segtrust.io.readers import open_volume
+from segtrust.io import ArrayRef, checksum_of, open_volume
 from segtrust.maps import Case, Prediction
 
 __all__ = ["ImagePair", "labelled_pairs", "pairs_in"]
@@ -39,7 +37,7 @@ class ImagePair:
 
     def __call__(self) -> Case:
         """Load the case."""
-        prediction = Prediction(_grey(self.prediction), id=self.id, checksum=digest_of(self.prediction))
+        prediction = Prediction(_grey(self.prediction), id=self.id, checksum=checksum_of(self.prediction))
         return Case(prediction, self.load_truth())
 
     def load_truth(self) -> Any:
@@ -60,7 +58,7 @@ def _stamp(path: Path) -> list[Any]:
 
 def _grey(path: Path) -> Any:
     """Load a grey image in its own depth; black and white as 0 and 255."""
-    levels = np.asarray(open_volume(Place(path)).read())
+    levels = np.asarray(open_volume(ArrayRef(path)).read())
     return levels * np.uint8(255) if levels.dtype == bool else levels
 
 

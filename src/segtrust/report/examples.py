@@ -13,8 +13,7 @@ import numpy as np
 from segtrust.confidence import mask_and_truth
 from segtrust.errors import SegtrustError
 from segtrust.evaluation import ALL_STRUCTURES, EvaluatedSet, FileCase
-from segtrust.io.case_images import read_case_image
-from segtrust.io.orientation import orientation_of
+from segtrust.io import orientation_of, read_case_image
 from segtrust.maps import Case
 from segtrust.report.figures import new_axes, plain_name, save_figure
 from segtrust.report.styles import style_of

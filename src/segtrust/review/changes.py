@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from segtrust.engine.outcomes import Row
-from segtrust.engine.reopening import files_of_row
+from segtrust.engine.table_cases import files_of_row
 from segtrust.errors import SegtrustError
-from segtrust.io.digests import Digest, digest_of_all
+from segtrust.io import ChecksumKind, ScoreRow, checksum_of_all
 
 __all__ = ["change_of"]
 
-_KINDS: tuple[Digest, ...] = ("quick", "sha256")
+_KINDS: tuple[ChecksumKind, ...] = ("quick", "sha256")
 
 
-def change_of(row: Row, about: Mapping[str, Any]) -> str:
+def change_of(row: ScoreRow, about: Mapping[str, Any]) -> str:
     """Say that map or mask of a row of a score table have changed since they were scored; else nothing.
 
     Nothing is said where that cannot be told either: of a file that is gone, and of one whose fingerprint the
@@ -30,7 +29,7 @@ def change_of(row: Row, about: Mapping[str, Any]) -> str:
         if not row.get(column) or not places:
             continue
         try:
-            is_same = digest_of_all([place.path for place in places], kind) == row[column]
+            is_same = checksum_of_all([place.path for place in places], kind) == row[column]
         except (OSError, SegtrustError):
             continue  # told by who opens it
         if not is_same:

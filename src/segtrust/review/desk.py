@@ -12,19 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.engine.calibration import (
-    check_policies,
-    read_reference,
-    reference_beside,
-    standing_for,
-)
-from segtrust.engine.decisions import Policies, load_policies, refuse_other_structures
+from segtrust.engine.calibration import check_policies, policies_for_rows, read_reference, reference_path
 from segtrust.engine.locks import is_taken
-from segtrust.engine.outcomes import Row
 from segtrust.engine.score_table import journal_beside
+from segtrust.engine.triage import Policies, check_structures, load_policies
 from segtrust.engine.unfinished import find_table
 from segtrust.errors import PolicyError, SegtrustError, UnknownNameError, WrongContentError
-from segtrust.io.tables import Table
+from segtrust.io import ScoreRow, Table
 from segtrust.review.audit import AUDIT_SHARE, Audit
 from segtrust.review.cache import ByteCache
 from segtrust.review.changes import change_of
@@ -237,7 +231,7 @@ class Desk:
         if change:
             raise WrongContentError(change)
 
-    def _row(self, number: int) -> tuple[Row, Mapping[str, Any]]:
+    def _row(self, number: int) -> tuple[ScoreRow, Mapping[str, Any]]:
         rows, place = self._find(number)
         return rows.row(place), rows.table.about
 
@@ -368,7 +362,7 @@ class Desk:
 
 
 @contextmanager
-def _telling(row: Row) -> Iterator[None]:
+def _telling(row: ScoreRow) -> Iterator[None]:
     """Say of which case files cannot be read, whatever a library makes of them."""
     try:
         yield
@@ -423,13 +417,13 @@ def open_desk(opening: Opening, *, reviewer: str = "", minutes: float = 5.0) -> 
     """
     table = find_table(opening.path)
     policies, reference = _policies(opening)
-    calibration = None if opening.policy is None else reference_beside(opening.policy)
+    calibration = None if opening.policy is None else reference_path(opening.policy)
     run = Run(table, policies)
     if not is_taken(journal_beside(table)):
         run.now()  # or say at once why it cannot be read; while it is written that may pass
     if calibration is not None:
         rows = run.now().rows
-        refuse_other_structures(policies, rows.known("structure"))
+        check_structures(policies, rows.known("structure"))
         check_policies(policies, calibration, rows.table)
     title = opening.name or name_of(table)
     # A folder may hold several tables: each has verdicts of its own, whichever way it is opened.
@@ -445,7 +439,7 @@ def _standing(policies: Policies, calibration: Path, table: Table) -> Policies:
         check_policies(policies, calibration, table)
     except PolicyError as error:
         return {name: policy.estimated(str(error)) for name, policy in policies.items()}
-    return standing_for(policies, calibration, table.rows)
+    return policies_for_rows(policies, calibration, table.rows)
 
 
 def name_of(table: Path) -> str:
@@ -464,5 +458,5 @@ def _policies(opening: Opening) -> tuple[Policies, Mapping[str, Sequence[float]]
     if opening.policy is None:
         return {}, {}
     found = load_policies(opening.policy)
-    reference = read_reference(reference_beside(opening.policy), found)
+    reference = read_reference(reference_path(opening.policy), found)
     return {name: each.for_predictor(opening.predictor) for name, each in found.items()}, reference

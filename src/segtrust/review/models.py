@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Path, Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from segtrust.io.windows import Window
+from segtrust.io import Window
 from segtrust.policy import Decision
 from segtrust.review.audit import Audit
 from segtrust.review.entries import Entry, Verdict

@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.engine.decisions import Policies
-from segtrust.engine.seen_cases import are_calibration_cases, checksum_of
-from segtrust.engine.triage import check_drift
+from segtrust.engine.triage import Policies, are_calibration_cases, check_drift, checksum_of_row
 from segtrust.policy import Policy
 from segtrust.review.audit import AUDIT_SHARE, Audit, audit_accepted
 from segtrust.review.deciding import decide, policy_for
@@ -252,7 +250,7 @@ def _seen(rows: Rows, places: Any, policy: Policy | None, reference: Sequence[fl
     if policy is None:
         return np.zeros(places.size, bool)
     names = rows.texts("case")[places]
-    checksums = [checksum_of(rows.table.rows[int(place)]) for place in places]
+    checksums = [checksum_of_row(rows.table.rows[int(place)]) for place in places]
     return are_calibration_cases(names, rows.confidence[places], policy, reference, checksums=checksums)
 
 

@@ -12,16 +12,24 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.engine.outcomes import Row
-from segtrust.engine.reopening import files_of_row, read_options_of, reopen_case
+from segtrust.engine.table_cases import files_of_row, read_options_of, reopen_case
 from segtrust.errors import ReadError, SegtrustError, UnsafeFileError, WrongContentError
-from segtrust.io.case_images import read_case_image
-from segtrust.io.companions import companions_of
-from segtrust.io.grids import Grid
-from segtrust.io.orientation import AS_STORED, Orientation, orientation_of, upright_affine
-from segtrust.io.places import Place
-from segtrust.io.slices import doubt_of, middle_slice
-from segtrust.io.windows import Window, stretched, window_of
+from segtrust.io import (
+    AS_STORED,
+    ArrayRef,
+    Grid,
+    Orientation,
+    ScoreRow,
+    Window,
+    companions_of,
+    middle_slice,
+    orientation_of,
+    read_case_image,
+    slice_uncertainty,
+    stretch,
+    upright_affine,
+    window_of,
+)
 from segtrust.kernels import is_chunked, threshold_map
 from segtrust.review.nifti_file import nifti_bytes
 from segtrust.review.tiles import Box, level_count, png_of, reduced
@@ -167,7 +175,7 @@ class OpenedCase:
         if self.dimensions == 2:
             return Slices(0, 0)
         numbers = range(self.shape[0])
-        doubts = [doubt_of(_as_floats(np.asarray(self.probabilities[number]))) for number in numbers]
+        doubts = [slice_uncertainty(_as_floats(np.asarray(self.probabilities[number]))) for number in numbers]
         return Slices(middle_slice([self._is_filled(number) for number in numbers]), int(np.argmax(doubts)))
 
     def _is_filled(self, number: int) -> bool:
@@ -201,7 +209,7 @@ class OpenedCase:
         shown = reduced(self._slice(self.image, number), box, np.nan_to_num)
         if usual is None:  # no value of it is a number
             return np.zeros_like(shown)
-        return stretched(shown, *(window or (usual.low, usual.high)))
+        return stretch(shown, *(window or (usual.low, usual.high)))
 
     def volume(self, layer: Layer) -> bytes:
         """Give a layer of a volume as NIfTI."""
@@ -250,7 +258,7 @@ def _as_labels(values: Any) -> Any:
     return (values != 0).astype(np.uint8)
 
 
-def open_case(row: Row, about: Mapping[str, Any]) -> OpenedCase:
+def open_case(row: ScoreRow, about: Mapping[str, Any]) -> OpenedCase:
     """Open the case of a row of a score table, which is the only way to any file.
 
     Raises
@@ -277,7 +285,9 @@ def open_case(row: Row, about: Mapping[str, Any]) -> OpenedCase:
     )
 
 
-def _image(place: Place | None, shape: tuple[int, ...], grid: Grid | None, resample: bool) -> tuple[Any, str]:
+def _image(
+    place: ArrayRef | None, shape: tuple[int, ...], grid: Grid | None, resample: bool
+) -> tuple[Any, str]:
     """Give the image of a case, or why it is not shown: the case can be decided without."""
     if place is None:
         return None, _NO_IMAGE
@@ -287,7 +297,7 @@ def _image(place: Place | None, shape: tuple[int, ...], grid: Grid | None, resam
         return None, f"The image is not shown. {error}"
 
 
-def stamp_of_case(row: Row, about: Mapping[str, Any]) -> tuple[Any, ...]:
+def stamp_of_case(row: ScoreRow, about: Mapping[str, Any]) -> tuple[Any, ...]:
     """Give what changes when a case is scored again, or one of its files is written again."""
     if not row.get("file"):
         raise WrongContentError(f"{row['case']}: the table does not say where its map is. Score it anew.")

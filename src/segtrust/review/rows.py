@@ -11,13 +11,10 @@ from typing import Any
 import numpy as np
 
 from segtrust.confidence import ESTIMATORS, estimator_names
-from segtrust.engine.decisions import Policies
-from segtrust.engine.judging import DICE, loss_column, loss_name, loss_of_row
-from segtrust.engine.outcomes import Row
+from segtrust.engine.losses import DICE, as_loss, loss_column, loss_name, loss_of_row
+from segtrust.engine.triage import Policies
 from segtrust.errors import WrongContentError
-from segtrust.io.losses import as_loss
-from segtrust.io.structures import FOREGROUND
-from segtrust.io.tables import Table
+from segtrust.io import FOREGROUND, ScoreRow, Table
 from segtrust.policy import Decision
 
 __all__ = ["Key", "Rows", "estimator_for", "estimators_of", "key_of"]
@@ -161,7 +158,7 @@ class Rows:
         decisions = np.array([each if each in known else "" for each in told], object)
         return decisions, self._numbers_of("margin")
 
-    def row(self, place: int) -> Row:
+    def row(self, place: int) -> ScoreRow:
         """Give a row as it stands in the table, under the name of a structure."""
         row = self.table.rows[place]
         return {**row, "structure": self.keys[place][2]}

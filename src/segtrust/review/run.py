@@ -11,14 +11,13 @@ from threading import Lock
 
 import numpy as np
 
-from segtrust.engine.decisions import Policies
-from segtrust.engine.judging import refuse_doubles
 from segtrust.engine.locks import is_taken
-from segtrust.engine.outcomes import Failure, Row
+from segtrust.engine.losses import check_unique_cases
 from segtrust.engine.score_table import failures_beside, journal_beside
+from segtrust.engine.triage import Policies
 from segtrust.engine.unfinished import unfinished_run
 from segtrust.errors import ParameterError, SegtrustError
-from segtrust.io.tables import Table, about_beside, read_table
+from segtrust.io import Failure, ScoreRow, Table, about_path, read_table
 from segtrust.review.rows import Key, Rows, estimator_for, key_of
 
 __all__ = ["Run", "Snapshot"]
@@ -127,14 +126,14 @@ class Run:
         return Snapshot(self._rows(table), _failures_of(self.path))
 
     def _rows(self, table: Table) -> Rows:
-        refuse_doubles(table)
+        check_unique_cases(table)
         numbers = [self._known.setdefault(key_of(row), len(self._known)) for row in table.rows]
         return Rows(table, estimator_for(table, self.policies), np.array(numbers, np.int64))
 
 
 def _stamp_of(path: Path) -> list[object]:
     """Give what changes with a run: time and size of its files, and whether somebody is at it."""
-    files = (path, about_beside(path), journal_beside(path), failures_beside(path, None))
+    files = (path, about_path(path), journal_beside(path), failures_beside(path, None))
     return [*(_changed(each) for each in files), is_taken(journal_beside(path))]
 
 
@@ -156,6 +155,6 @@ def _failures_of(path: Path) -> tuple[Failure, ...]:
     return _failures([row for row in rows if (row.get("table") or path.name) == path.name])
 
 
-def _failures(rows: Sequence[Row]) -> tuple[Failure, ...]:
+def _failures(rows: Sequence[ScoreRow]) -> tuple[Failure, ...]:
     names = ("case", "file", "kind", "reason")
     return tuple(Failure(*(str(row.get(name) or "") for name in names)) for row in rows)

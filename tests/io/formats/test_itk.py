@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from segtrust.errors import DamagedFileError, ReadError, UnsafeFileError, WrongContentError
 from segtrust.io.checksums import checksum_of
 from segtrust.io.formats.itk import data_files_of, open_itk, recognises_itk
-from segtrust.io.grids import Grid
+from segtrust.io.grid import Grid
 from tests.io.itk_files import PIXELS, write_meta, write_nrrd
 from tests.io.sandbox import read_in_child
 

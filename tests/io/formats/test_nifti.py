@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from segtrust.errors import DamagedFileError, ReadError, UnsafeFileError, WrongContentError
 from segtrust.io.formats.nifti import open_nifti, recognises_nifti
-from segtrust.io.grids import Grid
+from segtrust.io.grid import Grid
 
 pytestmark = pytest.mark.needs("nibabel")
 

@@ -403,7 +403,7 @@ def test_a_truncated_chunk_is_refused(path, version, compressors, monkeypatch):
 
 @pytest.mark.parametrize(("ome", "version"), [("0.4", 2), ("0.5", 3)])
 def test_an_image_is_read_with_its_place(path, ome, version):
-    from segtrust.io.grids import Grid
+    from segtrust.io.grid import Grid
 
     scales = [level([1.0, 3.0, 0.5, 0.25], [0.0, 10.0, 20.0, 30.0]), level([1.0, 6.0, 1.0, 0.5], path="1")]
     channels = {"channels": [{"label": "liver"}, {"label": "spleen"}]}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from segtrust.errors import ParameterError, TooFewCasesError
-from segtrust.io.tables import Table
+from segtrust.io import Table
 from segtrust.paper.drift import simulation as module
 from segtrust.paper.drift.simulation import (
     DRIFTS,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from segtrust.io.tables import Table
+from segtrust.io import Table
 from segtrust.paper.drift.streams import ALPHA, WINDOW, Stream, TrueRisk, watch_stream
 from segtrust.policy import Policy, Scoring
 from segtrust.review.monitoring import Monitor

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from segtrust.errors import PairingError
-from segtrust.io.loading import ReadOptions, load_case
+from segtrust.io import ReadOptions, load_case
 from segtrust.paper.medical.sources import PAPER_TASKS, find_tasks
 from tests.paper.medical import folders
 

@@ -11,31 +11,34 @@ from typing import Any
 from segtrust._files import read_json
 from segtrust.calibration import Scaling
 from segtrust.confidence import get_estimators
-from segtrust.engine.calibration import check_reading, read_reference, reference_beside
-from segtrust.engine.decisions import decide_rows, load_policies
+from segtrust.engine.calibration import check_reading, read_reference, reference_path
 from segtrust.engine.journal import FORMAT, Journal
+from segtrust.engine.losses import read_losses
 from segtrust.engine.score_table import journal_beside
 from segtrust.engine.scoring import ScoreJob
 from segtrust.engine.sealed_lines import seal
+from segtrust.engine.triage import decide_rows, load_policies
 from segtrust.engine.unfinished import unfinished_run
 from segtrust.errors import SegtrustError
-from segtrust.io.cases import CaseFiles
-from segtrust.io.datasets import find_cases
-from segtrust.io.label_tables import label_table
-from segtrust.io.loading import ReadOptions
-from segtrust.io.losses import read_losses
-from segtrust.io.manifests import read_manifest
-from segtrust.io.nnunet import read_scheme
-from segtrust.io.nnunet_layout import ModelChoice
-from segtrust.io.nnunet_predictors import PredictionFolder
-from segtrust.io.pickles import read_plain_pickle
-from segtrust.io.pictures import read_picture
-from segtrust.io.places import Place
-from segtrust.io.readers import open_labels, open_volume
-from segtrust.io.sizes import memory_of
-from segtrust.io.stores import TRUTHS
-from segtrust.io.tables import read_table
-from segtrust.io.volumes import Volume
+from segtrust.io import (
+    ArrayRef,
+    CaseFiles,
+    ModelChoice,
+    PredictionFolder,
+    ReadOptions,
+    Volume,
+    find_cases,
+    memory_of,
+    open_volume,
+    read_manifest,
+    read_picture,
+    read_scheme,
+    read_table,
+)
+from segtrust.io.formats._common import TRUTHS
+from segtrust.io.formats.pickle import read_plain_pickle
+from segtrust.io.structures import read_label_names
+from segtrust.io.volume import open_labels
 from segtrust.kernels import is_chunked, tiles_of
 from segtrust.selective import ExchangeabilityMartingale
 
@@ -51,14 +54,14 @@ class Unforeseen(Exception):  # noqa: N818 - it is what the engine tells, not an
 
 def read_map(path: Path) -> None:
     """Read a map as scoring does, whole, by channel and as labels; then score it."""
-    place = Place(path)
+    place = ArrayRef(path)
     memory_of(CaseFiles("case", place))
     told = _first_refusal(
         lambda: _read_twice(open_volume(place)),
         lambda: _pixels(open_labels(place, TRUTHS).read()),
         lambda: [_scored(each) for each in find_cases([path]).cases[:1]],
     )
-    label_table(path)
+    read_label_names(path)
     _scored(CaseFiles("case", place, mask=place, truth=place))
     if told is not None:
         raise told
@@ -102,8 +105,8 @@ def _scored(case: CaseFiles) -> None:
 def read_policy(path: Path) -> None:
     """Read policies, what lies beside them, and decide by them."""
     policies = load_policies(path)
-    check_reading(reference_beside(path), {"threshold": 0.5})
-    read_reference(reference_beside(path), policies)
+    check_reading(reference_path(path), {"threshold": 0.5})
+    read_reference(reference_path(path), policies)
     names = [name or "foreground" for name in policies]
     rows = [{"case": "a", "structure": name, "sdc": 0.5, "k": 3, "mask": "threshold"} for name in names]
     decide_rows(policies)(rows)

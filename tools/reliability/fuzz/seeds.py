@@ -255,7 +255,7 @@ def _rows() -> list[dict[str, Any]]:
 
 
 def _tables(folder: Path) -> list[Bundle]:
-    from segtrust.io.tables import Table, write_table
+    from segtrust.io import Table, write_table
 
     table = Table.of(_rows()[:6], {"format": "segtrust-scores-1", "threshold": 0.5})
     for name in ("a.csv", "b.json", "c.parquet"):
@@ -271,7 +271,7 @@ def _losses(folder: Path) -> list[Bundle]:
 
 def _policy(folder: Path) -> list[Bundle]:
     from segtrust.engine.calibration import Calibration, calibrate_table, save_policies
-    from segtrust.io.tables import Table
+    from segtrust.io import Table
     from segtrust.selective import Target
 
     reading = {"read": {"mask": None, "threshold": 0.5, "channel": None, "labels": None}}
@@ -302,7 +302,8 @@ def _state(folder: Path) -> list[Bundle]:
 
 def _journal(folder: Path) -> list[Bundle]:
     from segtrust.engine.journal import Journal
-    from segtrust.engine.outcomes import Failure, Outcome
+    from segtrust.engine.outcomes import Outcome
+    from segtrust.io import Failure
 
     path = folder / ".scores.csv.journal"
     with Journal(path, {"format": "segtrust-scores-1", "estimators": {"sdc": {}}, "read": {}}) as journal:

@@ -64,8 +64,7 @@ def population(n: int, seed: int) -> Scores:
 
 def maps(set_name: str = "id") -> tuple[Any, Any, list[str]]:
     """Read probabilities in float64, truths and ids of the embedded maps of a set; needs Pillow."""
-    from segtrust.io.datasets import find_cases
-    from segtrust.io.loading import ReadOptions, load_case
+    from segtrust.io import ReadOptions, find_cases, load_case
 
     cases = find_cases([DATA / f"{set_name}.csv"]).cases
     loaded = [next(iter(load_case(case, ReadOptions()))) for case in cases]

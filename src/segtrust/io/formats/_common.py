@@ -13,7 +13,7 @@ import numpy as np
 
 from segtrust._files import check_size, format_bytes, max_bytes
 from segtrust.errors import DamagedFileError, SegtrustError, UnsafeFileError, WrongContentError
-from segtrust.io.grids import Grid
+from segtrust.io.grid import Grid
 from segtrust.kernels import channel_of
 
 __all__ = [

@@ -21,8 +21,7 @@ from segtrust._files import check_size
 from segtrust._optional import require
 from segtrust.errors import DamagedFileError, GeometryError, WrongContentError
 from segtrust.io.formats._common import Volume, check_complete, reading
-from segtrust.io.grids import Grid
-from segtrust.io.planes import Planes, stacked
+from segtrust.io.grid import Grid, Planes, stack_planes
 
 __all__ = ["open_dicom", "recognises_dicom"]
 
@@ -148,7 +147,7 @@ def _read_header(path: Path, dataset: Any) -> _Segmentation:
         groups("PlaneOrientationSequence"),
         groups("PixelMeasuresSequence"),
     )
-    slices, grid = stacked(path, planes, (int(dataset.Rows), int(dataset.Columns)))
+    slices, grid = stack_planes(path, planes, (int(dataset.Rows), int(dataset.Columns)))
     if len(set(zip(channels, slices, strict=True))) < len(frames):
         raise WrongContentError(
             f"{path}: expected one frame for each segment and slice, got several, as of several times. Save "

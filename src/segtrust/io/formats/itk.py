@@ -23,7 +23,7 @@ from segtrust._optional import require
 from segtrust.errors import DamagedFileError, ReadError, UnsafeFileError, WrongContentError
 from segtrust.io.formats._common import Volume, check_complete, check_grid, is_beside
 from segtrust.io.formats._deflate import GZIP, ZLIB, Stream, is_gzip
-from segtrust.io.grids import Grid
+from segtrust.io.grid import Grid
 
 __all__ = ["data_files_of", "open_itk", "recognises_itk"]
 

@@ -26,7 +26,7 @@ from segtrust.io.formats._common import (
     reading,
 )
 from segtrust.io.formats._deflate import GZIP, Stream, gunzip, is_gzip
-from segtrust.io.grids import Grid
+from segtrust.io.grid import Grid
 
 __all__ = ["open_nifti", "pair_of", "recognises_nifti"]
 

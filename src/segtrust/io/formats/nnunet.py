@@ -18,7 +18,7 @@ from segtrust.errors import DamagedFileError
 from segtrust.io.formats._common import Volume, check_grid
 from segtrust.io.formats.numpy import choose_member, open_member, read_members, recognises_npz
 from segtrust.io.formats.pickle import read_plain_pickle
-from segtrust.io.grids import Grid
+from segtrust.io.grid import Grid
 
 __all__ = ["AXES", "KEYS", "open_nnunet", "recognises_nnunet", "volume_in_memory"]
 

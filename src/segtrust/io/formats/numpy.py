@@ -213,9 +213,7 @@ def open_member(path: Path, member: Member) -> Volume:
             "deceive."
         )
     pixels = _Pixels(path, member, header)
-    is_large = (
-        pixels.in_order and header.size > _AT_ONCE
-    )  # smaller ones are read at once
+    is_large = pixels.in_order and header.size > _AT_ONCE  # smaller ones are read at once
     return Volume(path, header.shape, header.dtype, pixels.read, in_order=is_large)
 
 

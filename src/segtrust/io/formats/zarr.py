@@ -36,7 +36,7 @@ from segtrust.io.formats._common import (
     read_chunked,
     reading,
 )
-from segtrust.io.grids import Grid
+from segtrust.io.grid import Grid
 
 __all__ = ["OmeImage", "open_zarr", "read_ome_image", "recognises_zarr"]
 

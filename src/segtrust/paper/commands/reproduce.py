@@ -115,7 +115,7 @@ class RecordedFlags:
 
     def recorded(self) -> Recorded | None:
         """Read the tables, if there are any."""
-        from segtrust.io.tables import read_table
+        from segtrust.io import read_table
         from segtrust.paper.drift.simulation import Recorded
 
         if not self.inside and not self.outside:
@@ -287,7 +287,7 @@ def decoding(
 
     Cases whose truth is empty are left out.
     """
-    from segtrust.io.tables import read_table
+    from segtrust.io import read_table
     from segtrust.paper.decoding import compare_decoding
     from segtrust.report.runs import mark_running, open_run, write_run
     from segtrust.report.tables import markdown_table, write_csv, write_markdown

@@ -19,7 +19,7 @@ import numpy as np
 from segtrust._arguments import check_count
 from segtrust.errors import ParameterError, TooFewCasesError
 from segtrust.evaluation import Part, PartStore, compute_parts, store_of
-from segtrust.io.tables import Table
+from segtrust.io import Table
 from segtrust.paper.drift.streams import Stream, StreamSource, TrueRisk, Watched, watch_stream
 from segtrust.paper.validity import Population, dice_population
 from segtrust.selective import CalibrationCases, Target

@@ -8,11 +8,17 @@ from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
 from segtrust.errors import PairingError, SegtrustError, WrongContentError
-from segtrust.io.case_files import CaseFiles, Dataset, only_with_truth, without_duplicates
-from segtrust.io.dataset import find_cases
-from segtrust.io.places import Place
-from segtrust.io.readers import open_volume
-from segtrust.io.untrusted import LISTED, unpickled
+from segtrust.io import (
+    LISTED,
+    ArrayRef,
+    CaseFiles,
+    Dataset,
+    find_cases,
+    only_with_truth,
+    open_volume,
+    read_trusted,
+    without_duplicates,
+)
 from segtrust.paper.tasks.registry import NAMES, get_task
 
 __all__ = ["ID", "OOD", "PAPER_TASKS", "FoundTasks", "TaskMaps", "find_tasks"]
@@ -249,7 +255,7 @@ def _lists(folder: Path) -> dict[str, Dataset]:
 
 
 def _paired_lists(name: str, maps: Path, truths: Path) -> Dataset:
-    lengths = [len(unpickled(path).get(LISTED, ())) for path in (maps, truths)]
+    lengths = [len(read_trusted(path).get(LISTED, ())) for path in (maps, truths)]
     if lengths[0] != lengths[1] or not lengths[0]:
         raise PairingError(
             f"{maps}: expected a list of volumes, and as many truths in {truths.name}, got {lengths[0]} and "
@@ -259,8 +265,8 @@ def _paired_lists(name: str, maps: Path, truths: Path) -> Dataset:
         tuple(
             CaseFiles(
                 f"{name}[{i}]",
-                Place(maps, LISTED, i, is_trusted=True),
-                truth=Place(truths, LISTED, i, is_trusted=True),
+                ArrayRef(maps, LISTED, i, is_trusted=True),
+                truth=ArrayRef(truths, LISTED, i, is_trusted=True),
             )
             for i in range(lengths[0])
         )

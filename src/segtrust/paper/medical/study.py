@@ -9,12 +9,10 @@ from time import perf_counter
 from typing import Any
 
 from segtrust.confidence import ConfidenceEstimator, Estimators, get_estimator
-from segtrust.engine.judging import Judge, with_losses
-from segtrust.engine.outcomes import Failure, Row
+from segtrust.engine.losses import LossSource, drop_rows_without_loss
 from segtrust.engine.run import Engine
 from segtrust.engine.score_table import ScoreRun, score_cases
-from segtrust.engine.scoring import ScoreJob
-from segtrust.engine.unlabelled import SetReader, fit_to_sets
+from segtrust.engine.scoring import ScoreJob, SetReader, fit_to_sets
 from segtrust.errors import OtherSettingsError, TooFewCasesError
 from segtrust.evaluation import (
     EvaluatedSet,
@@ -27,7 +25,7 @@ from segtrust.evaluation import (
     evaluated_sets,
     tune_sets,
 )
-from segtrust.io.loading import ReadOptions
+from segtrust.io import Failure, ReadOptions, ScoreRow
 from segtrust.paper.medical.published import (
     PublishedFeatureAggregation,
     PublishedMedianMinMax,
@@ -158,8 +156,8 @@ class TaskResult:
 
     task: TaskMaps
     sets: tuple[EvaluatedSet, ...]
-    tables: Mapping[str, list[Row]]
-    tuning: tuple[Row, ...]
+    tables: Mapping[str, list[ScoreRow]]
+    tuning: tuple[ScoreRow, ...]
     failures: tuple[Failure, ...]
     timings: dict[str, float]
 
@@ -191,7 +189,7 @@ def study_task(task: TaskMaps, settings: MedicalSettings, work: WorkPlan) -> Tas
 
 def _scored(
     task: TaskMaps, settings: MedicalSettings, work: WorkPlan, read: ReadOptions
-) -> tuple[Sequence[Row], tuple[Failure, ...]]:
+) -> tuple[Sequence[ScoreRow], tuple[Failure, ...]]:
     """Make the score table of a task, or go on with it."""
     plain = [each for each in settings.estimators(settings.plain) if each.name != "tla"]
     unlabelled = [each for each in settings.estimators(settings.plain) if each.name == "tla"]
@@ -202,19 +200,19 @@ def _scored(
         settings.recalibration,
         of_sets=fit_to_sets(unlabelled, task.cases, reader),
     )
-    judge = Judge()
+    judge = LossSource()
     run = ScoreRun(work.out / "scores.parquet", Engine(work.workers), advance=work.advance)
     try:
         found = score_cases(task.cases, job, run, finish=judge.judged, more=judge.about)
     except OtherSettingsError:  # such as other deviations; scores are soon made again
         anew = replace(run, resume=False)
         found = score_cases(task.cases, job, anew, finish=judge.judged, more=judge.about)
-    scored = with_losses(found, judge)
+    scored = drop_rows_without_loss(found, judge)
     return scored.rows, scored.failures
 
 
-def _evaluated(rows: Sequence[Row], how: Evaluation) -> list[EvaluatedSet]:
-    by_set: dict[str, list[Row]] = {}
+def _evaluated(rows: Sequence[ScoreRow], how: Evaluation) -> list[EvaluatedSet]:
+    by_set: dict[str, list[ScoreRow]] = {}
     for row in sorted(rows, key=lambda row: row["set"] != ID):
         by_set.setdefault(row["set"], []).append(row)
     return evaluated_sets(by_set, how)
@@ -226,7 +224,7 @@ def _tuned(
     settings: MedicalSettings,
     work: WorkPlan,
     read: ReadOptions,
-) -> list[Row]:
+) -> list[ScoreRow]:
     files = {case.id: case for case in task.cases.cases}
     cases = [(found, cases_of_set(found, files, read, settings.recalibration)) for found in sets]
     targets = {each.structure: each.full_risk for each in sets if each.name == ID}

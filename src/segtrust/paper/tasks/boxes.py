@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from segtrust._files import atomic_write
-from segtrust.io.manifests import read_manifest
+from segtrust.io import read_manifest
 from segtrust.paper.tasks.cutting import Box, box_about, largest_piece
 from segtrust.paper.tasks.fundus_layout import COLUMNS
 from segtrust.paper.tasks.preparing import Prepared

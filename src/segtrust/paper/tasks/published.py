@@ -10,8 +10,7 @@ import numpy as np
 
 from segtrust._files import write_json
 from segtrust.errors import PairingError, WrongContentError
-from segtrust.io.places import Place
-from segtrust.io.readers import open_volume
+from segtrust.io import ArrayRef, open_volume
 from segtrust.paper.tasks.layouts import PICTURES
 from segtrust.paper.tasks.predicting import Predictions, Row, write_manifests, write_npy, write_png
 from segtrust.paper.tasks.reading import read_labels
@@ -83,7 +82,7 @@ def _rows(
         for path in (map_path, truth_path):
             path.parent.mkdir(parents=True, exist_ok=True)
         labels = np.maximum.reduce([read_labels(task, sample, path) for path in sample.masks])
-        p = np.asarray(open_volume(Place(found[sample.id])).read())
+        p = np.asarray(open_volume(ArrayRef(found[sample.id])).read())
         if p.ndim != 2:
             raise WrongContentError(f"{found[sample.id]}: expected one map, got {p.ndim} axes.")
         write_png(truth_path, 255 * task.truth(resized_labels(labels, task.size, task.resize)))

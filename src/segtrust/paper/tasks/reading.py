@@ -16,10 +16,7 @@ from segtrust.errors import (
     UnknownFormatError,
     WrongContentError,
 )
-from segtrust.io.grids import Grid, check_same_grid
-from segtrust.io.pictures import read_picture
-from segtrust.io.places import Place
-from segtrust.io.readers import open_volume
+from segtrust.io import ArrayRef, Grid, check_same_grid, open_volume, read_picture
 from segtrust.paper.tasks.task import Sample, Task
 
 __all__ = ["read_image", "read_labels", "read_picture", "read_sample"]
@@ -45,7 +42,7 @@ def read_image(task: Task, sample: Sample) -> Any:
 
 
 def _volume(path: Path) -> Any:
-    values = np.asarray(open_volume(Place(path)).read(), np.float32)
+    values = np.asarray(open_volume(ArrayRef(path)).read(), np.float32)
     if values.ndim != 3:
         raise WrongContentError(
             f"{path}: expected a volume of 3 axes, got {values.ndim}. Save one time or channel."
@@ -60,7 +57,7 @@ def _volume(path: Path) -> Any:
 def read_labels(task: Task, sample: Sample, path: Path) -> Any:
     """Read one mask of a case as labels, uint8; that of a volume must lie where the image lies."""
     try:
-        volume = open_volume(Place(path))
+        volume = open_volume(ArrayRef(path))
         values = np.asarray(volume.read())
     except UnknownFormatError:
         raise DamagedFileError(
@@ -74,7 +71,7 @@ def read_labels(task: Task, sample: Sample, path: Path) -> Any:
 def _check_place(image: Path, path: Path, grid: Grid | None) -> None:
     """Refuse a mask of the image's size that lies elsewhere; other sizes are told by `check_shape`."""
     try:
-        of_image = open_volume(Place(image)).grid
+        of_image = open_volume(ArrayRef(image)).grid
     except ReadError:
         return  # told where the image is read
     if grid is None or of_image is None or grid.shape != of_image.shape:

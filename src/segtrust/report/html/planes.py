@@ -10,14 +10,19 @@ from typing import Any
 import numpy as np
 
 from segtrust.confidence import mask_and_truth
-from segtrust.engine.reopening import files_of_row, read_options_of, reopen_case
+from segtrust.engine.table_cases import files_of_row, read_options_of, reopen_case
 from segtrust.errors import SegtrustError, WrongContentError
-from segtrust.io.case_images import read_case_image
-from segtrust.io.loading import LoadedCase
-from segtrust.io.orientation import Orientation, orientation_of
-from segtrust.io.places import Place
-from segtrust.io.slices import doubt_of, middle_slice
-from segtrust.io.windows import stretched, window_of
+from segtrust.io import (
+    ArrayRef,
+    LoadedCase,
+    Orientation,
+    middle_slice,
+    orientation_of,
+    read_case_image,
+    slice_uncertainty,
+    stretch,
+    window_of,
+)
 from segtrust.maps import Case
 
 __all__ = ["Plane", "Planes", "planes_of"]
@@ -91,7 +96,7 @@ def planes_of(row: Mapping[str, Any], about: Mapping[str, Any]) -> Planes:
     return Planes([_small(_turned(each, orientation, spacing_mm)) for each in flat], note)
 
 
-def _image(place: Place | None, loaded: LoadedCase, resample: bool) -> tuple[Any, str]:
+def _image(place: ArrayRef | None, loaded: LoadedCase, resample: bool) -> tuple[Any, str]:
     """Give the image of a case, or why there is none that fits the map."""
     if place is None:
         return None, ""
@@ -124,7 +129,7 @@ def _slices(whole: Plane) -> list[Plane]:
     p = whole.probabilities
     there = whole.mask if whole.truth is None else whole.mask | whole.truth
     middle = middle_slice(there.any((1, 2)))
-    doubt = int(np.argmax([doubt_of(each) for each in p]))
+    doubt = int(np.argmax([slice_uncertainty(each) for each in p]))
     if middle == doubt:
         return [_slice(whole, middle, f"slice {middle + 1} of {p.shape[0]}, middle and most uncertain")]
     return [
@@ -159,6 +164,6 @@ def _shrunk(values: Any, step: int) -> Any:
 def _shown(image: Any) -> Any:
     """Give 8-bit greys or colours, from nearly the darkest to nearly the brightest."""
     window = window_of(image, has_colours=image.ndim == 3 and image.shape[-1] > 1)
-    levels = np.zeros_like(image) if window is None else stretched(image, window.low, window.high)
+    levels = np.zeros_like(image) if window is None else stretch(image, window.low, window.high)
     found = levels.astype(np.uint8)
     return found[..., 0] if found.ndim == 3 and found.shape[-1] == 1 else found

@@ -8,7 +8,7 @@ from pathlib import Path
 from segtrust.engine.score_table import PART
 from segtrust.engine.unfinished import find_table, unfinished_run
 from segtrust.errors import MissingExtraError, ParameterError, SegtrustError
-from segtrust.io.tables import Table, read_table
+from segtrust.io import Table, read_table
 
 __all__ = ["read_run_table"]
 

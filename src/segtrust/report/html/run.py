@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from segtrust._files import read_json
-from segtrust.engine.decisions import Policies
-from segtrust.engine.judging import LOSS, loss_column, loss_name, loss_of_row
+from segtrust.engine.losses import LOSS, loss_column, loss_name, loss_of_row
 from segtrust.engine.score_table import failures_beside
+from segtrust.engine.triage import Policies
 from segtrust.engine.unfinished import find_table
 from segtrust.errors import ParameterError, SegtrustError
 from segtrust.evaluation import (
@@ -19,7 +19,7 @@ from segtrust.evaluation import (
     evaluate_sets,
     rankable_sets,
 )
-from segtrust.io.tables import Table, read_table
+from segtrust.io import Table, read_table
 from segtrust.report.html.reading import read_run_table
 from segtrust.report.html.standing import (
     Comparisons,

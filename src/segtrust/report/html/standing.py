@@ -9,13 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.engine.calibration import check_policies, read_reference, reference_beside, standing_for
-from segtrust.engine.decisions import Policies, decide_rows, load_policies
-from segtrust.engine.judging import loss_of_row, loss_of_target
-from segtrust.engine.seen_cases import are_calibration_cases, checksum_of
-from segtrust.engine.triage import check_drift
+from segtrust.engine.calibration import check_policies, policies_for_rows, read_reference, reference_path
+from segtrust.engine.losses import loss_of_row, loss_of_target
+from segtrust.engine.triage import (
+    Policies,
+    are_calibration_cases,
+    check_drift,
+    checksum_of_row,
+    decide_rows,
+    load_policies,
+)
 from segtrust.errors import ParameterError
-from segtrust.io.tables import Table
+from segtrust.io import Table
 from segtrust.policy import Policy
 from segtrust.selective import DriftTest, Observed
 
@@ -91,9 +96,9 @@ def policies_for(path: Path | None, predictor: str, table: Table) -> Policies:
             f"{table.source}: expected the confidence that the policy decides by ({sorted(needed)[0]}), got "
             "none. Score the cases with --policy."
         )
-    reference = reference_beside(path)
+    reference = reference_path(path)
     check_policies(found, reference, table)
-    return standing_for(found, reference, table.rows)
+    return policies_for_rows(found, reference, table.rows)
 
 
 def decided_by(policies: Policies, rows: Sequence[Row]) -> Sequence[Row]:
@@ -127,7 +132,7 @@ def compared_with_calibration(path: Path | None, policies: Policies, rows: Seque
     """Compare the cases of each set with those that policies were made with; these are left out of a test."""
     if path is None:
         return {}
-    reference = read_reference(reference_beside(path), policies)
+    reference = read_reference(reference_path(path), policies)
     by_set: dict[str, list[Row]] = {}
     for row in rows:
         by_set.setdefault(row["set"], []).append(row)
@@ -144,7 +149,7 @@ def compared_with_calibration(path: Path | None, policies: Policies, rows: Seque
 
 def _compared(rows: Sequence[Row], policy: Policy, reference: Sequence[float], alpha: float) -> Comparison:
     confidence = [row[policy.scoring.estimator] for row in rows]
-    checksums = [checksum_of(row) for row in rows]
+    checksums = [checksum_of_row(row) for row in rows]
     names = [row["case"] for row in rows]
     seen = are_calibration_cases(names, confidence, policy, reference, checksums=checksums)
     new = [row for row, is_seen in zip(rows, seen, strict=True) if not is_seen]
