@@ -12,7 +12,7 @@ from segtrust._files import read_json
 from segtrust.errors import WrongContentError
 from segtrust.io.names import case_of
 from segtrust.io.structures import LabelScheme
-from segtrust.io.tables import read_table
+from segtrust.io.table import read_table
 from segtrust.risks import RISKS, find_risk
 
 __all__ = ["Losses", "as_loss", "is_dice", "read_losses"]
