@@ -750,3 +750,19 @@ def test_a_store_that_announces_too_much_is_not_read(tmp_path):
     truth = Volume("a.zarr", huge.shape, np.dtype("u1"), refuse, False, huge, lazy=True)
     with pytest.raises(UnsafeFileError, match=r"^a\.zarr: expected an array of at most"):
         list(load_opened(OpenedCase("a", tmp_path, volume, None, truth), ReadOptions(resample="truth")))
+
+
+def test_the_checksum_of_a_case_is_computed_once(tmp_path, monkeypatch):
+    import segtrust as st
+    from segtrust.engine.scoring import ScoreJob
+    from segtrust.io import digests
+
+    computed = []
+    compute = digests._of_file
+    monkeypatch.setattr(digests, "_of_file", lambda path, kind: computed.append(path) or compute(path, kind))
+    np.savez(tmp_path / "a.npz", probabilities=P)
+    (tmp_path / "dataset.json").write_text(json.dumps({"labels": {"background": 0, "organ": 1, "lesion": 2}}))
+    job = ScoreJob((st.SoftDice(),), ReadOptions(regions=("each",)))
+    outcome = job(case_of(tmp_path / "a.npz", npy(tmp_path / "m.npy", LABELS)))
+    assert computed == [tmp_path / "a.npz", tmp_path / "m.npy"]
+    assert {row["digest"] for row in outcome.rows} == {digests.digest_of(tmp_path / "a.npz")}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from segtrust.errors import GeometryError, PairingError, ReadError
+from segtrust.errors import GeometryError, PairingError, ReadError, SegtrustError
 from segtrust.io.array_ref import ArrayRef
 from segtrust.io.grid import Grid
 from segtrust.io.pictures import (
@@ -217,3 +217,31 @@ def test_what_is_a_jpeg(tmp_path):
     assert read_grey_jpeg(tmp_path / "a.png").shape == (4, 5)
     with pytest.raises(ReadError):
         read_grey_jpeg(tmp_path / "b.jpg")
+
+
+@pytest.mark.needs("PIL")
+def test_corrupt_jpegs_are_read_or_rejected(tmp_path):
+    """Bytes that are changed, dropped or added anywhere end in pixels or in an error of this package."""
+    from PIL import Image
+
+    path = tmp_path / "a.jpg"
+    y, x = np.indices((40, 56))
+    exif = Image.Exif()
+    exif[0x010E] = "a mask"
+    Image.fromarray(((np.hypot(y - 20, x - 28) < 12) * 255).astype(np.uint8)).save(path, exif=exif)
+    content, rng = path.read_bytes(), np.random.default_rng(0)
+    rejected = []
+    for _ in range(400):
+        changed = bytearray(content)
+        for place in rng.integers(3, len(changed), rng.integers(1, 6)):
+            changed[place] = rng.integers(256)
+        start, stop = sorted(rng.integers(3, len(changed) + 1, 2))
+        if rng.random() < 0.3:
+            del changed[start:stop]
+        path.write_bytes(changed)
+        try:
+            assert read_grey_jpeg(path).ndim == 2
+        except SegtrustError as error:
+            rejected.append(str(error))
+    assert 0 < len(rejected) < 400
+    assert all(reason.startswith(f"{path}: ") for reason in rejected)

@@ -187,8 +187,17 @@ def is_same_grid(grid: Grid, other: Grid) -> bool:
     return grid.lengths == other.lengths and grid.distance_to(other) <= _TOLERANCE
 
 
-def check_same_grid(grid: Grid | None, other: Grid | None, names: tuple[str, str]) -> None:
+def check_same_grid(grid: Grid | None, other: Grid | None, names: tuple[str, str], remedy: str = "") -> None:
     """Reject two arrays that lie in different places; nothing is checked if one file has no geometry.
+
+    Parameters
+    ----------
+    grid, other
+        The grids.
+    names
+        Names of both files in the error.
+    remedy
+        What to do if they belong together nevertheless.
 
     Examples
     --------
@@ -204,7 +213,7 @@ def check_same_grid(grid: Grid | None, other: Grid | None, names: tuple[str, str
     first, second = (str(each) if has_one_shape else f"shape {each.shape}" for each in (grid, other))
     raise GeometryError(
         f"{names[1]}: expected the grid of {names[0]}, {first}, got {second}. Check that both belong to one "
-        "case; if they do, --resample truth brings masks and ground truth to the grid of the map."
+        f"case{f'; if they do, {remedy}' if remedy else ''}."
     )
 
 

@@ -592,7 +592,10 @@ class _Labels:
         # Without being asked only if nothing but empty slices is absent, as from DICOM segmentations.
         is_cropped = (opened.is_cropped or frame.is_cropped) and goal.shares_pixels_with(grid)
         if options.resample is None and not is_cropped:
-            check_same_grid(goal, grid, (str(frame.path), source))
+            remedy = (
+                "--resample truth brings it to the map, --resample map brings the map to the ground truth"
+            )
+            check_same_grid(goal, grid, (str(frame.path), source), remedy)
         check_size(opened.path, opened.bytes)
         channels = range(opened.shape[0]) if opened.has_channels else [None]
         moved = [

@@ -222,7 +222,8 @@ def _placed(image: Volume, grid: Grid | None, resample: bool) -> Any:
         values = np.asarray(image.read())
         values = values.reshape(values.shape[-3:])
         return resample_in_space(values, image.grid, grid, linear=True, fill=float(values.min()))
-    check_same_grid(grid, turned, ("the map", str(image.path)))
+    remedy = "--resample truth brings the image to the map" if is_single else ""
+    check_same_grid(grid, turned, ("the map", str(image.path)), remedy)
     return np.ascontiguousarray(turning.applied(np.asarray(image.read())))
 
 
