@@ -19,8 +19,11 @@ from segtrust.engine.scoring import ScoreJob
 from segtrust.engine.sealed_lines import seal
 from segtrust.engine.unfinished import unfinished_run
 from segtrust.errors import SegtrustError
+from segtrust.io.array_ref import ArrayRef
 from segtrust.io.cases import CaseFiles
+from segtrust.io.checksums import memory_of
 from segtrust.io.datasets import find_cases
+from segtrust.io.formats.pickle import read_plain_pickle
 from segtrust.io.label_tables import label_table
 from segtrust.io.loading import ReadOptions
 from segtrust.io.losses import read_losses
@@ -28,14 +31,9 @@ from segtrust.io.manifests import read_manifest
 from segtrust.io.nnunet import read_scheme
 from segtrust.io.nnunet_layout import ModelChoice
 from segtrust.io.nnunet_predictors import PredictionFolder
-from segtrust.io.pickles import read_plain_pickle
 from segtrust.io.pictures import read_picture
-from segtrust.io.places import Place
-from segtrust.io.readers import open_labels, open_volume
-from segtrust.io.sizes import memory_of
-from segtrust.io.stores import TRUTHS
 from segtrust.io.tables import read_table
-from segtrust.io.volumes import Volume
+from segtrust.io.volume import TRUTHS, Volume, open_labels, open_volume
 from segtrust.kernels import is_chunked, tiles_of
 from segtrust.selective import ExchangeabilityMartingale
 
@@ -51,7 +49,7 @@ class Unforeseen(Exception):  # noqa: N818 - it is what the engine tells, not an
 
 def read_map(path: Path) -> None:
     """Read a map as scoring does, whole, by channel and as labels; then score it."""
-    place = Place(path)
+    place = ArrayRef(path)
     memory_of(CaseFiles("case", place))
     told = _first_refusal(
         lambda: _read_twice(open_volume(place)),
