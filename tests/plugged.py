@@ -61,8 +61,7 @@ READER = """
 import struct
 import numpy as np
 from segtrust.errors import DamagedFileError
-from segtrust.io.readers import Reader
-from segtrust.io.volumes import Volume
+from segtrust.io.volume import Reader, Volume
 
 def recognises(path, head):
     return head[:4] == b"RAW7"

@@ -12,8 +12,7 @@ from unittest import mock
 import numpy as np
 
 from segtrust.errors import ReadError, UnsafeFileError
-from segtrust.io.readers import Reader
-from segtrust.io.volumes import Volume
+from segtrust.io.volume import Reader, Volume
 
 __all__ = ["ReaderContract"]
 
