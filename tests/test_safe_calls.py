@@ -12,7 +12,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 ALLOWED = {
     # Loads what a person has allowed by --allow-pickle; nothing else calls it.
-    ("io/untrusted.py", "_loaded"): {"pickle.loads", "numpy.load"},
+    ("io/formats/pickle.py", "_loaded"): {"pickle.loads", "numpy.load"},
     # Looks whether an error of a worker can be sent to its parent: loads what it has just written itself.
     ("engine/team.py", "_sendable"): {"pickle.loads"},
     # Begins nnU-Net's own commands, as a list of words.
@@ -140,11 +140,11 @@ def test_only_who_was_allowed_to_reaches_the_loader_of_pickles():
     callers = {
         (path.relative_to(SOURCE).as_posix(), function)
         for path in FILES
-        for function in functions_calling(path, {"open_unpickled", "unpickled", "cases_of_pickle"})
+        for function in functions_calling(path, {"open_trusted", "read_trusted", "unpickled", "cases_of_pickle"})
     }
     assert callers == {
-        ("io/readers.py", "open_volume"),  # where the place is trusted
-        ("io/untrusted.py", "open_unpickled"),
+        ("io/volume.py", "open_volume"),  # where the location is trusted
+        ("io/formats/pickle.py", "open_trusted"),
         ("io/stacks.py", "cases_of_pickle"),
         ("io/datasets.py", "_cases_of"),  # where the search allows pickles
         ("io/datasets.py", "_pickled"),

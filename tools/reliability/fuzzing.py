@@ -103,7 +103,7 @@ def _noted(path: Path) -> Cost:
 def _confirm(found: Fuzzed, bundle: Bundle, folder: Path, served: Served) -> None:
     verdict = served.judged(found.reader, lay_out(bundle, folder))
     what = f"{verdict.kind}: {verdict.what}"
-    if not verdict.is_fault:
+    if not verdict.is_fault(found.reader):
         found.unconfirmed.append(what)
     elif what not in found.findings or _size(bundle) < _size(found.findings[what]):
         found.findings[what] = bundle
@@ -162,7 +162,7 @@ def _blind(found: Fuzzed, seconds: float, seed: int, folder: Path, served: Serve
         bundle = mutated(chance.choice(seeds), chance, chance.choice(seeds))
         verdict = served.judged(found.reader, lay_out(bundle, folder / "input"))
         found.inputs += 1
-        if verdict.is_fault and verdict not in seen:
+        if verdict.is_fault(found.reader) and verdict not in seen:
             seen.add(verdict)
             yield bundle
     found.seconds = time.monotonic() - begin

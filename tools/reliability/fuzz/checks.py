@@ -12,12 +12,24 @@ from pathlib import Path
 
 from segtrust.errors import SegtrustError
 
-__all__ = ["HEADROOM", "MOST_BYTES", "SECONDS", "Cost", "Verdict", "bound_memory", "judged", "measured"]
+__all__ = [
+    "HEADROOM",
+    "IN_WORKERS",
+    "MOST_BYTES",
+    "SECONDS",
+    "Cost",
+    "Verdict",
+    "bound_memory",
+    "judged",
+    "measured",
+]
 
 SECONDS = 5.0
 """Longest that a reader may take."""
 MOST_BYTES = 16 << 20
 """``SEGTRUST_MAX_BYTES`` of a run: what one array may take."""
+IN_WORKERS = frozenset(("nnunet", "npz", "npy", "nifti", "itk", "image", "tiff", "hdf5", "zarr", "dicomseg"))
+"""Readers of the files of a case."""
 HEADROOM = 1 << 30
 """Address space that all of a case may take: the array, copies of it, and the libraries' own."""
 _LONGEST = 2000
@@ -39,8 +51,8 @@ class Verdict:
     Attributes
     ----------
     kind
-        ``"read"`` and ``"refused"`` are right; all others are faults: ``"error"`` that is not segtrust's own,
-        ``"memory"``, ``"hang"``, ``"crash"``, and ``"words"``, a refusal that says it badly.
+        ``"read"`` and ``"refused"`` are right; ``"error"``, which is not segtrust's own, and ``"words"``, an
+        error that is badly worded, are faults; for ``"memory"``, ``"hang"`` and ``"crash"`` see `is_fault`.
     what
         The message, or where it came from; equal for what is likely the same fault.
     """
@@ -48,10 +60,14 @@ class Verdict:
     kind: str
     what: str = ""
 
-    @property
-    def is_fault(self) -> bool:
-        """Whether something is to be mended."""
-        return self.kind not in ("read", "refused")
+    def is_fault(self, reader: str) -> bool:
+        """Return whether something is to be fixed.
+
+        The files of a case are read in a worker process. One that hangs, crashes or takes too much memory is
+        ended there, and becomes one named failure.
+        """
+        contained = ("memory", "hang", "crash") if reader in IN_WORKERS else ()
+        return self.kind not in ("read", "refused", *contained)
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def _fuzz(reader: str, seconds: int, seed: int, folder: Path) -> None:
         if bundle is not None:
             verdict, cost = checks.measured(reader, lay_out(bundle, scratch))
             _note(folder / "cost.json", cost)
-            if verdict.is_fault:
+            if verdict.is_fault(reader):
                 _keep(folder, data, verdict.kind, verdict.what)
 
     def other_input(data: bytes, longest: int, number: int) -> bytes:

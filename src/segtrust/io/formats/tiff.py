@@ -63,8 +63,7 @@ def _open(path: Path, *, is_labels: bool, fill_missing: bool) -> Volume:
             )
         series = file.series[0]
         _check_pixels(path, file, series, is_labels=is_labels)
-        if not fill_missing:
-            _check_written(path, series)
+        _check_written(path, series, fill_missing=fill_missing)
         axes, shape = series.axes, tuple(map(int, series.shape))
         while axes and axes[-1] not in "YX" and shape[-1] == 1:  # an image of (y, x, 1) is one of (y, x)
             axes, shape = axes[:-1], shape[:-1]
@@ -169,17 +168,19 @@ def _greys(page: Any) -> Any:
     return (palette[0] >> 8).astype(np.uint8) if is_grey else None
 
 
-def _check_written(path: Path, series: Any) -> None:
-    """Check that all strips and tiles exist: tifffile returns zeros for the others."""
+def _check_written(path: Path, series: Any, *, fill_missing: bool) -> None:
+    """Check that all strips and tiles exist, for which tifffile returns zeros, and lie in the file."""
     pages = [page for page in series.pages if page is not None]
     chunks = [chunk for page in pages for chunk in zip(page.dataoffsets, page.databytecounts, strict=False)]
+    written = [(offset, count) for offset, count in chunks if offset and count]
+    check_complete(path, max((offset + count for offset, count in written), default=0), path.stat().st_size)
     expected = sum(math.prod(page.chunked) for page in pages)
-    written = sum(1 for offset, count in chunks if offset and count)
-    if math.prod(series.shape) and (written < expected or len(pages) < len(series.pages)):
+    is_whole = len(written) >= expected and len(pages) == len(series.pages)
+    if not is_whole and not fill_missing and math.prod(series.shape):
         raise missing_chunks(
             path,
             "",
-            f"{written} of {max(expected, written + 1)} strips or tiles",
+            f"{len(written)} of {max(expected, len(written) + 1)} strips or tiles",
             "If the others are empty on purpose, write zeros to them, or read with fill_missing=True.",
         )
 
