@@ -66,7 +66,9 @@ def read_manifest(path: Path) -> Dataset:
             CaseFiles(
                 texts.get("case") or case_of(Place.of(texts["probabilities"]).path),
                 Place.of(texts["probabilities"], path.parent),
-                **refs,
+                mask=refs["mask"],
+                truth=refs["truth"],
+                image=refs["image"],
                 group=texts.get("group", ""),
                 split=texts.get("split", ""),
                 members=tuple(Place.of(text, path.parent) for text in members if text),
