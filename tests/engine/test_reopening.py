@@ -9,9 +9,8 @@ from segtrust.engine.run import Engine
 from segtrust.engine.score_table import ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
 from segtrust.errors import WrongContentError
-from segtrust.io.datasets import find_cases
+from segtrust.io.dataset import find_cases
 from segtrust.io.loading import ReadOptions
-from segtrust.io.search import Search
 from segtrust.io.structures import LabelScheme
 from segtrust.io.tables import read_table
 
@@ -29,9 +28,12 @@ def scored(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     from pathlib import Path
 
-    search = Search(truth_folder=Path("truths"), image_folder=Path("images"))
     job = ScoreJob(tuple(get_estimators(["sdc"])), ReadOptions(regions=("each",), scheme=SCHEME))
-    score_cases(find_cases([Path("maps")], search), job, ScoreRun(Path("scores.csv"), Engine()))
+    score_cases(
+        find_cases([Path("maps")], truth="truths", images="images"),
+        job,
+        ScoreRun(Path("scores.csv"), Engine()),
+    )
     monkeypatch.chdir("/")
     return read_table(tmp_path / "scores.csv"), p, tmp_path
 

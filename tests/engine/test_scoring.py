@@ -16,7 +16,7 @@ from segtrust.io.datasets import find_cases
 from segtrust.io.digests import digest_of
 from segtrust.io.loading import MaskKind, OpenedCase, ReadOptions, opened_labels
 from segtrust.io.nnunet import volume_in_memory
-from segtrust.io.pairing import with_truths
+from segtrust.io.partners import add_files
 from segtrust.io.pickles import read_plain_pickle
 from segtrust.io.places import Place
 from segtrust.io.readers import open_labels
@@ -331,7 +331,7 @@ def test_a_map_in_memory_gives_the_rows_of_one_that_was_saved(labels, with_truth
     """As the hook of nnU-Net scores, and as it would have been read from its files."""
     made = kept_run(labels)
     job = ScoreJob(ESTIMATORS, ReadOptions(regions=("each",)), with_truth=with_truth)
-    for files in with_truths(find_cases([made.predictions]), made.labels).cases:
+    for files in add_files(find_cases([made.predictions]), "truth", made.labels).cases:
         path = files.probabilities.path
         with np.load(path) as saved:
             p = saved["probabilities"]

@@ -10,7 +10,7 @@ from segtrust.engine.run import Engine
 from segtrust.engine.score_table import ScoreRun, journal_beside, score_cases
 from segtrust.engine.scoring import ScoreJob
 from segtrust.engine.unfinished import unfinished_run
-from segtrust.io.cases import DataSet
+from segtrust.io.case_files import Dataset
 from segtrust.io.datasets import find_cases
 from segtrust.io.tables import about_beside, read_table
 from tests.engine.files import write_maps
@@ -53,7 +53,7 @@ def test_a_newer_diary_with_other_cases_is_of_a_run_that_goes_on(scores, tmp_pat
     cases = find_cases([tmp_path / "maps"]).cases
     time = scores.stat().st_mtime_ns
     before = {path: path.read_bytes() for path in (scores, about_beside(scores))}
-    score_cases(DataSet(cases[:2]), job(), ScoreRun(scores, Engine(), resume=False))
+    score_cases(Dataset(cases[:2]), job(), ScoreRun(scores, Engine(), resume=False))
     for path, content in before.items():
         path.write_bytes(content)
     os.utime(scores, ns=(time, time))

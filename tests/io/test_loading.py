@@ -19,7 +19,7 @@ from segtrust.io import readers
 from segtrust.io.cases import CaseFiles
 from segtrust.io.datasets import find_cases
 from segtrust.io.loading import MaskKind, ReadOptions, load_case
-from segtrust.io.pairing import with_truths
+from segtrust.io.partners import add_files
 from segtrust.io.places import Place
 
 pytestmark = pytest.mark.needs("nibabel", "SimpleITK")
@@ -57,7 +57,7 @@ def load(files, **options):
 
 
 def fixture_case(kind, name):
-    found = with_truths(find_cases([ROOT / kind / "predictions"]), ROOT / kind / "labels")
+    found = add_files(find_cases([ROOT / kind / "predictions"]), "truth", ROOT / kind / "labels")
     return next(case for case in found.cases if case.id == name)
 
 

@@ -16,7 +16,7 @@ from segtrust.engine.scoring import ScoreJob
 from segtrust.integrations.nnunet import ScoringOptions, load_predictor, score_predictions
 from segtrust.io.datasets import find_cases
 from segtrust.io.loading import ReadOptions
-from segtrust.io.pairing import with_truths
+from segtrust.io.partners import add_files
 
 ESTIMATORS = ("sdc", "idc", "amsp", "ane", "pla")
 EACH = ReadOptions(regions=("each",))
@@ -29,7 +29,7 @@ def main(model: Path, images: Path, labels: Path, out: Path) -> None:
     saved = out / "saved"
     saved.mkdir(parents=True)
     predictor.predict_from_files_sequential(str(images), str(saved), save_probabilities=True)
-    found = with_truths(find_cases([saved]), labels)
+    found = add_files(find_cases([saved]), "truth", labels)
     job = ScoreJob(tuple(get_estimators(ESTIMATORS)), EACH)
     score_cases(found, job, ScoreRun(out / "saved.csv", Engine()))
     options = ScoringOptions(ESTIMATORS, EACH, labels, workers=2)

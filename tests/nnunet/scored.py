@@ -13,7 +13,7 @@ from segtrust.io.datasets import find_cases
 from segtrust.io.loading import ReadOptions
 from segtrust.io.losses import read_losses
 from segtrust.io.nnunet import read_scheme
-from segtrust.io.pairing import with_truths
+from segtrust.io.partners import add_files
 from tests.commands import segtrust
 from tests.nnunet.contract import read_case
 from tests.nnunet.data import TEST_CASES, VALIDATION_CASES, VARIANTS
@@ -64,7 +64,7 @@ class ScoredContract:
     def test_dice_is_that_of_nnunet(self, run, labels):
         """Its summary.json has the Dice of each label or region, by its own code."""
         made = run(labels)
-        found = with_truths(find_cases([made.validation]), made.validation_labels)
+        found = add_files(find_cases([made.validation]), "truth", made.validation_labels)
         job = ScoreJob(
             (get_estimator("sdc"),),
             ReadOptions(regions=("each",), scheme=made.dataset_json),
@@ -93,12 +93,12 @@ class ScoredContract:
         for path in made.labels.glob("*.nii.gz"):
             turned = SimpleITK.Flip(SimpleITK.ReadImage(path), (True, False, False))
             SimpleITK.WriteImage(turned, tmp_path / path.name)
-        found = with_truths(find_cases([made.predictions]), tmp_path)
+        found = add_files(find_cases([made.predictions]), "truth", tmp_path)
         plainly, resampled = (
             ScoreJob((get_estimator("sdc"),), ReadOptions(resample=each), with_truth=True)
             for each in (False, True)
         )
-        straight = with_truths(find_cases([made.predictions]), made.labels)
+        straight = add_files(find_cases([made.predictions]), "truth", made.labels)
         for case, other in zip(found.cases, straight.cases, strict=True):
             assert "expected the grid of" in plainly(case).failure.reason
             assert resampled(case).rows[0]["dice"] == plainly(other).rows[0]["dice"]

@@ -17,7 +17,7 @@ from segtrust.engine.judging import Judge
 from segtrust.engine.run import Engine
 from segtrust.engine.score_table import ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
-from segtrust.io.cases import CaseFiles, DataSet
+from segtrust.io.case_files import CaseFiles, Dataset
 from segtrust.io.places import Place
 from segtrust.io.tables import Table, read_table, write_table
 from segtrust.review.access import Access
@@ -76,7 +76,7 @@ def score_run(folder, cases):
     """Score cases into a folder that can be reviewed."""
     judge, job = Judge(), ScoreJob(tuple(get_estimators(["sdc", "amsp"])))
     run = ScoreRun(folder / "scores.csv", Engine())
-    score_cases(DataSet(tuple(cases)), job, run, finish=judge.judged, more=judge.about)
+    score_cases(Dataset(tuple(cases)), job, run, finish=judge.judged, more=judge.about)
     return folder
 
 

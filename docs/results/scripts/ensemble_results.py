@@ -18,9 +18,8 @@ import segtrust as st
 from segtrust.confidence import get_estimators
 from segtrust.engine.scoring import ScoreJob
 from segtrust.ensembles import Fusion
-from segtrust.io.datasets import find_cases
+from segtrust.io.dataset import find_cases
 from segtrust.io.loading import ReadOptions
-from segtrust.io.search import Search
 
 FLIPS = ((), (2,), (3,), (2, 3))
 MEAN = "mean SDC of members"
@@ -40,8 +39,7 @@ def rows_of(cases, fuse, estimators):
 
 def compare(folders, truth):
     """Print the AURCs of both fusions, and the differences to the SDC of the fused map."""
-    search = Search(truth_folder=truth, member_folders=tuple(folders[1:]))
-    cases = find_cases(folders[:1], search).cases
+    cases = find_cases(folders[:1], truth=truth, members=folders[1:]).cases
     alone = [
         rows_of([replace(case, probabilities=case.maps[i], members=()) for case in cases], None, ["sdc"])
         for i in range(len(folders))

@@ -372,7 +372,7 @@ def _cases_in_folder(folder: Path, request: _Request) -> Dataset:
     found = [Dataset(failures=tuple(failures), leftovers=tuple(listing.leftovers))]
     found.append(_cases_of_files(listing.files, folder, request))
     if request.allow_pickle:
-        found += map(cases_of_pickle, listing.pickles)
+        found += [cases_of_pickle(path) for path in listing.pickles]
     else:
         pickles = (Failure(path.name, str(path), UNPAIRED, _PICKLE) for path in listing.pickles)
         found.append(Dataset(failures=tuple(pickles)))

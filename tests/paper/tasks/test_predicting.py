@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from segtrust.errors import PairingError, ParameterError, TooFewCasesError, UnknownFormatError
-from segtrust.io.datasets import Search, find_cases
+from segtrust.io.dataset import find_cases
 from segtrust.paper.tasks import Labels, Sample, get_task
 from segtrust.paper.tasks.checking import find_samples
 from segtrust.paper.tasks.predicting import PredictionOptions, predict
@@ -95,7 +95,7 @@ def test_manifests_are_data_sets(task, prepared, weights, tmp_path):
     found = predict(task, prepared, weights[:1], tmp_path, replace(CPU, splits=("val", "test")))
     assert list(found.sets) == ["ID", "bright"]
     for path in found.sets.values():
-        cases = find_cases([path], Search()).cases
+        cases = find_cases([path]).cases
         assert all(case.truth.path.exists() and case.image.path.exists() for case in cases)
         assert {case.split for case in cases} == {"test"}  # what was trained or chosen on is not judged
         assert not any("/" in case.name for case in cases)
@@ -104,7 +104,7 @@ def test_manifests_are_data_sets(task, prepared, weights, tmp_path):
     assert {row["set"] for row in rows} == {"ID", "bright"}
     assert {row["split"] for row in rows} == {"val", "test"}
     alone = predict(task, prepared, weights[:1], tmp_path, replace(CPU, splits=("val",)))
-    assert {case.split for case in find_cases([alone.sets["ID"]], Search()).cases} == {"val"}
+    assert {case.split for case in find_cases([alone.sets["ID"]]).cases} == {"val"}
 
 
 def test_what_cannot_be_predicted(task, prepared, weights, tmp_path):
@@ -121,7 +121,7 @@ def test_published_maps_are_taken_as_they_are(tmp_path):
     samples = find_samples(task, data)
     found = take_maps(task, samples, published, tmp_path / "run")
     assert found.cases == 10
-    for case in find_cases([found.sets["OOD"]], Search()).cases:
+    for case in find_cases([found.sets["OOD"]]).cases:
         p = np.load(case.probabilities.path)
         assert p.dtype == np.uint8
         assert len(np.unique(p)) > 50
