@@ -146,8 +146,8 @@ def test_only_who_was_allowed_to_reaches_the_loader_of_pickles():
         ("io/volume.py", "open_volume"),  # where the location is trusted
         ("io/formats/pickle.py", "open_trusted"),
         ("io/stacks.py", "cases_of_pickle"),
-        ("io/datasets.py", "_cases_of"),  # where the search allows pickles
-        ("io/datasets.py", "_pickled"),
+        ("io/dataset.py", "_find_in"),  # if the request allows pickles
+        ("io/dataset.py", "_cases_in_folder"),
         ("paper/medical/sources.py", "_paired_lists"),
     }
 

@@ -93,7 +93,9 @@ def test_failures_are_listed_and_the_list_goes_when_nothing_fails_any_more(maps,
     whole = (maps / "case_002.npy").read_bytes()
     (maps / "case_002.npy").write_bytes(whole[:-10])
     found = find_cases([maps])
-    told = Dataset(found.cases, (Failure("x", "labels/x.png", "a truth without a probability map"),))
+    told = Dataset(
+        found.cases, (Failure("x", "masks/x.png", "Unpaired", "a mask without a probability map"),)
+    )
     out = tmp_path / "scores.csv"
     scored = score_cases(told, JOB, ScoreRun(out, Engine()))
     assert len(scored.rows) == 5
@@ -110,7 +112,7 @@ def test_failures_are_listed_and_the_list_goes_when_nothing_fails_any_more(maps,
 def test_parts_have_lists_of_their_own_and_one_of_them_tells_what_has_no_partner(maps, tmp_path):
     (maps / "case_005.npy").write_bytes(b"")
     found = find_cases([maps])
-    told = Dataset(found.cases, (Failure("x", "labels/x.png", "alone"),))
+    told = Dataset(found.cases, (Failure("x", "masks/x.png", "Unpaired", "alone"),))
     for part in range(2):
         score_cases(told, JOB, ScoreRun(tmp_path / f"part-{part}.csv", Engine(), part=part, parts=2))
     listed = [

@@ -270,13 +270,14 @@ def find_sets(paths: Sequence[Path], files: SetFlags, how: JudgeFlags) -> Datase
     unknown = sorted({*truth, *masks, *images, *members} - {*others})
     if unknown:
         raise ParameterError(f"ood-truth: expected the name of a set given by --ood, got {unknown[0]!r}.")
-    patterns = ("pattern", "mask_pattern", "image_pattern", "truth_pattern")
-    shared = {name: each for name in patterns if len(each := getattr(files, name) or []) == 1}
     found = _find_set(paths, files, how, FIRST)
     for name, folders in others.items():
         own = replace(
             files,
-            **{**dict.fromkeys(patterns), **shared},
+            pattern=_only(files.pattern),
+            mask_pattern=_only(files.mask_pattern),
+            image_pattern=_only(files.image_pattern),
+            truth_pattern=_only(files.truth_pattern),
             truth=truth.get(name),
             mask_dir=masks.get(name),
             image_dir=images.get(name),
@@ -284,6 +285,11 @@ def find_sets(paths: Sequence[Path], files: SetFlags, how: JudgeFlags) -> Datase
         )
         found += _find_set([Path(folder) for folder in folders], own, how, name).with_prefix(name)
     return without_duplicates(found)
+
+
+def _only(patterns: list[str] | None) -> list[str] | None:
+    """Return a pattern that is for all maps; several are for the folders of the first set."""
+    return patterns if patterns is not None and len(patterns) == 1 else None
 
 
 def images_of_sets(files: SetFlags, found: Dataset) -> list[Images]:

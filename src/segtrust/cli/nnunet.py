@@ -21,7 +21,7 @@ from segtrust.cli.nnunet_show import SHOW_EPILOG, show
 from segtrust.cli.options import ReadFlags, RunFlags, with_options
 from segtrust.cli.promising import Certified, PromiseFlags, TargetFlags, certify_rows, tell_certified
 from segtrust.cli.scoring import table_run
-from segtrust.cli.telling import exit_if_failed, print_failures, tell_warnings, warnings_of
+from segtrust.cli.telling import exit_if_failed, print_dataset, print_failures, tell_warnings, warnings_of
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ def calibrate(
     found = _labelled_cases(what, source)
     if not run.as_json:
         _tell_found(found)
+        print_dataset(found.cases)
     table = output.with_name(f"{output.stem}.scores.csv")
     scored = _score(found, table, HowFlags(f"{promise.estimator},{USUAL}", empty=source.empty), read, run)
     if not run.as_json:

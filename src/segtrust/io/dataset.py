@@ -235,10 +235,12 @@ def _named_values(values: Sources | Patterns, folders: Sequence[Path]) -> list[t
     if isinstance(values, Mapping):
         return [(name, str(value)) for name, value in values.items()]
     texts = [str(value) for value in ([values] if isinstance(values, str | Path) else values)]
-    split = []
+    split: list[tuple[str | None, str]] = []
     for text in texts:
-        name, sign, value = text.partition("=")
-        is_named = bool(name and sign and value) and not Path(text).exists() and "{case}" not in name
+        name, _, value = text.partition("=")
+        is_named = bool(name and value) and not Path(text).exists()
+        if "{case}" in text:  # a pattern may hold the sign itself
+            is_named = is_named and name in {*short_names(folders), *map(_own_name, folders)}
         split.append((name, value) if is_named else (None, text))
     return split
 
@@ -370,7 +372,7 @@ def _cases_in_folder(folder: Path, request: _Request) -> Dataset:
     found = [Dataset(failures=tuple(failures), leftovers=tuple(listing.leftovers))]
     found.append(_cases_of_files(listing.files, folder, request))
     if request.allow_pickle:
-        found += map(cases_of_pickle, listing.pickles)
+        found += [cases_of_pickle(path) for path in listing.pickles]
     else:
         pickles = (Failure(path.name, str(path), UNPAIRED, _PICKLE) for path in listing.pickles)
         found.append(Dataset(failures=tuple(pickles)))

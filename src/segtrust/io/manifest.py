@@ -66,7 +66,9 @@ def read_manifest(path: Path) -> Dataset:
             CaseFiles(
                 texts.get("case") or case_of(ArrayRef.parse(texts["probabilities"]).path),
                 ArrayRef.parse(texts["probabilities"], path.parent),
-                **refs,
+                mask=refs["mask"],
+                truth=refs["truth"],
+                image=refs["image"],
                 group=texts.get("group", ""),
                 split=texts.get("split", ""),
                 members=tuple(ArrayRef.parse(text, path.parent) for text in members if text),

@@ -65,8 +65,8 @@ def add_files(
         raise PairingError(f"{folder}: expected a folder of {NOUNS[role]}s, got no folder of this name.")
     listing = list_folder(folder, at_any_depth=role == "image")
     chosen = {case.id for case in dataset.cases} if ids is None else ids
-    reset: dict[str, None] = {} if role == "image" else {role: None}
-    cases = tuple(replace(case, **reset) if case.id in chosen else case for case in dataset.cases)
+    replaced = chosen if role != "image" else ()
+    cases = tuple(_with_partner(case, role, None) if case.id in replaced else case for case in dataset.cases)
     placed = [file for file in listing.files if file.placed in _ACCEPTED[role]]
     files = placed or [file for file in listing.files if file.placed is None]
     foreign = (
@@ -172,7 +172,7 @@ def _report_others(
     return replace(dataset, failures=tuple(failures))
 
 
-def _with_partner(case: CaseFiles, role: Partner, file: ArrayRef) -> CaseFiles:
+def _with_partner(case: CaseFiles, role: Partner, file: ArrayRef | None) -> CaseFiles:
     if role == "mask":
         return replace(case, mask=file)
     return replace(case, truth=file) if role == "truth" else replace(case, image=file)
