@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from segtrust.demo.nuclei import DATA, PREDICTOR, prepare_run  # noqa: E402
-from segtrust.io import ArrayRef, CaseFiles
+from segtrust.io import ArrayRef, CaseFiles  # noqa: E402
 from segtrust.review.server import page_files  # noqa: E402
 from tests.browser.pages import ARGUMENTS, SIZES, THEMES, open_case  # noqa: E402
 from tests.review import desks  # noqa: E402

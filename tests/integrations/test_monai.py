@@ -40,7 +40,16 @@ if all(map(find_spec, ("torch", "monai", "ignite"))):  # elsewhere the mark skip
     torch.set_num_threads(1)
 
 ROOT = Path(__file__).parents[2]
-ALONE = ("file", "image_file", "mask_file", "truth_file", "checksum", "mask_checksum", "seconds", "spacing_mm")
+ALONE = (
+    "file",
+    "image_file",
+    "mask_file",
+    "truth_file",
+    "checksum",
+    "mask_checksum",
+    "seconds",
+    "spacing_mm",
+)
 """Columns that tell of files."""
 
 
