@@ -76,7 +76,7 @@ def score_run(folder, cases):
     """Score cases into a folder that can be reviewed."""
     judge, job = LossSource(), ScoreJob(tuple(get_estimators(["sdc", "amsp"])))
     run = ScoreRun(folder / "scores.csv", Engine())
-    score_cases(Dataset(tuple(cases)), job, run, finish=judge.judged, more=judge.about)
+    score_cases(Dataset(tuple(cases)), job, run, finish=judge.add_to, more=judge.about)
     return folder
 
 

@@ -268,4 +268,4 @@ def _tell(decided: Triage, policies: Policies, output: Path) -> None:
         alarm = " DRIFT ALARM: what the policy says no longer holds for such cases." if test.alarm else ""
         typer.echo(f"{f'{name}: ' if name else ''}{test.explain()}{alarm}")
     if not decided.drift:
-        typer.echo(f"No drift check: {decided.undrifted}.")
+        typer.echo(f"No drift check: {decided.no_drift_test}.")

@@ -87,7 +87,7 @@ def prepare_run(folder: Path, advance: Callable[[int], object] = lambda done: No
     job = ScoreJob(tuple(get_estimators(ESTIMATORS)))
     # Never goes on with what is there: another release may have begun it.
     run = ScoreRun(folder / SCORES, Engine(), resume=False, advance=advance, command=("demo",))
-    score_cases(_both_sets(), job, run, finish=judge.judged, more=judge.about)
+    score_cases(_both_sets(), job, run, finish=judge.add_to, more=judge.about)
     made = read_table(run.out)
     new = [row["sdc"] for row in _new_rows(made.rows, FIRST)]
     known = _known_scores(made)

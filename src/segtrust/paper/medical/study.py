@@ -203,10 +203,10 @@ def _scored(
     judge = LossSource()
     run = ScoreRun(work.out / "scores.parquet", Engine(work.workers), advance=work.advance)
     try:
-        found = score_cases(task.cases, job, run, finish=judge.judged, more=judge.about)
+        found = score_cases(task.cases, job, run, finish=judge.add_to, more=judge.about)
     except OtherSettingsError:  # such as other deviations; scores are soon made again
         anew = replace(run, resume=False)
-        found = score_cases(task.cases, job, anew, finish=judge.judged, more=judge.about)
+        found = score_cases(task.cases, job, anew, finish=judge.add_to, more=judge.about)
     scored = drop_rows_without_loss(found, judge)
     return scored.rows, scored.failures
 
