@@ -103,7 +103,7 @@ class ChannelScorer:
     def about(self) -> dict[str, Any]:
         """Settings that a table of these rows records; maps in memory have no checksum."""
         channels = {"from_logits": self._module.from_logits, "task": self._module.task, "names": self.names}
-        return {"format": FORMAT, **settings_of(self._job), "digest": None, "in memory": channels}
+        return {"format": FORMAT, **settings_of(self._job), "checksum": None, "in memory": channels}
 
     def rows(self, values: Any, mask: Any = None, truth: Any = None) -> tuple[ScoreRow, ...]:
         """Return one row per structure of one case, without the name of the case, which `named` adds.

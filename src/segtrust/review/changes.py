@@ -20,12 +20,12 @@ def change_of(row: ScoreRow, about: Mapping[str, Any]) -> str:
     Nothing is said where that cannot be told either: of a file that is gone, and of one whose fingerprint the
     table does not know, such as that of a Zarr store without ``--digest sha256``.
     """
-    kind = about.get("digest")
+    kind = about.get("checksum")
     if kind not in _KINDS or not row.get("file"):
         return ""
     files = files_of_row(row, about)
     masks = () if files.mask is None else (files.mask,)
-    for what, column, places in (("map", "digest", files.maps), ("mask", "mask_digest", masks)):
+    for what, column, places in (("map", "checksum", files.maps), ("mask", "mask_checksum", masks)):
         if not row.get(column) or not places:
             continue
         try:

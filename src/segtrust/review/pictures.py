@@ -38,7 +38,7 @@ __all__ = ["Layer", "OpenedCase", "Plane", "Slices", "TilePlace", "open_case", "
 
 MOST_BYTES = 1 << 30
 """Of a volume that is sent to the page."""
-_SCORED = ("digest", "mask_digest", "k", "s", "lam")
+_SCORED = ("checksum", "mask_checksum", "k", "s", "lam")
 """Columns that change when other files are scored, or the same ones read otherwise."""
 _NO_IMAGE = "No image is known of this case. Score with --image-dir FOLDER, or name it in the manifest."
 
@@ -304,7 +304,7 @@ def stamp_of_case(row: ScoreRow, about: Mapping[str, Any]) -> tuple[Any, ...]:
     files = files_of_row(row, about)
     places = (*files.maps, files.mask, files.truth, files.image)
     scored = tuple(row.get(name) for name in _SCORED)
-    return (about.get("digest"), *scored, *(None if each is None else _changed(each.path) for each in places))
+    return (about.get("checksum"), *scored, *(None if each is None else _changed(each.path) for each in places))
 
 
 def _changed(path: Path) -> tuple[Any, ...]:

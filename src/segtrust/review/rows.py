@@ -181,7 +181,7 @@ class Rows:
 
 
 def _fingerprints(row: Mapping[str, Any]) -> list[str]:
-    return [str(row[name]) for name in ("digest", "mask_digest") if row.get(name)]
+    return [str(row[name]) for name in ("checksum", "mask_checksum") if row.get(name)]
 
 
 def _statistics(row: Mapping[str, Any]) -> list[str]:

@@ -99,7 +99,7 @@ _SETTINGS = {
     "read": "Read with",
     "scaling": "Recalibration",
     "empty": "Empty masks",
-    "digest": "Fingerprints of maps",
+    "checksum": "Checksums of maps",
 }
 """What a score table says of itself, with how it is called here."""
 
