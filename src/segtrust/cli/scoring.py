@@ -156,13 +156,11 @@ def _with_masks(scored: Scored, folder: Path, output: Path, failures_path: Path)
 
 def table_run(output: Path, run: RunFlags, advance: Callable[[int], object]) -> ScoreRun:
     """Say where results go, and how cases are run."""
-    from segtrust.engine.run import Engine
     from segtrust.engine.score_table import ScoreRun
 
-    engine = Engine(workers=run.workers, dask=run.dask, memory=run.memory_bytes())
     part, parts = (run.part, run.num_parts) if isinstance(run, PartFlags) else (0, 1)
     command = tuple(sys.argv[1:])
-    return ScoreRun(output, engine, run.resume, part, parts, advance, command)
+    return ScoreRun(output, run.executor(), run.resume, part, parts, advance, command, run.overwrite)
 
 
 def _values(scored: Scored, table: ScoreRun, images: Sequence[Images]) -> dict[str, Any]:

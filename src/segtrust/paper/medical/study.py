@@ -11,11 +11,11 @@ from typing import Any
 from segtrust.confidence import ConfidenceEstimator, Estimators, get_estimator
 from segtrust.engine.judging import Judge, with_losses
 from segtrust.engine.outcomes import Failure, Row
-from segtrust.engine.run import Engine
+from segtrust.engine.executors import make_executor
 from segtrust.engine.score_table import ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
 from segtrust.engine.unlabelled import SetReader, fit_to_sets
-from segtrust.errors import OtherSettingsError, TooFewCasesError
+from segtrust.errors import TooFewCasesError
 from segtrust.evaluation import (
     EvaluatedSet,
     Evaluation,
@@ -203,12 +203,9 @@ def _scored(
         of_sets=fit_to_sets(unlabelled, task.cases, reader),
     )
     judge = Judge()
-    run = ScoreRun(work.out / "scores.parquet", Engine(work.workers), advance=work.advance)
-    try:
-        found = score_cases(task.cases, job, run, finish=judge.judged, more=judge.about)
-    except OtherSettingsError:  # such as other deviations; scores are soon made again
-        anew = replace(run, resume=False)
-        found = score_cases(task.cases, job, anew, finish=judge.judged, more=judge.about)
+    executor = make_executor(work.workers)
+    run = ScoreRun(work.out / "scores.parquet", executor, advance=work.advance, overwrite=True)
+    found = score_cases(task.cases, job, run, finish=judge.judged, more=judge.about)
     scored = with_losses(found, judge)
     return scored.rows, scored.failures
 
