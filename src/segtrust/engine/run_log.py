@@ -184,7 +184,8 @@ class RunLog:
 
     def _is_taken(self, connection: sqlite3.Connection) -> ParameterError:
         owner: Any = None
-        with suppress(sqlite3.Error, SegtrustError):
+        with suppress(sqlite3.Error, ValueError):
+            connection.execute(f"PRAGMA busy_timeout = {int(1000 * _BUSY_S)}")  # for its commits
             owner = _read_head(connection).get("owner")
         name = f"the process {owner['pid']} on {owner['host']}" if isinstance(owner, dict) else "another process"
         return ParameterError(
