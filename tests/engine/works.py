@@ -106,7 +106,7 @@ def touch_truncated(case):
     if case.id.startswith("cut"):
         import mmap
 
-        path = case.probabilities.path
+        path = case.probabilities.path.with_suffix(".mapped")
         path.write_bytes(bytes(1 << 16))
         with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
             file.truncate(0)
