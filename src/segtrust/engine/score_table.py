@@ -534,8 +534,10 @@ def _format_setting(value: Any) -> str:
         text = ", ".join(f"{key} {_format_setting(each)}" for key, each in value.items()) or "none"
     elif isinstance(value, list | tuple):
         text = ", ".join(map(_format_setting, value)) or "none"
+    elif isinstance(value, bool):
+        text = "yes" if value else "no"
     else:
-        text = {None: "none", True: "yes", False: "no", "": "none"}.get(value, str(value))
+        text = "none" if value in (None, "") else str(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
