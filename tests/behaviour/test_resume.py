@@ -26,7 +26,7 @@ def command(folder, *options):
 def made(tmp_path_factory):
     """Forty cases, one of them broken, large enough that scoring them all takes a while; and their table."""
     folder = tmp_path_factory.mktemp("cases")
-    write_cases(folder / "maps", CASES, shape=(300, 400), truths=folder / "truth")
+    write_cases(folder / "maps", CASES, shape=(900, 1200), truths=folder / "truth")
     p = blob(FLAT)
     p[1, 2] = np.nan
     np.save(folder / "maps/case_007.npy", p)
@@ -67,11 +67,10 @@ def start_and_kill(folder, changes, *options):
 
 def kill_midway(folder, *options):
     """Kill a run that has finished some of its cases, and not all, and keep a copy of what it leaves."""
-    for changes in (12, 8, 5):  # fewer where the run was over before it could be killed
+    for changes in (8, 6, 4, 3, 2):  # fewer where the run was over before it could be killed
         for name in ("out", "kept"):
             shutil.rmtree(folder / name, ignore_errors=True)
-        if start_and_kill(folder, changes, *options):
-            assert not (folder / "out/scores.csv").exists()
+        if start_and_kill(folder, changes, *options) and not (folder / "out/scores.csv").exists():
             shutil.copytree(folder / "out", folder / "kept")
             return
     pytest.fail("every run was over before it could be killed")
@@ -130,11 +129,27 @@ def test_what_changed_or_came_is_scored(tmp_path):
     (tmp_path / "maps/case_002.npy").unlink()
     (tmp_path / "truth/case_002.npy").unlink()
     write_cases(tmp_path / "maps", 1, truths=tmp_path / "truth", first=4)
-    assert segtrust(*command(tmp_path)).returncode == 0
+    done = segtrust(*command(tmp_path))
+    assert done.returncode == 2
+    assert "it has 1 cases that are not among those given now, such as case_002" in done.stderr
+    assert segtrust(*command(tmp_path, "--overwrite")).returncode == 0
     after = {row["case"]: row for row in read_csv(tmp_path / "out/scores.csv")}
     assert list(after) == ["case_000", "case_001", "case_003", "case_004"]
     kept = [case for case in after if after[case] == before.get(case)]
     assert kept == ["case_000", "case_003"]
+
+
+def test_another_estimator_adds_its_column(tmp_path):
+    write_cases(tmp_path / "maps", 3, truths=tmp_path / "truth")
+    for names in ("sdc", "amsp", "sdc"):
+        assert segtrust(*command(tmp_path, "--estimators", names)).returncode == 0
+    added = read_csv(tmp_path / "out/scores.csv", without=TIMES)
+    assert segtrust(*command(tmp_path, "--estimators", "sdc,amsp", "--no-resume")).returncode == 0
+    assert_same(read_csv(tmp_path / "out/scores.csv", without=TIMES), added)
+    done = segtrust(*command(tmp_path, "--threshold", "0.4"))
+    assert done.returncode == 2
+    assert "it was made with threshold 0.5 (now 0.4)" in done.stderr
+    assert "{" not in done.stderr
 
 
 def test_workers_and_job_arrays_give_the_same_table(made):
