@@ -5,7 +5,7 @@ deleted at any time: the cases are then scored again.
 
 How it is written. The writer keeps a transaction open (``BEGIN IMMEDIATE``) from one commit to the next. That
 keeps other writers out, on this and on other machines, for as long as the process lives, and lets readers in.
-Outcomes are committed together, 5 ms after the first of them was added (on a slow drive after ten times as long
+Outcomes are committed together, 5 ms after the first of them was added (on a slow drive after twice as long
 as a commit takes), with SQLite's rollback journal and ``synchronous=FULL``: what was committed
 survives a kill and a power cut. There is no write-ahead log, because it does not work on network drives.
 """
@@ -43,7 +43,7 @@ except ModuleNotFoundError:  # Windows
 __all__ = ["FORMAT", "LoggedRun", "RunLog", "is_finished", "is_running", "lock_file", "lock_folder", "mark_of", "read_log"]
 
 FORMAT = "segtrust-log-1"
-_COMMIT_S, _TIMES_COMMIT = 0.005, 10.0
+_COMMIT_S, _TIMES_COMMIT = 0.005, 2.0
 """A commit comes so many seconds after an outcome, and so many times as long as the last one took."""
 _BUSY_S = 60.0
 """How long a commit waits for readers."""
@@ -142,10 +142,14 @@ class RunLog:
         finally:
             with self._lock:
                 assert self._connection is not None
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")  # of nothing
+                    self._connection.execute("PRAGMA journal_mode = DELETE")  # leaves no file behind
                 self._connection.close()
                 self._connection = None
 
     def _open(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA journal_mode = TRUNCATE")  # faster than to delete it with each commit
         for attempt in range(_TRIES):
             try:
                 connection.execute("PRAGMA busy_timeout = 0")
