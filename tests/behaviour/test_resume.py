@@ -45,7 +45,7 @@ def written(folder):
 
 
 def start_and_kill(folder, size, *options):
-    """Start a run and kill it when its files have this size; return whether it was running, without a table."""
+    """Start a run and kill it when its files have this size; return whether that was before its table."""
     running = subprocess.Popen(
         [sys.executable, "-m", "segtrust", *map(str, command(folder, *options))],
         stdout=subprocess.DEVNULL,

@@ -93,12 +93,17 @@ def test_options_choose_an_executor(options, kind):
 
 @pytest.mark.parametrize("workers", [-2, 1.5, "2"])
 def test_workers_are_a_whole_number(workers):
-    with pytest.raises(ParameterError, match=f"workers: expected a whole number of at least 1, got {workers!r}"):
+    with pytest.raises(
+        ParameterError, match=f"workers: expected a whole number of at least 1, got {workers!r}"
+    ):
         make_executor(workers)
 
 
 def test_an_address_may_lack_its_protocol():
-    assert (DaskExecutor("node7:8786").address, DaskExecutor("local").address) == ("tcp://node7:8786", "local")
+    assert (DaskExecutor("node7:8786").address, DaskExecutor("local").address) == (
+        "tcp://node7:8786",
+        "local",
+    )
 
 
 def test_a_case_whose_process_dies_is_done_by_another(tmp_path):
@@ -135,7 +140,11 @@ def test_a_case_that_kills_two_processes_is_skipped_and_named(tmp_path, workers)
     assert {name: found[name] for name in "abc"} == expected("abc")
     for name in ("deadly", "deadly too"):
         failure = found[name].failure
-        assert (failure.case, failure.file, failure.kind) == (name, str(tmp_path / f"{name}.npy"), "Quarantined")
+        assert (failure.case, failure.file, failure.kind) == (
+            name,
+            str(tmp_path / f"{name}.npy"),
+            "Quarantined",
+        )
         assert "died 2 times" in failure.reason
         assert f"{name}: the process that computed it ended with exit code -9" in failure.reason
         assert (tmp_path / f"{name}.deaths").read_text() == "xx"
@@ -157,7 +166,9 @@ def test_a_case_that_needs_too_much_memory_is_one_failure(tmp_path, workers):
     found = run(fill_memory, cases(["a", "large", "b"], tmp_path), workers=workers, memory=300 * MIB)
     failure = found["large"].failure
     assert failure.kind == "MemoryLimit"
-    assert failure.reason.startswith(f"{tmp_path / 'large.npy'}: needed more than 300 MiB of memory. Allow more")
+    assert failure.reason.startswith(
+        f"{tmp_path / 'large.npy'}: needed more than 300 MiB of memory. Allow more"
+    )
     assert {name: found[name] for name in "ab"} == expected("ab")
 
 
@@ -383,6 +394,12 @@ def test_interrupted_at_many_moments_it_always_ends(tmp_path):
                 running.kill()
 
 
+def interrupt_inside(reached):
+    with block_interrupts():
+        os.kill(os.getpid(), signal.SIGINT)
+        reached.append(True)
+
+
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals cannot be blocked here")
 def test_processes_start_with_interrupts_blocked_and_here_they_wait():
     shows_its_mask = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, []))"
@@ -393,9 +410,8 @@ def test_processes_start_with_interrupts_blocked_and_here_they_wait():
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     reached = []
     try:
-        with pytest.raises(KeyboardInterrupt), block_interrupts():
-            os.kill(os.getpid(), signal.SIGINT)
-            reached.append(True)
+        with pytest.raises(KeyboardInterrupt):
+            interrupt_inside(reached)
     finally:
         signal.signal(signal.SIGINT, handler)
     assert reached
@@ -472,7 +488,11 @@ class TestZarr:
         import zarr
 
         zarr.create_array(
-            store=str(tmp_path / "p.zarr"), shape=(1030, 512, 512), chunks=(103, 512, 512), dtype="float32", fill_value=0.75
+            store=str(tmp_path / "p.zarr"),
+            shape=(1030, 512, 512),
+            chunks=(103, 512, 512),
+            dtype="float32",
+            fill_value=0.75,
         )[:103] = 0.25
         np.save(tmp_path / "q.npy", np.full((4, 5), 0.25))
         assert is_huge(CaseFiles("p", Place(tmp_path / "p.zarr")))

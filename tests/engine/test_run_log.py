@@ -8,11 +8,11 @@ import sys
 import textwrap
 import threading
 import tracemalloc
+from pathlib import Path
 from socket import gethostname
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from segtrust.engine import run_log
 from segtrust.engine.outcomes import Failure, Outcome
@@ -66,8 +66,8 @@ def test_the_last_outcome_of_a_case_counts_and_keeps_its_place(tmp_path):
 
 def test_settings_are_those_of_the_first_run_until_they_are_replaced(tmp_path):
     write(tmp_path / "log", A, settings={"threshold": 0.5})
-    for settings in ({"threshold": 0.4}, {"threshold": 0.3}):
-        with RunLog(tmp_path / "log", settings) as log:
+    for other in (0.4, 0.3):
+        with RunLog(tmp_path / "log", {"threshold": other}) as log:
             assert log.previous == {"threshold": 0.5}
     with RunLog(tmp_path / "log", {"threshold": 0.4}) as log:
         log.clear()
@@ -103,8 +103,12 @@ def test_a_log_is_read_while_it_is_written(tmp_path):
         log.add(A, b"1")
         log.sync()
         found = read_log(path)
-        assert (found.settings, found.command, found.outcomes) == ({"threshold": 0.5}, ("score", "maps"), (A,))
-        assert found.folder == os.getcwd()
+        assert (found.settings, found.command, found.outcomes) == (
+            {"threshold": 0.5},
+            ("score", "maps"),
+            (A,),
+        )
+        assert found.folder == str(Path.cwd())
         assert (is_running(path), is_finished(path)) == (True, False)
         log.add(FAILED, b"1")  # nobody is in the way
         log.finish()
@@ -161,11 +165,14 @@ def test_a_run_that_failed_does_not_keep_others_out(tmp_path):
     with pytest.raises(ZeroDivisionError), RunLog(tmp_path / "log", {}):
         raise ZeroDivisionError
     assert '"owner"' not in repr(read_log(tmp_path / "log"))
-    code = f"from segtrust.engine.run_log import RunLog; from pathlib import Path\nwith RunLog(Path({str(tmp_path / 'log')!r}), {{}}): pass"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    opens = "import sys; from pathlib import Path; from segtrust.engine.run_log import RunLog; "
+    opens += "RunLog(Path(sys.argv[1]), {}).__enter__()"
+    subprocess.run([sys.executable, "-c", opens, tmp_path / "log"], check=True)
 
 
-@pytest.mark.parametrize("content", [b"case,sdc\na,0.5\n", b'{"format": "x"}', b"SQLite format 3\x00" + bytes(500)])
+@pytest.mark.parametrize(
+    "content", [b"case,sdc\na,0.5\n", b'{"format": "x"}', b"SQLite format 3\x00" + bytes(500)]
+)
 def test_another_file_is_rejected_and_left_as_it_was(tmp_path, content):
     (tmp_path / "log").write_bytes(content)
     with pytest.raises(SavedStateError, match="log"):
@@ -214,9 +221,11 @@ def test_a_changed_log_is_rejected_as_a_whole(tmp_path, sql):
         change(tmp_path / "log", sql)
     except sqlite3.IntegrityError:
         return  # the table itself does not allow it
-    with pytest.raises(SavedStateError, match=r"corrupt. Delete it: the cases are scored again"):
-        with RunLog(tmp_path / "log", {}) as log:
-            log.find("a", b"1")
+    with (
+        pytest.raises(SavedStateError, match=r"corrupt. Delete it: the cases are scored again"),
+        RunLog(tmp_path / "log", {}) as log,
+    ):
+        log.find("a", b"1")
     with pytest.raises(SavedStateError):
         read_log(tmp_path / "log")
 
@@ -224,7 +233,10 @@ def test_a_changed_log_is_rejected_as_a_whole(tmp_path, sql):
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     path = tmp_path_factory.mktemp("log") / "log"
-    write(path, *(Outcome(f"{number:02d}", ({"case": f"{number:02d}", "sdc": number / 40},)) for number in range(40)))
+    write(
+        path,
+        *(Outcome(f"{number:02d}", ({"case": f"{number:02d}", "sdc": number / 40},)) for number in range(40)),
+    )
     return path.read_bytes()
 
 
@@ -260,7 +272,7 @@ def test_a_deleted_log_costs_a_run_nothing_and_is_reported_to_who_asks(tmp_path,
             path.write_bytes(b"another")
         log.add(FAILED, b"1")
         log.sync()
-        with pytest.raises(SavedStateError, match="deleted or replaced while the run was at work. Rerun"):
+        with pytest.raises(SavedStateError, match=r"deleted or replaced while the run was at work\. Rerun"):
             log.check_place()
         assert list(log.rows()) == list(A.rows)
     assert path.exists() == replaced

@@ -2,14 +2,13 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
-
-import shutil
 
 import numpy as np
 import pytest
@@ -37,7 +36,7 @@ from segtrust.io.datasets import find_cases
 from segtrust.io.loading import ReadOptions
 from segtrust.io.places import Place
 from segtrust.io.stamps import stamps_of
-from segtrust.io.tables import about_beside, read_table
+from segtrust.io.tables import read_table
 from tests.commands import segtrust_process
 from tests.engine.files import write_maps
 from tests.engine.works import cases, expected, name_length
@@ -54,7 +53,9 @@ def maps(tmp_path):
 
 
 def run(folder, out, job=JOB, **more):
-    return score_cases(find_cases([folder]), job, ScoreRun(out, make_executor(more.pop("workers", 0)), **more))
+    return score_cases(
+        find_cases([folder]), job, ScoreRun(out, make_executor(more.pop("workers", 0)), **more)
+    )
 
 
 def lines(path):
@@ -106,11 +107,11 @@ def test_other_settings_are_rejected_in_plain_words_unless_the_table_may_be_over
     with pytest.raises(OtherSettingsError) as found:
         run(maps, out, job)
     assert str(found.value) == (
-        f"{out}: it was made with labels none (now 1, 2); threshold 0.5 (now 0.4); with truth yes (now no). Use the "
-        "same settings, choose another output, or replace the table: --overwrite."
+        f"{out}: it was made with labels none (now 1, 2); threshold 0.5 (now 0.4); with truth yes (now no). "
+        "Use the same settings, choose another output, or replace the table: --overwrite."
     )
+    run(maps, tmp_path / "pla.csv", replace(JOB, estimators=(PatchLevel(),)))
     with pytest.raises(OtherSettingsError, match=r"size 10 \(now 7\)"):
-        run(maps, tmp_path / "pla.csv", replace(JOB, estimators=(PatchLevel(),)))
         run(maps, tmp_path / "pla.csv", replace(JOB, estimators=(PatchLevel(size=7),)))
     log_beside(out).unlink()  # the table knows too
     with pytest.raises(OtherSettingsError, match=r"threshold 0.5 \(now 0.4\)"):
@@ -168,7 +169,9 @@ def test_a_run_that_is_killed_while_columns_are_added_adds_the_others_later(maps
     out, both = tmp_path / "scores.csv", replace(JOB, estimators=(SoftDice(), get_estimator("amsp")))
     run(maps, out)
 
-    def stop(done, seen=[]):
+    seen = []
+
+    def stop(done):
         seen.append(done)
         if len(seen) == 3:
             raise ZeroDivisionError
@@ -187,7 +190,9 @@ def test_cases_that_would_be_lost_are_rejected_unless_the_table_may_be_overwritt
     before = out.read_bytes()
     for number in (1, 3):
         (maps / f"case_{number:03d}.npy").unlink()
-    with pytest.raises(OtherSettingsError, match="it has 2 cases that are not among those given now, such as case_001"):
+    with pytest.raises(
+        OtherSettingsError, match="it has 2 cases that are not among those given now, such as case_001"
+    ):
         run(maps, out)
     assert out.read_bytes() == before
     (warning,) = run(maps, out, overwrite=True).warnings
@@ -380,9 +385,7 @@ def test_killed_at_random_moments_the_table_is_that_of_an_unbroken_run(tmp_path,
     arguments = ("score", tmp_path / "maps", "--estimators", "sdc,pla", "--workers", workers)
     assert segtrust_process(*arguments, "-o", tmp_path / "unbroken.csv").returncode == 0
     for _ in range(5):
-        kill_after(
-            (*arguments, "-o", tmp_path / "broken.csv"), tmp_path / "broken.csv", rng.integers(1, 8)
-        )
+        kill_after((*arguments, "-o", tmp_path / "broken.csv"), tmp_path / "broken.csv", rng.integers(1, 8))
     assert not (tmp_path / "broken.csv").exists()
     kept = scored_in(tmp_path / ".broken.csv.log")
     assert segtrust_process(*arguments, "-o", tmp_path / "broken.csv").returncode == 0
@@ -634,7 +637,9 @@ def test_without_a_table_the_log_knows(scores):
 def test_a_run_that_was_stopped_is_read_from_its_log(scores, tmp_path):
     write_maps(tmp_path / "maps", 5)
 
-    def stop(done, seen=[]):
+    seen = []
+
+    def stop(done):
         seen.append(done)
         if len(seen) == 5:
             raise ZeroDivisionError

@@ -14,8 +14,8 @@ import pytest
 
 from segtrust.confidence import SoftDice
 from segtrust.engine.decisions import decide_rows
-from segtrust.engine.outcomes import Outcome
 from segtrust.engine.executors import make_executor
+from segtrust.engine.outcomes import Outcome
 from segtrust.engine.score_table import ScoreRun, log_beside, score_cases
 from segtrust.engine.scoring import ScoreJob
 from segtrust.engine.watch import Rhythm, Settling, watch_cases
@@ -265,11 +265,15 @@ def test_a_log_that_is_deleted_ends_the_watch_and_the_table_has_all_rows(tmp_pat
             if arrives:
                 np.save(maps / "late.npy", np.full((4, 4), 0.9))
 
-    with pytest.raises(SavedStateError, match=r"\.scores\.csv\.log: the log of this run was deleted or replaced"):
+    with pytest.raises(
+        SavedStateError, match=r"\.scores\.csv\.log: the log of this run was deleted or replaced"
+    ):
         watch(maps, out, tell=delete)
     assert not log_beside(out).exists()
     assert cases_in(out) == ["case_000", "case_001", "case_002"]
-    with pytest.raises(OtherSettingsError, match=r"it has 1 cases that are not among those given now, such as case_001"):
+    with pytest.raises(
+        OtherSettingsError, match=r"it has 1 cases that are not among those given now, such as case_001"
+    ):
         watch(maps, out)
     assert cases_in(out) == ["case_000", "case_001", "case_002"]
     watch(maps, out, overwrite=True)

@@ -60,6 +60,8 @@ __all__ = [
     "is_huge",
     "make_executor",
     "preload_workers",
+    "spread_over_dask",
+    "spread_over_processes",
 ]
 
 _LOG = logging.getLogger(__name__)
@@ -73,7 +75,7 @@ SECONDS = 30 * 60.0
 _WATCH_S = 0.1
 _GRACE_S = 5.0
 _SHARE, _LIMIT_SHARE = 0.5, 0.8
-"""Shares of the available memory: for the announced sizes of cases in flight, and at which a case is killed."""
+"""Shares of the available memory: for the announced sizes of cases in flight, and for killing a case."""
 _LEAST_LIMIT = 256 << 20
 """No case is killed below this memory, however small a limit was given: small cases need it too."""
 _HUGE = 1 << 30
@@ -88,9 +90,10 @@ _SILENCE_S = 30.0
 class Executor(Protocol):
     """Where cases are run. Outcomes do not depend on it."""
 
-    workers: int
-    is_remote: bool
-    """Whether other machines, with packages of their own, read the files."""
+    @property
+    def is_remote(self) -> bool:
+        """Whether other machines, with packages of their own, read the files."""
+        ...
 
     def run(self, work: Work, cases: Sequence[CaseFiles]) -> Generator[tuple[CaseFiles, Outcome], None, None]:
         """Yield each case with its outcome, as soon as it is finished."""
@@ -125,7 +128,7 @@ def make_executor(
 
 
 def available_memory() -> int:
-    """Return the bytes that this process can still get; a container or batch job may have less than the machine."""
+    """Return the bytes that can still be had; a container or batch job may have less than the machine."""
     free = int(psutil.virtual_memory().available)
     try:
         group = Path("/sys/fs/cgroup")
@@ -144,7 +147,7 @@ what workers need."""
 
 
 def preload_workers(*modules: str) -> None:
-    """Start the process of which workers are forks, without waiting for it; ``modules`` are imported there."""
+    """Start the process of which workers are forks, without waiting; ``modules`` are imported there."""
     if _METHOD == "forkserver":
         get_context(_METHOD).set_forkserver_preload(["segtrust.engine.preload", *modules])
         with block_interrupts():
@@ -153,7 +156,7 @@ def preload_workers(*modules: str) -> None:
 
 @contextmanager
 def block_interrupts() -> Iterator[None]:
-    """Start processes inside this block so that Ctrl-C does not reach them; here it waits for the end of the block."""
+    """Keep Ctrl-C from processes that are started inside this block; here it waits for its end."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -240,13 +243,13 @@ class _Worker:
         return self._pool.submit(_run_task, task)
 
     def memory(self) -> int:
-        """Return the private memory that the process and those below it take, beyond what every worker takes."""
+        """Return the private memory of the process and those below it, beyond what every worker takes."""
         try:
             own = psutil.Process(self._process.pid)
             sizes = [each.memory_info() for each in (own, *own.children(recursive=True))]
         except psutil.Error:
             return 0
-        private = sum(each.rss - getattr(each, "shared", 0) for each in sizes)
+        private = sum(int(each.rss) - int(getattr(each, "shared", 0)) for each in sizes)
         if self._usual is None:
             self._usual = min(private, _LEAST_LIMIT)
         return private - self._usual
@@ -297,9 +300,7 @@ class WorkerGroup(Generic[_Task, _Result]):
         Of memory and time.
     """
 
-    def __init__(
-        self, work: Callable[[_Task], _Result], workers: int, limits: Limits | None = None
-    ) -> None:
+    def __init__(self, work: Callable[[_Task], _Result], workers: int, limits: Limits | None = None) -> None:
         self.work, self.workers, self.limits = work, workers, limits or Limits()
         self.memory_limit = self.limits.memory_limit()
         self._all: list[_Worker] = []
@@ -339,7 +340,7 @@ class WorkerGroup(Generic[_Task, _Result]):
         return worker
 
     def finished(self, timeout: float | None = None) -> list[tuple[_Task, _Result | WorkerError]]:
-        """Wait for at least one task, and return those that are done; a process that died is a `WorkerError`."""
+        """Wait for a task, and return all that are done; a process that died is a `WorkerError`."""
         results: list[tuple[_Task, _Result | WorkerError]] = []
         for future in wait(self._busy, timeout, FIRST_COMPLETED).done:
             worker, task = self._busy.pop(future)
@@ -363,9 +364,9 @@ class WorkerGroup(Generic[_Task, _Result]):
             return TimeLimitError(f"took longer than {_format_time(self.limits.seconds or 0)}")
         name = next((value for key in ("name", "id") if (value := getattr(task, key, None))), task)
         return WorkerError(
-            f"{name}: the process that computed it ended with exit code {code} (-9 is often a lack of memory; "
-            "1 a script that does not guard its own code by `if __name__ == '__main__'`). Run it again, with "
-            "fewer workers if memory was short."
+            f"{name}: the process that computed it ended with exit code {code} (-9 is often a lack of "
+            "memory; 1 a script that does not guard its own code by `if __name__ == '__main__'`). Run it "
+            "again, with fewer workers if memory was short."
         )
 
     def _watch(self) -> None:
@@ -533,20 +534,20 @@ class ProcessExecutor:
     _work: Work | None = field(default=None, init=False)
 
     def run(self, work: Work, cases: Sequence[CaseFiles]) -> Generator[tuple[CaseFiles, Outcome], None, None]:
-        """Yield each case with its outcome; processes stay for the next call unless this one is broken off."""
+        """Yield each case with its outcome; processes stay for the next call unless this one is ended."""
         waiting = deque(cases)
         if not waiting:
             return
         group = self._group_for(work)
         budget = self.limits.memory or int(_SHARE * available_memory())
         load: dict[str, int] = {}
-        alone: deque[CaseFiles] = deque()
+        alone: list[CaseFiles] = []
         cost = self.cost(waiting[0])
 
         def submit_more() -> None:
             nonlocal cost
-            while waiting and group.running < self.workers and (
-                not load or sum(load.values()) + cost <= budget
+            while (
+                waiting and group.running < self.workers and (not load or sum(load.values()) + cost <= budget)
             ):
                 case = waiting.popleft()
                 load[case.id] = cost
@@ -554,27 +555,23 @@ class ProcessExecutor:
                 cost = self.cost(waiting[0]) if waiting else 0
 
         try:
-            while waiting or load or alone:
+            while waiting or load:
                 submit_more()
-                if not load:
-                    case = alone.popleft()
-                    group.submit(case)
-                    yield case, _outcome_of(case, group.finished()[0][1])
-                    continue
                 finished = group.finished()
                 was_alone = len(load) == 1
                 for case, _ in finished:
                     del load[case.id]
                 submit_more()  # before the results are handled
                 for case, result in finished:
-                    if not isinstance(result, WorkerError):
-                        yield case, result
-                    elif isinstance(result, TimeLimitError) or (
-                        was_alone and isinstance(result, MemoryLimitError)
-                    ):
-                        yield case, _outcome_of(case, result)
-                    else:
+                    final = (TimeLimitError, MemoryLimitError) if was_alone else (TimeLimitError,)
+                    if isinstance(result, WorkerError) and not isinstance(result, final):
                         alone.append(case)
+                    else:
+                        yield case, _outcome_of(case, result)
+            for case in alone:
+                group.submit(case)
+                ((_, result),) = group.finished()
+                yield case, _outcome_of(case, result)
         except BaseException:
             self.close()
             raise
@@ -603,7 +600,10 @@ def _outcome_of(case: CaseFiles, result: Outcome | WorkerError) -> Outcome:
     elif isinstance(result, TimeLimitError):
         reason, kind = f"{file}: {result}. Allow more with --timeout.", "TimeLimit"
     elif isinstance(result, WorkerError):
-        reason, kind = f"{file}: the process that read it died 2 times, so it was skipped. {result}", "Quarantined"
+        reason, kind = (
+            f"{file}: the process that read it died 2 times, so it was skipped. {result}",
+            "Quarantined",
+        )
     else:
         return result
     return Outcome(case.id, failure=Failure(case.id, file, kind, reason))
@@ -644,9 +644,7 @@ class _Spreading:
 @contextmanager
 def spread_over_processes(workers: int) -> Iterator[TileMapper]:
     """Yield a function that maps tiles in several processes, in their order."""
-    pool = ProcessPoolExecutor(
-        workers, get_context(_METHOD), _prepare_worker, (dict(os.environ), _call)
-    )
+    pool = ProcessPoolExecutor(workers, get_context(_METHOD), _prepare_worker, (dict(os.environ), _call))
     try:
         yield partial(pool.map, chunksize=_TILES)
     finally:
@@ -704,7 +702,7 @@ class DaskExecutor:
                     if not is_huge(case):
                         others.append(case)
                         continue
-                    with tiles_mapped_by(partial(_map_on_dask, client)):
+                    with tiles_mapped_by(spread_over_dask(client)):
                         outcome = work(case)
                     yield case, outcome
                 yield from self._run_cases(distributed, client, work, others)
@@ -719,7 +717,8 @@ class DaskExecutor:
         self, distributed: Any, client: Any, work: Work, cases: Sequence[CaseFiles]
     ) -> Generator[tuple[CaseFiles, Outcome], None, None]:
         declared = [
-            each["resources"].get("memory", 0) for each in client.scheduler_info(n_workers=-1)["workers"].values()
+            each["resources"].get("memory", 0)
+            for each in client.scheduler_info(n_workers=-1)["workers"].values()
         ]
         most = max(declared, default=0)
         waiting, alone = deque(cases), deque[CaseFiles]()
@@ -798,14 +797,19 @@ def _outcome_on_dask(distributed: Any, future: Any) -> Outcome | None:
         raise
     except Exception as error:
         raise WorkerError(
-            f"dask: the cluster could not run the work: {error.__cause__ or error!r}. Install the same versions "
-            "of segtrust and its extras on the scheduler and all workers."
+            f"dask: the cluster could not run the work: {error.__cause__ or error!r}. Install the same "
+            "versions of segtrust and its extras on the scheduler and all workers."
         ) from error
     return outcome
 
 
 def _apply(work: Callable[[_Task], _Result], task: _Task) -> _Result:
     return work(task)
+
+
+def spread_over_dask(client: Any) -> TileMapper:
+    """Return a function that maps tiles on a cluster, in their order."""
+    return partial(_map_on_dask, client)
 
 
 def _map_on_dask(client: Any, function: Callable[[Any], Any], tiles: Any) -> Any:

@@ -20,7 +20,7 @@ import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -40,7 +40,17 @@ try:
 except ModuleNotFoundError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["FORMAT", "LoggedRun", "RunLog", "is_finished", "is_running", "lock_file", "lock_folder", "mark_of", "read_log"]
+__all__ = [
+    "FORMAT",
+    "LoggedRun",
+    "RunLog",
+    "is_finished",
+    "is_running",
+    "lock_file",
+    "lock_folder",
+    "mark_of",
+    "read_log",
+]
 
 FORMAT = "segtrust-log-1"
 _COMMIT_S, _TIMES_COMMIT = 0.005, 2.0
@@ -55,13 +65,14 @@ _SCHEMA = {
     "run": "CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "cases": (
         "CREATE TABLE cases (number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, stamp BLOB NOT NULL, "
-        "failed INTEGER NOT NULL, start INTEGER NOT NULL, outcome TEXT NOT NULL, checksum INTEGER NOT NULL)"
+        "failed INTEGER NOT NULL, start INTEGER NOT NULL, outcome TEXT NOT NULL, checksum INTEGER NOT NULL, "
+        "tries INTEGER NOT NULL DEFAULT 1)"
     ),
 }
 _KEEP = (
-    "INSERT INTO cases (id, stamp, failed, start, outcome, checksum) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) "
-    "DO UPDATE SET stamp = excluded.stamp, failed = excluded.failed, start = excluded.start, "
-    "outcome = excluded.outcome, checksum = excluded.checksum"
+    "INSERT INTO cases (id, stamp, failed, start, outcome, checksum) VALUES (?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (id) DO UPDATE SET stamp = excluded.stamp, failed = excluded.failed, "
+    "start = excluded.start, outcome = excluded.outcome, checksum = excluded.checksum, tries = tries + 1"
 )
 
 
@@ -150,17 +161,7 @@ class RunLog:
 
     def _open(self, connection: sqlite3.Connection) -> None:
         connection.execute("PRAGMA journal_mode = TRUNCATE")  # faster than to delete it with each commit
-        for attempt in range(_TRIES):
-            try:
-                connection.execute("PRAGMA busy_timeout = 0")
-                connection.execute("BEGIN IMMEDIATE")
-                break
-            except sqlite3.OperationalError as error:
-                if _code_of(error) != sqlite3.SQLITE_BUSY:
-                    raise
-                if attempt == _TRIES - 1:
-                    raise self._is_taken(connection) from None
-                time.sleep(_PAUSE_S)
+        self._take(connection)
         connection.execute(f"PRAGMA busy_timeout = {int(1000 * _BUSY_S)}")
         if not _check_schema(connection, self.path):
             for statement in _SCHEMA.values():
@@ -186,15 +187,32 @@ class RunLog:
         if self._fault is not None:
             raise self._fault
 
+    def _take(self, connection: sqlite3.Connection) -> None:
+        """Begin to write, or name the run that does."""
+        connection.execute("PRAGMA busy_timeout = 0")
+        for attempt in range(_TRIES):
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if _code_of(error) != sqlite3.SQLITE_BUSY:
+                    raise
+                if attempt == _TRIES - 1:
+                    raise self._is_taken(connection) from None
+                time.sleep(_PAUSE_S)
+            else:
+                return
+
     def _is_taken(self, connection: sqlite3.Connection) -> ParameterError:
         owner: Any = None
         with suppress(sqlite3.Error, ValueError):
             connection.execute(f"PRAGMA busy_timeout = {int(1000 * _BUSY_S)}")  # for its commits
             owner = _read_head(connection).get("owner")
-        name = f"the process {owner['pid']} on {owner['host']}" if isinstance(owner, dict) else "another process"
+        name = (
+            f"the process {owner['pid']} on {owner['host']}" if isinstance(owner, dict) else "another process"
+        )
         return ParameterError(
-            f"{self.path}: expected an output that no other run writes, got one of {name}. Wait for its end, or "
-            "choose another output."
+            f"{self.path}: expected an output that no other run writes, got one of {name}. Wait for its end, "
+            "or choose another output."
         )
 
     def keep_settings(self, settings: Mapping[str, Any]) -> None:
@@ -243,7 +261,9 @@ class RunLog:
 
     def find(self, case: str, mark: bytes) -> Outcome | None:
         """Return the outcome of a case whose files have not changed; failures are tried again."""
-        found = self._query("SELECT outcome, checksum FROM cases WHERE id = ? AND stamp = ? AND NOT failed", case, mark)
+        found = self._query(
+            "SELECT outcome, checksum FROM cases WHERE id = ? AND stamp = ? AND NOT failed", case, mark
+        )
         return self._outcome(*found[0]) if found else None
 
     def knows(self, case: str, mark: bytes) -> bool:
@@ -270,7 +290,10 @@ class RunLog:
         return int(scored), int(failed)
 
     def _outcomes(self, *, failed: bool) -> Iterator[Outcome]:
-        sql, last = "SELECT number, outcome, checksum FROM cases WHERE number > ? AND failed = ? ORDER BY number", 0
+        sql, last = (
+            "SELECT number, outcome, checksum FROM cases WHERE number > ? AND failed = ? ORDER BY number",
+            0,
+        )
         while some := self._query(f"{sql} LIMIT {_ROWS}", last, failed):
             for last, text, checksum in some:  # noqa: B007 - the last one is used
                 yield self._outcome(text, checksum)
@@ -295,7 +318,7 @@ class RunLog:
                 raise self._fault
 
     def check_place(self) -> None:
-        """Check that the file still has its name: what is written to a deleted one is lost, and keeps nobody out.
+        """Check that the file still has its name: what is written to a deleted one is lost.
 
         A run that keeps its outcomes until it writes its table needs no such check.
         """
@@ -307,8 +330,8 @@ class RunLog:
             return  # a drive that cannot tell now
         if not is_there or isinstance(self._fault, _AwayError):
             raise _AwayError(
-                f"{self.path}: the log of this run was deleted or replaced while the run was at work. Rerun the "
-                "same command: the cases whose files are there are scored again."
+                f"{self.path}: the log of this run was deleted or replaced while the run was at work. Rerun "
+                "the same command: the cases whose files are there are scored again."
             )
 
     def _commit(self) -> None:
@@ -400,9 +423,7 @@ def is_running(path: Path) -> bool | None:
 
 def _connect(path: Path, mode: str, timeout: float = _BUSY_S) -> sqlite3.Connection:
     place = f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}"
-    connection = sqlite3.connect(
-        place, timeout, isolation_level=None, check_same_thread=False, uri=True
-    )
+    connection = sqlite3.connect(place, timeout, isolation_level=None, check_same_thread=False, uri=True)
     for setting in ("synchronous = FULL", "trusted_schema = OFF", "cell_size_check = ON"):
         connection.execute(f"PRAGMA {setting}")
     return connection
@@ -433,7 +454,7 @@ def _is_alive(owner: Any) -> bool:
         return False
     try:
         process = psutil.Process(int(owner["pid"]))
-        return process.pid != os.getpid() and process.create_time() == owner["since"]
+        return bool(process.pid != os.getpid() and process.create_time() == owner["since"])
     except (psutil.Error, KeyError, TypeError, ValueError):
         return False
 

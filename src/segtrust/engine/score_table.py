@@ -96,7 +96,7 @@ PREDICTOR = "predictor"
 PACKAGES = "packages"
 """Where a table keeps the packages, with versions, of estimators that are not segtrust's own."""
 PART = "part"
-"""Where a table says that it is a part of one: its number, the number of parts, and a checksum of all cases."""
+"""Where a table says that it is a part: its number, the number of parts, and a checksum of all cases."""
 _OWN_COLUMNS = frozenset(["case", "structure", "k", "digest"])
 _FOLDER_TABLES = ("scores.parquet", "scores.csv", "scores.json")
 """Names of the table in a folder of `evaluate` and `triage`."""
@@ -185,9 +185,6 @@ class Scored:
         return len({row["case"] for row in self.rows})
 
 
-journal_beside = log_beside  # moved
-
-
 class RunInterrupted(KeyboardInterrupt):
     """Ctrl-C during a run; the text says what is done and how to resume."""
 
@@ -245,7 +242,10 @@ def score_cases(
         run.advance(count)
 
     try:
-        with closing(run.executor), RunLog(run.log_path, about, resume=run.resume, command=run.command) as log:
+        with (
+            closing(run.executor),
+            RunLog(run.log_path, about, resume=run.resume, command=run.command) as log,
+        ):
             check_replaced(run, before, given)
             job, about = merge_settings(run, log, job, about)
             outcomes = run_cases(job, cases, executor=run.executor, log=log, advance=advance)
@@ -328,7 +328,7 @@ def run_cases(
 
 
 def _with_columns(before: Outcome | None, added: Outcome, names: Sequence[str]) -> Outcome | None:
-    """Return an outcome with the columns of more estimators; ``None`` if the two are not of the same files."""
+    """Return an outcome with the columns of more estimators; ``None`` if the files are not the same."""
     if before is None or added.failure is not None:
         return added
     same = ("structure", "digest", "mask_digest")
@@ -363,7 +363,7 @@ def marks_of(job: Work, cases: Sequence[CaseFiles]) -> dict[str, bytes]:
 
 
 def part_of(cases: Sequence[CaseFiles], part: int, parts: int) -> list[CaseFiles]:
-    """Return the cases of one job of an array: consecutive ones, so that the parts in their order are the whole.
+    """Return the cases of one job of an array: consecutive ones, so that all parts in order are the whole.
 
     Examples
     --------
@@ -466,14 +466,16 @@ def merge_settings(
     asked = {key: _without(now.get(key, {}), added) for key in ("estimators", PACKAGES)}
     changes = _changes_between({**before, **shared}, {**now, **asked})
     dropped = [name for name in before.get("estimators", {}) if name not in now["estimators"]]
-    kept = [each for name in dropped if (each := _same_estimator(name, before["estimators"][name])) is not None]
+    kept = [
+        each for name in dropped if (each := _same_estimator(name, before["estimators"][name])) is not None
+    ]
     if len(kept) < len(dropped) or (dropped and log.previous is None):
         changes.append(f"estimators {', '.join(before['estimators'])} (now {', '.join(now['estimators'])})")
     if changes:
         if not run.overwrite:
             raise OtherSettingsError(
-                f"{run.out}: it was made with {'; '.join(changes)}. Use the same settings, choose another output, "
-                "or replace the table: --overwrite."
+                f"{run.out}: it was made with {'; '.join(changes)}. Use the same settings, choose another "
+                "output, or replace the table: --overwrite."
             )
         log.clear()
         return job, now
@@ -496,7 +498,9 @@ def _previous_settings(run: ScoreRun, log: RunLog) -> dict[str, Any] | None:
         return None
     if about.get("format") != FORMAT or not isinstance(about.get("estimators"), dict):
         return None
-    return {key: about[key] for key in {**log.settings, PREDICTOR: "", PACKAGES: {}, PART: []} if key in about}
+    return {
+        key: about[key] for key in {**log.settings, PREDICTOR: "", PACKAGES: {}, PART: []} if key in about
+    }
 
 
 def _without(values: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
@@ -568,7 +572,7 @@ class TableWriter:
     def write(
         self, rows: Sequence[Row], failed: Iterable[Failure], found: DataSet, before: Collection[str] = ()
     ) -> Scored:
-        """Write rows, and what failed or belongs to no case; a table of ``before`` is not emptied if no case succeeds."""
+        """Write rows, and what failed or belongs to no case; a table is not emptied if no case succeeds."""
         failures = (*failed, *map(Failure.of_unpaired, found.unpaired))
         warnings: tuple[str, ...] = ()
         if before and not rows:
@@ -607,7 +611,7 @@ def old_log_beside(table: Path) -> Path:
 
 
 def cases_in(path: Path) -> set[str]:
-    """Return the printable ids of the cases of a table, as far as it can be read; `SavedStateError` for another version."""
+    """Return the printable ids of the cases of a table, as far as it can be read."""
     cases: set[str] = set()
 
     def note(row: Mapping[str, Any]) -> bool:
@@ -627,13 +631,13 @@ def check_replaced(run: ScoreRun, before: Collection[str], given: Iterable[str])
     lost = sorted(set(before) - set(map(printable, given)))
     if lost and run.resume and not run.overwrite:
         raise OtherSettingsError(
-            f"{run.out}: it has {len(lost)} cases that are not among those given now, such as {lost[0]}. Give "
-            "them too, choose another output, or replace the table: --overwrite."
+            f"{run.out}: it has {len(lost)} cases that are not among those given now, such as {lost[0]}. "
+            "Give them too, choose another output, or replace the table: --overwrite."
         )
 
 
 def write_failures(path: Path, failures: Sequence[Failure], table: str) -> None:
-    """List the failures of a table; those of other tables in the folder stay. Without any there is no list."""
+    """List the failures of a table; those of other tables in the folder stay."""
     own = [{**failure.row(), "table": table} for failure in failures]
     with lock_folder(path.parent):  # two runs may end at the same time
         others = [row for row in listed_failures(path) if (row.get("table") or table) != table]
@@ -730,7 +734,7 @@ class UnfinishedRun:
 
 
 def read_unfinished_run(path: Path) -> UnfinishedRun | None:
-    """Read what is done so far of the run that writes a table; ``None`` if it is finished, or there is no run."""
+    """Read what is done of the run that writes a table; ``None`` if it is finished, or there is no run."""
     log_path = log_beside(path)
     if not log_path.is_file() or (path.is_file() and is_finished(log_path)):
         return None

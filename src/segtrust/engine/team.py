@@ -1,7 +1,9 @@
 """Moved to `segtrust.engine.executors`."""
 
-from segtrust.engine.executors import block_interrupts as leaving_interrupts  # moved
-from segtrust.engine.executors import compute_in_processes as compute_side_by_side  # moved
-from segtrust.engine.executors import preload_workers as get_ready  # moved
+from segtrust.engine.executors import (
+    block_interrupts as leaving_interrupts,  # moved
+    compute_in_processes as compute_side_by_side,  # moved
+    preload_workers as get_ready,  # moved
+)
 
 __all__ = ["compute_side_by_side", "get_ready", "leaving_interrupts"]

@@ -76,7 +76,7 @@ class Settling:
     _since: dict[str, tuple[Hashable, float]] = field(default_factory=dict, init=False)
 
     def look(self, states: dict[str, Hashable], now: float) -> set[str]:
-        """Take in the present states, and return the names of those that have been the same for long enough."""
+        """Take in the present states, and return the names of those that have not changed for long enough."""
         before = self._since
         self._since = {
             name: (state, before[name][1] if name in before and before[name][0] == state else now)
@@ -121,7 +121,7 @@ class _Watch:
     settling_unpaired: Settling
     unpaired: tuple[Unpaired, ...] = ()
     settled_unpaired: tuple[Unpaired, ...] = ()
-    """Those that have been so for as long as a case takes to settle: partners do not come at the same time."""
+    """Those that have been so for as long as a case takes to settle: partners come one after the other."""
     coming: int = 0
     done: int = 0
     has_looked: bool = False

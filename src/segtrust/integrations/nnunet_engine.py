@@ -234,5 +234,7 @@ def _finished(
 ) -> Generator[tuple[CaseFiles, Outcome], None, None]:
     """Yield the cases that have been finished; one whose process died is a failure."""
     for made, result in group.finished(timeout):
-        failed = isinstance(result, WorkerError)
-        yield made.case, Outcome(made.case.id, failure=failure_of(made.case, result)) if failed else result
+        if isinstance(result, WorkerError):
+            yield made.case, Outcome(made.case.id, failure=failure_of(made.case, result))
+        else:
+            yield made.case, result

@@ -19,10 +19,9 @@ from segtrust.engine.calibration import (
     standing_for,
 )
 from segtrust.engine.decisions import Policies, load_policies, refuse_other_structures
-from segtrust.engine.locks import is_taken
 from segtrust.engine.outcomes import Row
-from segtrust.engine.score_table import journal_beside
-from segtrust.engine.unfinished import find_table
+from segtrust.engine.run_log import is_running
+from segtrust.engine.score_table import find_table, log_beside
 from segtrust.errors import PolicyError, SegtrustError, UnknownNameError, WrongContentError
 from segtrust.io.tables import Table
 from segtrust.review.audit import AUDIT_SHARE, Audit
@@ -425,7 +424,7 @@ def open_desk(opening: Opening, *, reviewer: str = "", minutes: float = 5.0) -> 
     policies, reference = _policies(opening)
     calibration = None if opening.policy is None else reference_beside(opening.policy)
     run = Run(table, policies)
-    if not is_taken(journal_beside(table)):
+    if not is_running(log_beside(table)):
         run.now()  # or say at once why it cannot be read; while it is written that may pass
     if calibration is not None:
         rows = run.now().rows

@@ -13,10 +13,9 @@ import numpy as np
 
 from segtrust.engine.decisions import Policies
 from segtrust.engine.judging import refuse_doubles
-from segtrust.engine.locks import is_taken
 from segtrust.engine.outcomes import Failure, Row
-from segtrust.engine.score_table import failures_beside, journal_beside
-from segtrust.engine.unfinished import unfinished_run
+from segtrust.engine.run_log import is_running
+from segtrust.engine.score_table import failures_beside, log_beside, read_unfinished_run
 from segtrust.errors import ParameterError, SegtrustError
 from segtrust.io.tables import Table, about_beside, read_table
 from segtrust.review.rows import Key, Rows, estimator_for, key_of
@@ -112,7 +111,7 @@ class Run:
 
     def _found(self) -> Snapshot:
         """Read the run as far as it has come, or its table."""
-        so_far = unfinished_run(self.path)
+        so_far = read_unfinished_run(self.path)
         if so_far is None:
             return self._read_table()
         table = so_far.table
@@ -134,8 +133,8 @@ class Run:
 
 def _stamp_of(path: Path) -> list[object]:
     """Give what changes with a run: time and size of its files, and whether somebody is at it."""
-    files = (path, about_beside(path), journal_beside(path), failures_beside(path, None))
-    return [*(_changed(each) for each in files), is_taken(journal_beside(path))]
+    files = (path, about_beside(path), log_beside(path), failures_beside(path, None))
+    return [*(_changed(each) for each in files), is_running(log_beside(path))]
 
 
 def _changed(path: Path) -> tuple[int, int] | None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from segtrust.confidence import ConfidenceEstimator, Estimators, get_estimator
+from segtrust.engine.executors import make_executor
 from segtrust.engine.judging import Judge, with_losses
 from segtrust.engine.outcomes import Failure, Row
-from segtrust.engine.executors import make_executor
 from segtrust.engine.score_table import ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
 from segtrust.engine.unlabelled import SetReader, fit_to_sets
