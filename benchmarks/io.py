@@ -19,7 +19,7 @@ from benchmarks.process import Reading
 from benchmarks.timing import Ratio, shortest_times
 from segtrust._optional import require
 from segtrust.confidence import get_estimators
-from segtrust.engine.run import Engine
+from segtrust.engine.executors import Executor, make_executor
 from segtrust.engine.scoring import ScoreJob
 from segtrust.io import ArrayRef, ReadOptions, find_cases, open_volume
 from segtrust.io.formats._deflate import deflate_library
@@ -99,7 +99,7 @@ def _scored(job: ScoreJob, case: Any) -> None:
         raise RuntimeError(outcome.failure.reason)
 
 
-def _rate(engine: Engine, job: ScoreJob, cases: Any) -> tuple[float, float]:
+def _rate(engine: Executor, job: ScoreJob, cases: Any) -> tuple[float, float]:
     """Give the seconds that the cases take, and cases a second once all processes are at work.
 
     The cases are run again and again, because processes take longer to start than to score a few maps.
@@ -116,7 +116,7 @@ def compare_workers(folder: Path, *, rounds: int = 3, count: int = 200) -> Itera
     place.mkdir(exist_ok=True)
     make_folder(place, count=count, size=512, packed=True)
     cases, job = find_cases([place]).cases, ScoreJob(tuple(get_estimators(_ALL)))
-    runs = [(workers, _rate(Engine(workers), job, cases)) for _ in range(rounds) for workers in (1, 2)]
+    runs = [(workers, _rate(make_executor(workers), job, cases)) for _ in range(rounds) for workers in (1, 2)]
     rates = {workers: max(rate for each, (_, rate) in runs if each == workers) for workers in (1, 2)}
     whole = {workers: min(seconds for each, (seconds, _) in runs if each == workers) for workers in (1, 2)}
     gain = rates[2] / rates[1]
@@ -128,7 +128,7 @@ def compare_dask(folder: Path) -> Iterator[Ratio]:
     """Compare the rates of one, two and four Dask workers."""
     place = folder / "maps"
     cases, job = find_cases([place]).cases, ScoreJob(tuple(get_estimators(_ALL)))
-    rates = {workers: _rate(Engine(workers, "local"), job, cases)[1] for workers in (1, 2, 4)}
+    rates = {workers: _rate(make_executor(workers, "local"), job, cases)[1] for workers in (1, 2, 4)}
     for workers, rate in rates.items():
         yield Ratio("cases a second", "one Dask worker", f"{workers} workers", 1.0 / rate, rate / rates[1])
 

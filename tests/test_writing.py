@@ -42,8 +42,6 @@ ALLOWED = {
     "io/mask_files.py _write_itk": "is handed a draft by write_mask",
     "io/mask_files.py _write_png": "is handed a draft by write_mask",
     "io/mask_files.py _write_npy": "is handed a draft by write_mask",
-    "engine/journal.py __enter__": "a diary grows by lines; one that is not whole does not count",
-    "engine/locks.py alone": "a lock, which holds nothing",
     "paper/tasks/training.py _only_here": "a lock, which holds nothing",
     "engine/triage.py _link": "links are there or not",
     "paper/tasks/nnunet.py _link": "links are there or not",

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 import segtrust as st
-from segtrust.engine.sealed_lines import seal, sealed_lines
 from tools.reliability.small_sets import write_breast_images, write_maps
 
 __all__ = ["WEIGHT", "folder_of", "main", "opened_training", "tiny_task"]
@@ -42,7 +41,7 @@ def _segtrust(*arguments: str) -> None:
 
 
 def _write_tables() -> None:
-    """Write a table in each format, its diary, a folder of an evaluation, and a scaling of maps."""
+    """Write a table in each format, a folder of an evaluation, and a scaling of maps."""
     write_maps(_WORK / "set", cases=_CASES, side=24)
     st.TemperatureScaling(1.25).save(_WORK / "scaling.json")
     for ending in ("csv", "json", "parquet"):
@@ -55,16 +54,7 @@ def _write_tables() -> None:
             "scaling.json",
         )
         _segtrust("score", "set/predictions", "--truth", "set/masks", *named)
-    _name_no_machine(_WORK / ".scores.csv.journal")
     _segtrust("evaluate", "scores.csv", "-o", "evaluation", "--resamples", "100")
-
-
-def _name_no_machine(diary: Path) -> None:
-    with diary.open("rb") as file:
-        lines = [
-            values | ({"host": "workstation"} if "host" in values else {}) for _, values in sealed_lines(file)
-        ]
-    diary.write_bytes(b"".join(map(seal, lines)))
 
 
 def _write_policies() -> None:
@@ -180,7 +170,7 @@ def _numbers() -> dict[str, Any]:
 
 
 _KEPT = (
-    *("scores.csv", "scores.csv.about.json", "scores.json", "scores.parquet", ".scores.csv.journal"),
+    *("scores.csv", "scores.csv.about.json", "scores.json", "scores.parquet"),
     *("policy.json", "policy.reference.json", "structures.json", "scaling.json", "martingale.json"),
     *("verdicts.sqlite", "last.pt.xz", "best.pt.xz"),
 )

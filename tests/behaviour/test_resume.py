@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ def command(folder, *options):
 def made(tmp_path_factory):
     """Forty cases, one of them broken, large enough that scoring them all takes a while; and their table."""
     folder = tmp_path_factory.mktemp("cases")
-    write_cases(folder / "maps", CASES, shape=(300, 400), truths=folder / "truth")
+    write_cases(folder / "maps", CASES, shape=(900, 1200), truths=folder / "truth")
     p = blob(FLAT)
     p[1, 2] = np.nan
     np.save(folder / "maps/case_007.npy", p)
@@ -39,39 +40,37 @@ def made(tmp_path_factory):
 
 
 def written(folder):
-    """Return the sizes of all files of a run, the log of its finished cases among them."""
-    return sum(path.stat().st_size for path in folder.glob("**/*") if path.is_file())
+    """Return the size of the files of a run: its log grows with each finished case."""
+    return sum(path.stat().st_size for path in folder.glob("**/*") if not path.name.endswith("-journal"))
 
 
-def start_and_kill(folder, changes, *options):
-    """Start a run and kill it when its files have grown so many times; return whether it was running."""
+def start_and_kill(folder, size, *options):
+    """Start a run and kill it when its files have this size; return whether that was before its table."""
     running = subprocess.Popen(
         [sys.executable, "-m", "segtrust", *map(str, command(folder, *options))],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     try:
-        seen, size, end = 0, 0, time.monotonic() + 120
-        while seen < changes and running.poll() is None and time.monotonic() < end:
-            try:
+        end, now = time.monotonic() + 120, 0
+        while now < size and running.poll() is None and time.monotonic() < end:
+            with suppress(FileNotFoundError):  # a file was replaced meanwhile
                 now = written(folder / "out")
-            except FileNotFoundError:  # a file was replaced meanwhile
-                continue
-            seen, size = seen + (now > size), now
             time.sleep(0.001)
     finally:
         running.kill()
         running.wait()
-    return running.returncode == -signal.SIGKILL
+    left = [path.name for path in (folder / "out").iterdir()]
+    is_written = any(name == "scores.csv" or name.endswith(".part") for name in left)
+    return running.returncode == -signal.SIGKILL and not is_written
 
 
 def kill_midway(folder, *options):
     """Kill a run that has finished some of its cases, and not all, and keep a copy of what it leaves."""
-    for changes in (12, 8, 5):  # fewer where the run was over before it could be killed
+    for size in (40_000, 36_000, 32_000, 28_000):  # less where the run was over before it could be killed
         for name in ("out", "kept"):
             shutil.rmtree(folder / name, ignore_errors=True)
-        if start_and_kill(folder, changes, *options):
-            assert not (folder / "out/scores.csv").exists()
+        if start_and_kill(folder, size, *options):
             shutil.copytree(folder / "out", folder / "kept")
             return
     pytest.fail("every run was over before it could be killed")
@@ -130,11 +129,27 @@ def test_what_changed_or_came_is_scored(tmp_path):
     (tmp_path / "maps/case_002.npy").unlink()
     (tmp_path / "truth/case_002.npy").unlink()
     write_cases(tmp_path / "maps", 1, truths=tmp_path / "truth", first=4)
-    assert segtrust(*command(tmp_path)).returncode == 0
+    done = segtrust(*command(tmp_path))
+    assert done.returncode == 2
+    assert "it has 1 cases that are not among those given now, such as case_002" in done.stderr
+    assert segtrust(*command(tmp_path, "--overwrite")).returncode == 0
     after = {row["case"]: row for row in read_csv(tmp_path / "out/scores.csv")}
     assert list(after) == ["case_000", "case_001", "case_003", "case_004"]
     kept = [case for case in after if after[case] == before.get(case)]
     assert kept == ["case_000", "case_003"]
+
+
+def test_another_estimator_adds_its_column(tmp_path):
+    write_cases(tmp_path / "maps", 3, truths=tmp_path / "truth")
+    for names in ("sdc", "amsp", "sdc"):
+        assert segtrust(*command(tmp_path, "--estimators", names)).returncode == 0
+    added = read_csv(tmp_path / "out/scores.csv", without=TIMES)
+    assert segtrust(*command(tmp_path, "--estimators", "sdc,amsp", "--no-resume")).returncode == 0
+    assert_same(read_csv(tmp_path / "out/scores.csv", without=TIMES), added)
+    done = segtrust(*command(tmp_path, "--threshold", "0.4"))
+    assert done.returncode == 2
+    assert "it was made with threshold 0.5 (now 0.4)" in done.stderr
+    assert "{" not in done.stderr
 
 
 def test_workers_and_job_arrays_give_the_same_table(made):

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from segtrust.engine.journal import Journal
 from segtrust.engine.outcomes import Outcome
-from segtrust.engine.score_table import journal_beside
+from segtrust.engine.run_log import RunLog
+from segtrust.engine.score_table import log_beside
 from segtrust.io import Failure
 from tests.browser.pages import becomes, cases_on, expect, sign_in, text_of
 from tests.review import desks
@@ -117,9 +117,10 @@ def test_hostile_names_in_exports(hostile):
 
 def test_failures_with_hostile_names_and_reasons(tmp_path, static, visit):
     reason = "<img src=x onerror=alert(1)> is no map"
-    with Journal(journal_beside(tmp_path / "scores.csv"), {"estimators": {"sdc": {}}}) as journal:
+    with RunLog(log_beside(tmp_path / "scores.csv"), {"estimators": {"sdc": {}}}) as log:
         for at, name in enumerate(desks.HOSTILE):
-            journal.add(Outcome(name, failure=Failure(name, "", "ReadError", reason)), str(at))
+            log.add(Outcome(name, failure=Failure(name, "", "ReadError", reason)), str(at))
+            log.sync()
     with desks.desk_on(tmp_path, static=static) as (_, client):
         page = visit(client)
         page.get_by_test_id("failures").click()

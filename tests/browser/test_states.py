@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from segtrust.engine.journal import Journal
 from segtrust.engine.outcomes import Outcome
-from segtrust.engine.score_table import journal_beside
+from segtrust.engine.run_log import RunLog
+from segtrust.engine.score_table import log_beside
 from segtrust.io import Failure, Table, write_table
 from tests.browser.pages import POLL_MS, Held, becomes, cases_on, expect, sign_in
 from tests.review import desks
@@ -33,7 +33,7 @@ def test_a_run_without_rows(tmp_path, static, visit):
 def test_rows_appear_as_they_are_scored(tmp_path, static, visit, at_once):
     table = tmp_path / "scores.csv"
     with (
-        Journal(journal_beside(table), {"estimators": {"sdc": {}}}) as journal,
+        RunLog(log_beside(table), {"estimators": {"sdc": {}}}) as log,
         desks.desk_on(tmp_path, static=static) as (_, client),
     ):
         page = visit(client)
@@ -42,13 +42,15 @@ def test_rows_appear_as_they_are_scored(tmp_path, static, visit, at_once):
         page.clock.install()
         page.reload()
         expect(page.get_by_test_id("empty")).to_contain_text("They appear here as they are scored")
-        journal.add(Outcome("b", (row("b", 0.5),)), "1")
-        journal.add(Outcome("x", failure=Failure("x", "x.npy", "ReadError", "x.npy is damaged")), "2")
+        log.add(Outcome("b", (row("b", 0.5),)), "1")
+        log.add(Outcome("x", failure=Failure("x", "x.npy", "ReadError", "x.npy is damaged")), "2")
+        log.sync()
         page.clock.fast_forward(POLL_MS)
         becomes(page, lambda: cases_on(page), ["b"])
         page.get_by_test_id("failures").click()
         expect(page.locator(".failures")).to_contain_text("x.npy is damaged")
-        journal.add(Outcome("a", (row("a", 0.4),)), "3")
+        log.add(Outcome("a", (row("a", 0.4),)), "3")
+        log.sync()
         page.clock.fast_forward(POLL_MS)
         becomes(page, lambda: cases_on(page), ["a", "b"])
         write_table(table, Table.of([row("a", 0.4), row("b", 0.5), row("c", 0.3)]))
@@ -60,11 +62,12 @@ def test_rows_appear_as_they_are_scored(tmp_path, static, visit, at_once):
 
 def test_the_selected_case_stays_selected_while_the_run_grows(tmp_path, static, visit, at_once):
     with (
-        Journal(journal_beside(tmp_path / "scores.csv"), {"estimators": {"sdc": {}}}) as journal,
+        RunLog(log_beside(tmp_path / "scores.csv"), {"estimators": {"sdc": {}}}) as log,
         desks.desk_on(tmp_path, static=static) as (_, client),
     ):
         for at in range(4):
-            journal.add(Outcome(f"early {at}", (row(f"early {at}", 0.5 + at / 100),)), at)
+            log.add(Outcome(f"early {at}", (row(f"early {at}", 0.5 + at / 100),)), at)
+            log.sync()
         page = visit(client)
         page.clock.install()
         page.reload()
@@ -73,7 +76,8 @@ def test_the_selected_case_stays_selected_while_the_run_grows(tmp_path, static, 
         page.keyboard.press("e")
         page.keyboard.type("a rim r")
         for at in range(300):  # more than a page of rows, all before those that are there
-            journal.add(Outcome(f"late {at}", (row(f"late {at}", at / 1000),)), 100 + at)
+            log.add(Outcome(f"late {at}", (row(f"late {at}", at / 1000),)), 100 + at)
+            log.sync()
         page.clock.fast_forward(POLL_MS)
         expect(page.locator("[aria-rowcount='305']")).to_be_visible()
         page.keyboard.type("eaches out")
@@ -87,7 +91,8 @@ def test_the_selected_case_stays_selected_while_the_run_grows(tmp_path, static, 
         page.keyboard.press("j")
         expect(page.get_by_test_id("preview-case")).to_have_text("early 3")
         page.keyboard.press("Enter")
-        journal.add(Outcome("last", (row("last", 0.0),)), "last")
+        log.add(Outcome("last", (row("last", 0.0),)), "last")
+        log.sync()
         page.get_by_test_id("previous").wait_for()
         page.keyboard.press("Escape")
         expect(page.locator("[aria-selected=true]")).to_contain_text("early 3")
@@ -95,8 +100,9 @@ def test_the_selected_case_stays_selected_while_the_run_grows(tmp_path, static, 
 
 
 def test_a_run_that_was_killed_says_so(tmp_path, static, visit, at_once):
-    with Journal(journal_beside(tmp_path / "scores.csv"), {"estimators": {"sdc": {}}}) as journal:
-        journal.add(Outcome("a", (row("a", 0.5),)), "1")
+    with RunLog(log_beside(tmp_path / "scores.csv"), {"estimators": {"sdc": {}}}) as log:
+        log.add(Outcome("a", (row("a", 0.5),)), "1")
+        log.sync()
     with desks.desk_on(tmp_path, static=static) as (_, client):
         page = visit(client)
         expect(page.get_by_test_id("run-state")).to_contain_text("stopped before its end")

@@ -2,10 +2,11 @@
 
 import json
 import shutil
+import sqlite3
 
 import pytest
 
-from segtrust.engine.score_table import journal_beside
+from segtrust.engine.score_table import log_beside
 from segtrust.io import Table, read_table, write_table
 from tests.commands import segtrust, segtrust_process
 from tests.report.runs import QUICK, run, write_manifest
@@ -118,13 +119,13 @@ def test_a_policy_or_a_page_is_no_table(evaluated, tmp_path):
 
 @pytest.fixture
 def stopped(tmp_path):
-    """A run that was stopped: its diary knows five of eight cases, and there is no table."""
+    """A run that was stopped: its log knows five of eight cases, and there is no table."""
     scores = tmp_path / "scores.csv"
     run("score", write_manifest(tmp_path / "data", "id", 8), "-o", scores)
-    journal = journal_beside(scores)
-    lines = journal.read_text().splitlines(keepends=True)
-    cases = [at for at, line in enumerate(lines) if '"rows"' in line]
-    journal.write_text("".join(lines[: cases[5]]))
+    with sqlite3.connect(log_beside(scores)) as connection:
+        connection.execute("DELETE FROM cases WHERE number > 5")
+        connection.execute("UPDATE run SET value = 'false' WHERE key = 'finished'")
+    connection.close()
     return scores
 
 
@@ -143,7 +144,7 @@ def test_a_run_that_is_not_finished_says_so(stopped, has_table):
 def test_a_copy_that_lost_its_times_is_finished(tmp_path):
     run("score", write_manifest(tmp_path / "data", "id", 4), "-o", tmp_path / "scores.csv")
     (tmp_path / "copy").mkdir()
-    for path in (tmp_path / "scores.csv", journal_beside(tmp_path / "scores.csv")):
+    for path in (tmp_path / "scores.csv", log_beside(tmp_path / "scores.csv")):
         shutil.copyfile(path, tmp_path / "copy" / path.name)
     assert not run("report", tmp_path / "copy/scores.csv").stderr
 

@@ -13,6 +13,7 @@ import segtrust as st
 from segtrust._files import write_json
 from segtrust.calibration import PlattScaling
 from segtrust.confidence import PatchLevel
+from segtrust.engine.run_log import read_log
 from segtrust.io import read_table
 from tests.commands import segtrust, segtrust_process
 from tests.engine.files import NNUNET, write_maps
@@ -197,35 +198,66 @@ def test_ctrl_c_ends_all_processes_and_says_that_it_goes_on(tmp_path, options):
     )
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
-        journal = tmp_path / ".scores.csv.journal"
-        wait_until(lambda: journal.exists() and journal.read_bytes().count(b"\n") >= 4, pause=0.005)
+        log = tmp_path / ".scores.csv.log"
+        wait_until(lambda: log.exists() and len(read_log(log).outcomes) >= 4, pause=0.005)
         below = children(running.pid)
         os.killpg(running.pid, signal.SIGINT)  # as a terminal does: to all of them
         _, said = running.communicate(timeout=30)
     finally:
         running.kill()
     assert running.returncode == 130
-    assert "the same command goes on" in said
+    assert "Rerun the same command to resume" in said
     assert "Traceback" not in said
     assert len(below) >= 2
     wait_until(lambda: not any(map(is_running, below)))
     assert not out.exists()
 
 
-def test_a_damaged_line_of_the_diary_is_told_and_costs_no_row(tmp_path):
+def test_a_corrupt_log_is_2_and_says_what_to_do(tmp_path):
     write_maps(tmp_path / "maps", 2)
     command = ("score", tmp_path / "maps", "-o", tmp_path / "scores.csv")
     assert segtrust(*command).returncode == 0
     before = (tmp_path / "scores.csv").read_text().count("\n")
-    journal = tmp_path / ".scores.csv.journal"
-    lines = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(b"".join([*lines[:-1], bytes(300) + b"\n"]))
-    told = f"{journal}, line {len(lines)}: expected what became of a case, got a damaged line"
+    log = tmp_path / ".scores.csv.log"
+    log.write_bytes(bytes(300))
     done = segtrust(*command)
-    assert (done.returncode, told in done.stderr) == (0, True)
-    done = segtrust(*command, "--json")
-    assert [each.startswith(told) for each in parsed(done.stdout)["warnings"]] == [True]
+    assert done.returncode == 2
+    assert (
+        done.stderr
+        == f"error: {log}: the log of this run is corrupt. Delete it: the cases are scored again.\n"
+    )
+    log.unlink()
+    assert segtrust(*command).returncode == 0
     assert (tmp_path / "scores.csv").read_text().count("\n") == before
+
+
+def test_a_case_that_takes_too_long_is_1_and_told(tmp_path):
+    write_maps(tmp_path / "maps", 2)
+    np.save(tmp_path / "maps/large.npy", np.random.default_rng(0).random((3000, 3000)))
+    arguments = ("score", tmp_path / "maps", "-o", tmp_path / "scores.csv", "--estimators", "sdc,pla,mmmc")
+    assert segtrust(*arguments, "--timeout", "soon").returncode == 2
+    done = segtrust(*arguments, "--timeout", "0.01s")
+    assert done.returncode in (1, 2)
+    assert "took longer than 0.01 seconds. Allow more with --timeout" in done.stderr
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="interrupts a group of processes")
+@pytest.mark.parametrize("seconds", [0.3, 0.6, 0.9])
+def test_ctrl_c_before_the_first_case_leaves_no_traceback(tmp_path, seconds):
+    write_maps(tmp_path / "maps", 2)
+    command = interruptible("-m", "segtrust", "score", tmp_path / "maps", "-o", tmp_path / "scores.csv")
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as running:
+        try:
+            running.wait(seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(running.pid, signal.SIGINT)
+        _, said = running.communicate(timeout=60)
+    if "Interrupted" in said:
+        assert running.returncode in (130, -signal.SIGINT)  # a shell says 130 for both
+        assert said.startswith("Interrupted")
+        assert "Rerun the same command" in said
+    if running.returncode != -signal.SIGINT:  # the interpreter itself had not begun
+        assert "Traceback" not in said
 
 
 def test_a_limit_that_makes_no_sense_is_told_once(tmp_path, monkeypatch):

@@ -51,9 +51,11 @@ def small_cluster(workers):
 
 
 @contextmanager
-def worker(address, folder, *, memory="auto"):
+def worker(address, folder, *, declared=0):
+    """A worker that may declare its memory as a resource."""
     with dask(
-        *("worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny", "--memory-limit", memory),
+        *("worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny"),
         *("--local-directory", folder, "--host", "127.0.0.1"),
+        *(("--resources", f"memory={declared}") if declared else ()),
     ) as process:
         yield process

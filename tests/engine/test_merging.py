@@ -5,8 +5,8 @@ import json
 import pytest
 
 from segtrust.confidence import SoftDice
+from segtrust.engine.executors import make_executor
 from segtrust.engine.merging import merge_tables
-from segtrust.engine.run import Engine
 from segtrust.engine.score_table import ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
 from segtrust.errors import ParameterError
@@ -24,7 +24,7 @@ def found(tmp_path):
 
 def score_part(found, folder, part, parts=3, job=JOB, ending="csv"):
     path = folder / f"part-{part}.{ending}"
-    score_cases(found, job, ScoreRun(path, Engine(), part=part, parts=parts))
+    score_cases(found, job, ScoreRun(path, make_executor(), part=part, parts=parts))
     return path
 
 
@@ -39,7 +39,7 @@ def rows(table):
 def test_any_number_of_parts_in_any_order_is_the_whole(found, tmp_path, ending, parts):
     paths = [score_part(found, tmp_path, part, parts, ending=ending) for part in range(parts)]
     merged, failures = merge_tables(paths[::-1], tmp_path / f"merged.{ending}")
-    score_cases(found, JOB, ScoreRun(tmp_path / f"whole.{ending}", Engine()))
+    score_cases(found, JOB, ScoreRun(tmp_path / f"whole.{ending}", make_executor()))
     whole = read_table(tmp_path / f"whole.{ending}")
     assert rows(read_table(tmp_path / f"merged.{ending}")) == rows(whole) == rows(merged)
     assert read_table(tmp_path / f"merged.{ending}").about == whole.about
@@ -96,6 +96,6 @@ def test_parts_of_arrays_of_another_length_are_refused(found, tmp_path):
 
 
 def test_a_whole_table_is_no_part(found, tmp_path):
-    score_cases(found, JOB, ScoreRun(tmp_path / "scores.csv", Engine()))
+    score_cases(found, JOB, ScoreRun(tmp_path / "scores.csv", make_executor()))
     with pytest.raises(ParameterError, match="does not say which part it is"):
         merge_tables([tmp_path / "scores.csv"], tmp_path / "merged.csv")

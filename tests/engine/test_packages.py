@@ -5,7 +5,8 @@ import sys
 import numpy as np
 import pytest
 
-from segtrust.engine.packages import check_packages
+from segtrust.engine.executors import InProcessExecutor
+from segtrust.engine.score_table import check_packages
 from segtrust.errors import MissingExtraError
 from segtrust.io import ArrayRef, find_cases, open_volume
 from segtrust.io.volume import READERS
@@ -20,6 +21,7 @@ def hide(monkeypatch, package):
     for name in [each for each in sys.modules if each.startswith(f"{package}.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.setattr("segtrust.engine.executors.make_executor", lambda *_: InProcessExecutor())
 
 
 def write_nifti(path):
@@ -102,7 +104,7 @@ class TestCommand:
         assert not (tmp_path / "scores.csv").exists()
         monkeypatch.undo()
         assert segtrust("score", tmp_path / "maps", "-o", tmp_path / "scores.csv").returncode == 0
-        hide(monkeypatch, "nibabel")  # all is in the diary, and nothing has to be read
+        hide(monkeypatch, "nibabel")  # all is in the log, and nothing has to be read
         assert segtrust("score", tmp_path / "maps", "-o", tmp_path / "scores.csv").returncode == 0
 
     def test_where_some_can_the_others_are_counted_in_one_line(self, tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from segtrust.confidence import get_estimators
-from segtrust.engine.run import Engine
+from segtrust.engine.executors import make_executor
 from segtrust.engine.score_table import ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
 from segtrust.engine.table_cases import files_of_row, read_options_of, reopen_case
@@ -27,7 +27,9 @@ def scored(tmp_path, monkeypatch):
 
     job = ScoreJob(tuple(get_estimators(["sdc"])), ReadOptions(regions=("each",), scheme=SCHEME))
     score_cases(
-        find_cases("maps", truth="truths", images="images"), job, ScoreRun(Path("scores.csv"), Engine())
+        find_cases("maps", truth="truths", images="images"),
+        job,
+        ScoreRun(Path("scores.csv"), make_executor()),
     )
     monkeypatch.chdir("/")
     return read_table(tmp_path / "scores.csv"), p, tmp_path

@@ -89,3 +89,25 @@ def stop_once(case):
 
 def expected(names):
     return {name: Outcome(name, ({"case": name, "length": len(name)},)) for name in names}
+
+
+def fill_memory(case):
+    """Take 600 MiB over cases that are called so."""
+    if case.id.startswith("large"):
+        held = bytearray(600 << 20)
+        held[::4096] = b"x" * len(held[::4096])
+        time.sleep(1.5)
+    return name_length(case)
+
+
+def touch_truncated(case):
+    """Read a file through a memory map while somebody truncates it."""
+    if case.id.startswith("cut"):
+        import mmap
+
+        path = case.probabilities.path.with_suffix(".mapped")
+        path.write_bytes(bytes(1 << 16))
+        with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as mapped:
+            file.truncate(0)
+            bytes(mapped)
+    return name_length(case)

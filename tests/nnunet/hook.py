@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from segtrust.confidence import get_estimators
-from segtrust.engine.run import Engine
+from segtrust.engine.executors import make_executor
 from segtrust.engine.score_table import ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
 from segtrust.integrations.nnunet import ScoringOptions, load_predictor, score_predictions
@@ -29,7 +29,7 @@ def main(model: Path, images: Path, labels: Path, out: Path) -> None:
     predictor.predict_from_files_sequential(str(images), str(saved), save_probabilities=True)
     found = find_cases(saved, truth=labels)
     job = ScoreJob(tuple(get_estimators(ESTIMATORS)), EACH)
-    score_cases(found, job, ScoreRun(out / "saved.csv", Engine()))
+    score_cases(found, job, ScoreRun(out / "saved.csv", make_executor()))
     options = ScoringOptions(ESTIMATORS, EACH, labels, workers=2)
     score_predictions(predictor, images, out / "hooked", table=out / "hooked.csv", options=options)
 

@@ -6,7 +6,7 @@ import sqlite3
 import numpy as np
 import pytest
 
-from segtrust.engine.journal import Journal
+from segtrust.engine.run_log import RunLog
 from segtrust.io import write_mask
 from tests.commands import segtrust
 from tools.reliability.disks import TRIALS, can_mount, read_only, small_disk, try_disk, write_data
@@ -68,11 +68,11 @@ def test_a_mask_that_cannot_be_written_is_told_as_an_error_of_the_system(tmp_pat
         assert [path.name for path in disk.iterdir()] == ["filler"]
 
 
-def test_a_diary_that_cannot_be_begun_is_named(tmp_path):
+def test_a_log_that_cannot_be_begun_is_named(tmp_path):
     with small_disk(tmp_path / "disk", size_mb=1) as disk:
         fill(disk)
-        with pytest.raises(OSError, match=r"No space left on device: '.*/\.scores\.csv\.journal'"):
-            Journal(disk / ".scores.csv.journal", {}).__enter__()
+        with pytest.raises(OSError, match=r"No space left on device: '.*/\.scores\.csv\.log'"):
+            RunLog(disk / ".scores.csv.log", {}).__enter__()
 
 
 @pytest.mark.needs("sqlalchemy", "fastapi", "httpx", "nibabel")

@@ -34,7 +34,7 @@ def test_all_that_was_sent_is_in_the_table_and_what_is_wrong_would_be_seen(tmp_p
     assert done.code == 1
     assert not any(done.wrong().values())
     # Once where the good file came before the broken one had been looked at.
-    assert tries_in(table.with_name(".scores.csv.journal"))["case_000007"] in (1, 2)
+    assert tries_in(table.with_name(".scores.csv.log"))["case_000007"] in (1, 2)
     assert all(each["mib"] > 10 for each in done.memory[10:])  # at first the process is only begun
 
     rows = read_table(table).rows

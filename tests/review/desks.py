@@ -13,8 +13,8 @@ from PIL import Image
 
 from segtrust.confidence import get_estimators
 from segtrust.engine.calibration import Calibration, calibrate_table, save_policies
+from segtrust.engine.executors import make_executor
 from segtrust.engine.losses import LossSource
-from segtrust.engine.run import Engine
 from segtrust.engine.score_table import ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
 from segtrust.io import ArrayRef, CaseFiles, Dataset, Table, read_table, write_table
@@ -75,7 +75,7 @@ def make_run(folder, names=HOSTILE):
 def score_run(folder, cases):
     """Score cases into a folder that can be reviewed."""
     judge, job = LossSource(), ScoreJob(tuple(get_estimators(["sdc", "amsp"])))
-    run = ScoreRun(folder / "scores.csv", Engine())
+    run = ScoreRun(folder / "scores.csv", make_executor())
     score_cases(Dataset(tuple(cases)), job, run, finish=judge.add_to, more=judge.about)
     return folder
 

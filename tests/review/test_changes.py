@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from segtrust.confidence import SoftDice
-from segtrust.engine.run import Engine
+from segtrust.engine.executors import make_executor
 from segtrust.engine.score_table import ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
 from segtrust.io import ReadOptions, find_cases
@@ -25,7 +25,7 @@ def write_map(folder, p=MAP):
 
 def score(folder, **how):
     job = ScoreJob((SoftDice(),), ReadOptions(**how))
-    run = ScoreRun(folder / "scores.csv", Engine(), resume=False)
+    run = ScoreRun(folder / "scores.csv", make_executor(), resume=False)
     assert not score_cases(find_cases([folder / "maps"]), job, run).failures
     return desks.desk_on(folder / "scores.csv")
 

@@ -12,9 +12,9 @@ from segtrust.engine.calibration import (
     reference_path,
     save_policies,
 )
-from segtrust.engine.journal import Journal
 from segtrust.engine.outcomes import Outcome
-from segtrust.engine.score_table import journal_beside
+from segtrust.engine.run_log import RunLog
+from segtrust.engine.score_table import log_beside
 from segtrust.engine.triage import check_drift, load_policies
 from segtrust.io import Table, write_table
 from segtrust.review import run as run_module
@@ -77,16 +77,19 @@ def test_a_table_grows_under_the_page(tmp_path, monkeypatch):
     monkeypatch.setattr(run_module, "_BREATH_S", 0.0)
     monkeypatch.setattr(run_module, "_PATIENCE", 0.0)
     table = tmp_path / "scores.csv"
-    begun = Journal(journal_beside(table), {"estimators": {"sdc": {}}})
-    with begun as journal, desks.desk_on(tmp_path) as (_, client):
+    begun = RunLog(log_beside(table), {"estimators": {"sdc": {}}})
+    with begun as log, desks.desk_on(tmp_path) as (_, client):
         run = client.get("/api/run").json()
         assert (run["rows"], run["finished"]) == (0, False)
         for number, name in enumerate(("b", "a")):
-            journal.add(Outcome(name, (row(name, 0.5 - 0.1 * number),)), "stamp")
+            log.add(Outcome(name, (row(name, 0.5 - 0.1 * number),)), "stamp")
+            log.sync()
             assert client.get("/api/run").json()["rows"] == number + 1
         desks.said(client, 0)
         assert [each["case"] for each in client.get("/api/cases").json()["rows"]] == ["a", "b"]
         write_table(table, Table.of([row("a", 0.4), row("b", 0.5)]))
+        log.finish()
+        log.sync()
         assert client.get("/api/run").json()["finished"]
         found = client.get("/api/cases/0").json()
         assert (found["case"], found["verdict"]) == ("b", "accept")

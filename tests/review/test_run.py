@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from segtrust.engine.journal import Journal
 from segtrust.engine.outcomes import Outcome
-from segtrust.engine.score_table import journal_beside
-from segtrust.engine.unfinished import find_table
+from segtrust.engine.run_log import RunLog
+from segtrust.engine.score_table import find_table, log_beside
 from segtrust.errors import ParameterError, PolicyError, WrongContentError
 from segtrust.io import Failure, Table, write_table
 from segtrust.review import run as run_module
@@ -62,21 +61,23 @@ def test_tables_that_cannot_be_reviewed(tmp_path, rows, message):
 
 def test_a_running_table_grows_and_rows_keep_their_numbers(tmp_path):
     table = tmp_path / "scores.csv"
-    with Journal(journal_beside(table), {"estimators": {"sdc": {}}}) as journal:
+    with RunLog(log_beside(table), {"estimators": {"sdc": {}}}) as log:
         run = Run(find_table(tmp_path))
         assert (run.now().rows.size, run.now().finished) == (0, False)
-        journal.add(Outcome("b", (row("b"),)), "1")
-        journal.add(Outcome("x", failure=Failure("x", "x.npy", "ReadError", "damaged")), "2")
+        log.add(Outcome("b", (row("b"),)), "1")
+        log.add(Outcome("x", failure=Failure("x", "x.npy", "ReadError", "damaged")), "2")
+        log.sync()
         grown = run.now()
         assert [key[1] for key in grown.rows.keys] == ["b"]
         assert [each.case for each in grown.failures] == ["x"]
         assert grown.rows.table.about["folder"] == str(Path.cwd())
-        journal.add(Outcome("a", (row("a"),)), "3")
-        journal.add(Outcome("\udcff", failure=Failure("\udcff", "", "ReadError", "\udcff")), "4")
+        log.add(Outcome("a", (row("a"),)), "3")
+        log.add(Outcome("\udcff", failure=Failure("\udcff", "", "ReadError", "\udcff")), "4")
+        log.sync()
         assert run.now().failures[1].case == "\\xff"
         assert run.now().rows.numbers.tolist() == [0, 1]
-    time.sleep(0.01)
-    write_table(table, Table.of([row("a", 0.7), row("b"), row("c")]))
+        write_table(table, Table.of([row("a", 0.7), row("b"), row("c")]))
+        log.finish()
     whole = run.now()
     assert whole.finished
     assert {key[1]: number for key, number in zip(whole.rows.keys, whole.rows.numbers, strict=True)} == {
@@ -118,27 +119,27 @@ def test_a_policy_stands_for_its_own_predictor(tmp_path):
 
 def test_a_killed_run_is_told_from_one_that_goes_on(tmp_path):
     table = tmp_path / "scores.csv"
-    with Journal(journal_beside(table), {"estimators": {"sdc": {}}}) as journal:
-        journal.add(Outcome("a", (row("a"),)), "1")
+    with RunLog(log_beside(table), {"estimators": {"sdc": {}}}) as log:
+        log.add(Outcome("a", (row("a"),)), "1")
         run = Run(table)
         assert (run.now().finished, run.now().stopped) == (False, False)
     assert (run.now().finished, run.now().stopped) == (False, True)
-    with Journal(journal_beside(table), {"estimators": {"sdc": {}}}):
+    with RunLog(log_beside(table), {"estimators": {"sdc": {}}}):
         assert not run.now().stopped
 
 
-def test_a_copy_whose_diary_is_newer_is_finished_all_the_same(tmp_path):
+def test_a_copy_whose_log_is_newer_is_finished_all_the_same(tmp_path):
     table = tmp_path / "scores.csv"
-    with Journal(journal_beside(table), {"estimators": {"sdc": {}}}) as journal:
-        journal.add(Outcome("a", (row("a"),)), "1")
+    with RunLog(log_beside(table), {"estimators": {"sdc": {}}}) as log:
+        log.add(Outcome("a", (row("a"),)), "1")
     write_table(table, Table.of([row("a")]))
     later = time.time() + 60
-    os.utime(journal_beside(table), (later, later))
+    os.utime(log_beside(table), (later, later))
     run = Run(table)
     assert (run.now().finished, run.now().stopped) == (True, False)
-    with Journal(journal_beside(table), {"estimators": {"sdc": {}}}) as journal:
-        journal.add(Outcome("b", (row("b"),)), "2")
-    os.utime(journal_beside(table), (later, later))
+    with RunLog(log_beside(table), {"estimators": {"sdc": {}}}) as log:
+        log.add(Outcome("b", (row("b"),)), "2")
+    os.utime(log_beside(table), (later + 1, later + 1))
     assert (run.now().finished, run.now().stopped, run.now().rows.size) == (False, True, 2)
 
 

@@ -8,7 +8,6 @@ is left (`tools.reliability.without_times`).
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import signal
@@ -23,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.files import make_folder
+from segtrust.engine.run_log import read_log
 from tools.reliability.clusters import Cluster, free_port
 from tools.reliability.without_times import Content, contents, differences
 
@@ -66,11 +66,10 @@ class Run:
         """Where its errors are."""
         return self.folder / "stderr.txt"
 
-    def diary(self) -> list[bytes]:
-        """Give the lines of the diary that tell of a case."""
-        path = self.folder / "out/.scores.csv.journal"
-        told = path.read_bytes().splitlines() if path.exists() else []
-        return [line for line in told if b'"case"' in line]
+    def logged(self) -> list[str]:
+        """Return the cases that the log of the run has."""
+        path = self.folder / "out/.scores.csv.log"
+        return [outcome.case for outcome in read_log(path).outcomes] if path.exists() else []
 
     def lasts(self, seconds: float) -> bool:
         """Wait for so long, and tell whether it is still at work."""
@@ -83,7 +82,7 @@ class Run:
     def reaches(self, cases: float) -> bool:
         """Wait until so many cases are done; tell whether it is still at work then."""
         while self.lasts(0.1):
-            if len(self.diary()) >= cases:
+            if len(self.logged()) >= cases:
                 return True
         return False
 
@@ -215,7 +214,7 @@ class Found:
     kills
         How many times it happened.
     cases, doubled, missing, different
-        Of the table: cases that should be there, are there more than once (there or in the diary), are not
+        Of the table: cases that should be there, are there more than once are not
         there, or have other numbers than those of the run without a fault.
     faults
         What else was not as it should be.
@@ -298,7 +297,6 @@ class Study:
             found.shared = cluster.deaths_shared()
         said = run.said_path.read_text(encoding="utf-8", errors="replace")
         found.faults += [f"exit code {code}: {said[-300:]}"] if code or said else []
-        found.doubled = len(run.diary()) - len({json.loads(line)["case"] for line in run.diary()})
         left = contents(self.folder / "out")
         shutil.rmtree(self.folder / "out", ignore_errors=True)
         return left

@@ -83,6 +83,7 @@ class Cluster:
             if nanny is None or nanny.poll() is not None:
                 self._nannies[number] = self._start(
                     *("worker", self.address, "--nthreads", 1, "--memory-limit", f"{limit}MB"),
+                    *("--resources", f"memory={limit * 10**6 // 2}"),
                     *("--local-directory", self.folder / f"worker{number}"),
                 )
 
@@ -142,7 +143,9 @@ class Cluster:
         command = [sys.executable, "-m", "dask", part, *map(str, arguments)]
         command += ["--host", "127.0.0.1", "--no-dashboard"]
         with (self.folder / f"{part}.log").open("ab") as log:
-            return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            # A worker that hangs is given up after half a minute, not after five.
+            settings = {**os.environ, "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "30s"}
+            return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=settings)
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

@@ -253,7 +253,7 @@ def compare_workers(folder: Path, shape: tuple[int, ...]) -> Iterator[Compared]:
     import zarr
     from dask.distributed import Client, LocalCluster
 
-    from segtrust.engine.chunks import spread_over_dask, spread_over_processes
+    from segtrust.engine.executors import spread_over_dask, spread_over_processes
 
     large = _large_map(shape, "float32")
     chunks = tuple(max(1, length // 5 + 1) for length in shape)

@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import resource
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -29,7 +30,7 @@ from pathlib import Path
 import numpy as np
 
 import segtrust as st
-from segtrust.engine.score_table import failures_beside, journal_beside
+from segtrust.engine.score_table import failures_beside, log_beside
 from segtrust.io import Table, read_table, write_table
 
 Memory = Sequence[dict[str, float]]
@@ -50,6 +51,7 @@ LIMIT = 5.0
 STEP = 4.0
 """MiB that memory may grow by once, as when a table of Python's own doubles: too little to fit a slope to."""
 MIB = 1 << 20
+_TRIES = "SELECT id, tries FROM cases"
 
 
 def packed(seed: int, size: int = 256) -> bytes:
@@ -175,10 +177,10 @@ def cases_in(table: Path) -> list[str]:
     return [row["case"] for row in read_table(table).rows] if table.exists() else []
 
 
-def tries_in(diary: Path) -> Counter[str]:
-    """Count how many times each case was tried, as the diary of a watch says."""
-    lines = map(json.loads, diary.read_text(encoding="utf-8").splitlines())
-    return Counter(line["case"] for line in lines if "case" in line)
+def tries_in(log: Path) -> Counter[str]:
+    """Count how many times each case was tried, as the log of a watch says."""
+    with closing(sqlite3.connect(log)) as connection:
+        return Counter({bytes(case).decode(): tries for case, tries in connection.execute(_TRIES)})
 
 
 def memory_of(pid: int) -> int:
@@ -213,7 +215,7 @@ class Soak:
 
     def wrong(self) -> dict[str, list[str]]:
         """Name what is not as it should be, by what that is."""
-        tries = tries_in(journal_beside(self.table))
+        tries = tries_in(log_beside(self.table))
         return {
             "rows missing, doubled, too many, or not of the last file": wrong_rows(self.sender, self.table),
             "failures missing, doubled or too many": wrong_failures(self.sender, self.table),

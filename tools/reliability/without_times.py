@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from segtrust.engine.sealed_lines import sealed_lines
+from segtrust.engine.run_log import read_log
 
 __all__ = ["TIMES", "contents", "differences"]
 
@@ -45,7 +45,7 @@ def _content(path: Path) -> Any:
     readers: dict[str, Callable[[Path], Any]] = {
         ".csv": _of_csv,
         ".json": lambda path: _timeless(json.loads(path.read_text(encoding="utf-8"))),
-        ".journal": _of_journal,
+        ".log": _of_log,
         ".npz": _of_npz,
         ".pt": _of_checkpoint,
         ".parquet": _of_parquet,
@@ -70,11 +70,11 @@ def _of_csv(path: Path) -> bytes | list[list[str]]:
     return [[row[at] for at in kept] for row in rows]
 
 
-def _of_journal(path: Path) -> dict[str, Any]:
-    """Give what it was made with, and the last outcome of each case: the order is that of their end."""
-    with path.open("rb") as file:
-        lines = [values for _, values in sealed_lines(file)]
-    return {line.get("case", "made with"): _timeless(line) for line in lines if "pid" not in line}
+def _of_log(path: Path) -> dict[str, Any]:
+    """Return the settings of a run, and the last outcome of each case: the order is that of their end."""
+    log = read_log(path)
+    outcomes = {outcome.case: _timeless(outcome.to_dict()) for outcome in log.outcomes}
+    return {"made with": _timeless(dict(log.settings)), **outcomes}
 
 
 def _of_npz(path: Path) -> dict[str, tuple[Any, ...]]:

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from segtrust.cli.loader import app, main
+    from segtrust.cli.loader import app
 
 __all__ = ["app", "main"]
 
 
+def main() -> None:
+    """Run the command line; Ctrl-C while modules are loaded ends it without a traceback."""
+    try:
+        from segtrust.cli import loader
+
+        loader.main()
+    except KeyboardInterrupt:
+        sys.stderr.write("Interrupted. Rerun the same command.\n")
+        sys.exit(130)
+
+
 def __getattr__(name: str) -> Any:
     """Load the commands when they are first used: those of the paper import from this package."""
-    if name not in __all__:
+    if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from segtrust.cli import loader
 
-    return getattr(loader, name)
+    return loader.app

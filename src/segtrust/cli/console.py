@@ -68,7 +68,7 @@ def progress_bar(what: str, total: int, *, goes_on: bool = True) -> Iterator[Cal
         task = progress.add_task(what, total=total)
         try:
             yield lambda done: progress.advance(task, done)
-        except KeyboardInterrupt:
-            if goes_on:
-                progress.console.print("Stopped. Finished parts are kept; the same command goes on.")
+        except KeyboardInterrupt as interrupt:
+            if goes_on and not interrupt.args:
+                interrupt.args = ("Interrupted: finished parts are kept. Rerun the same command to resume.",)
             raise

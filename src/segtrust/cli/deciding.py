@@ -25,9 +25,9 @@ from segtrust.cli.telling import (
     images_in,
     print_dataset,
     print_failures,
+    print_questions,
     tell_policies,
     tell_unversioned,
-    tell_warnings,
     warnings_of,
 )
 from segtrust.errors import ParameterError
@@ -205,13 +205,13 @@ def finish_triage(
     unjudged = _without_policy(scored.rows)
     listed = failures_beside(output / "scores.csv", None)
     if run.as_json:
-        told = [*warnings_of(scored.rows, images), *unjudged]
+        told = [*warnings_of(scored, images), *unjudged]
         more = {"output": str(output), "warnings": told, **image_values(images)}
         typer.echo(json.dumps(_as_values(decided, plan.policies, scored.failures) | more))
     else:
         print_failures(scored.failures, listed)
+        print_questions(scored)
         _tell(decided, plan.policies, output)
-        tell_warnings(scored.rows)
         for warning in unjudged:
             typer.secho(warning, err=True)
     exit_if_failed(scored.failures, nothing=not scored.rows)

@@ -31,8 +31,8 @@ from segtrust.cli.telling import (
     exit_if_failed,
     image_values,
     print_failures,
+    print_questions,
     tell_policies,
-    tell_warnings,
     warnings_of,
 )
 from segtrust.cli.tuning import TuneFlags, told_tuning
@@ -128,6 +128,7 @@ def evaluate(
         typer.echo(json.dumps(_values(judged, results, images) | {"output": str(output)}))
     else:
         print_failures(judged.scored.failures, failures_path)
+        print_questions(judged.scored)
         _tell(judged, tables_for_people(tables) | told_tuning(summary), output)
         _tell_unranked(unranked)
     exit_if_failed(judged.scored.failures)
@@ -176,7 +177,7 @@ def _parameters(how: JudgeFlags, evaluation: Evaluation) -> dict[str, Any]:
 def _values(judged: Judged, results: Mapping[str, Any], images: Sequence[Images]) -> dict[str, Any]:
     standing = {} if judged.plan is None else as_values(judged.plan.policies)
     failed = [each.row() for each in judged.scored.failures]
-    warnings = warnings_of(judged.scored.rows, images)
+    warnings = warnings_of(judged.scored, images)
     return {**results, **standing, "failed": failed, "warnings": warnings}
 
 
@@ -192,6 +193,5 @@ def _tell(judged: Judged, shown: Mapping[str, str], output: Path) -> None:
     for name in ("sets", "areas", "coverages", "tuning"):
         if name in shown:
             typer.echo(f"{shown[name]}\n")
-    tell_warnings(judged.scored.rows)
     typer.echo(f"Tables, figures and report are in {output.resolve()}.")
     typer.echo(f"To be read in a browser: {output.resolve() / 'report.html'}")

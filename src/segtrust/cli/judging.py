@@ -227,6 +227,7 @@ def judge_scores(table: Table, how: JudgeFlags, files: SetFlags, read: ReadFlags
         drop_rows_without_loss,
         no_loss_message,
     )
+    from segtrust.engine.questions import questions_about
     from segtrust.engine.score_table import PART, Scored
     from segtrust.io import Table, read_scheme
     from segtrust.risks import RISKS
@@ -250,7 +251,8 @@ def judge_scores(table: Table, how: JudgeFlags, files: SetFlags, read: ReadFlags
     if not has_losses and how.losses is None and all(row["loss"] is None for row in judged):
         raise ParameterError(no_loss_message(table.source, judge.column))
     about = table.about if has_losses else {**table.about, **judge.about}
-    return Judged(drop_rows_without_loss(Scored(judged, (), 0.0), judge), table=Table.of(judged, about))
+    scored = Scored(judged, (), 0.0, questions=tuple(questions_about(judged)))
+    return Judged(drop_rows_without_loss(scored, judge), table=Table.of(judged, about))
 
 
 def find_sets(paths: Sequence[Path], files: SetFlags, how: JudgeFlags) -> Dataset:

@@ -84,6 +84,11 @@ def main() -> None:
     """Run the command line; an expected error is one line and exit code 2."""
     try:
         app(_with_address(sys.argv[1:]))
+    except SystemExit as end:
+        interrupt = getattr(end.__context__, "__cause__", None)  # Typer exits with 130, and says nothing
+        if isinstance(interrupt, KeyboardInterrupt):
+            typer.echo(str(interrupt) or "Interrupted. Rerun the same command.", err=True)
+        raise
     except (SegtrustError, OSError) as error:
         typer.secho(f"error: {error}{_advice(error)}", fg="red", err=True)
         sys.exit(2)

@@ -21,7 +21,7 @@ from segtrust.cli.nnunet_show import SHOW_EPILOG, show
 from segtrust.cli.options import ReadFlags, RunFlags, with_options
 from segtrust.cli.promising import Certified, PromiseFlags, TargetFlags, certify_rows, tell_certified
 from segtrust.cli.scoring import table_run
-from segtrust.cli.telling import exit_if_failed, print_dataset, print_failures, tell_warnings, warnings_of
+from segtrust.cli.telling import exit_if_failed, print_dataset, print_failures, print_questions, warnings_of
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -106,6 +106,7 @@ def calibrate(
     scored = _score(found, table, HowFlags(f"{promise.estimator},{USUAL}", empty=source.empty), read, run)
     if not run.as_json:
         print_failures(scored.failures, _failures(table))
+        print_questions(scored)
     if not scored.rows:
         exit_if_failed(scored.failures, nothing=True)
     certified = _certify(found, table, promise, output, source.reference)
@@ -114,7 +115,6 @@ def calibrate(
     else:
         tell_certified(certified, output)
         typer.echo(f"Scores of {counted(scored.cases, 'case')}: {table}")
-        tell_warnings(scored.rows)
     exit_if_failed(scored.failures)
     if not certified.certified:
         raise typer.Exit(1)
@@ -188,7 +188,7 @@ def _values(found: LabelledCases, scored: Scored, certified: Certified, table: P
         "unpredicted": found.unpredicted,
         "table": str(table),
         "failures": [each.row() for each in scored.failures],
-        "warnings": warnings_of(scored.rows),
+        "warnings": warnings_of(scored),
     }
 
 

@@ -86,14 +86,14 @@ def predict(
     plan = plan_of(flags, read, found.cases.cases)
     with progress_bar("cases", len(found.cases.cases)) as advance:
         table = table_run(output / "scores.csv", run, advance)
-        engine = PredictingEngine(
-            run.workers, run.dask, None, made, found.channels, output, how.previous_stage
-        )
+        engine = PredictingEngine(run.workers, run.dask, made, found.channels, output, how.previous_stage)
         engine.refuse_lost_masks(table)
         engine.open_output(name)
         job = replace(plan.job, predictor=name, with_truth=how.truth is not None)
         doubt = doubt_about(made, found, images, folds)
-        scored = score_cases(found.cases, job, replace(table, engine=engine), finish=plan.decided, more=doubt)
+        scored = score_cases(
+            found.cases, job, replace(table, executor=engine), finish=plan.decided, more=doubt
+        )
     _tell_doubt(doubt, quiet=run.as_json)
     if how.policy is None:
         finish_scoring(scored, plan, table, as_json=run.as_json)

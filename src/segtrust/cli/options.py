@@ -19,6 +19,7 @@ import typer
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
+    from segtrust.engine.executors import Executor
     from segtrust.ensembles import Fusion
     from segtrust.io import Dataset, ReadOptions, Resample
 
@@ -301,31 +302,56 @@ class RunFlags:
     ] = ""
     memory: Annotated[
         str,
-        _option(panel=_RUNNING, help="For cases in flight, such as 8GiB; half of what is free unless given."),
+        _option(panel=_RUNNING, help="Memory for all workers together, such as 8GiB; most of what is free."),
     ] = ""
+    timeout: Annotated[
+        str, _option(panel=_RUNNING, help="Time limit per case, in minutes or such as 90s, 10min or 2h.")
+    ] = "30min"
     resume: Annotated[
-        bool, _option("--resume/--no-resume", panel=_RUNNING, help="Go on with a run that was stopped.")
+        bool,
+        _option(
+            "--resume/--no-resume", panel=_RUNNING, help="Resume a run that was stopped, or score all again."
+        ),
     ] = True
+    overwrite: Annotated[
+        bool,
+        _option(
+            "--overwrite",
+            panel=_RUNNING,
+            help="Replace a table of other cases, or one that was made with other settings.",
+        ),
+    ] = False
     as_json: Annotated[
         bool, _option("--json", panel=_RUNNING, help="Print one JSON object instead of a summary.")
     ] = False
 
     def get_ready(self) -> None:
-        """Let workers begin to import what they need, while cases are looked for."""
-        if self.workers > 1 and not self.dask:
-            from segtrust.engine.team import get_ready
+        """Start to import what workers need, while cases are being found."""
+        if not self.dask:
+            from segtrust.engine.executors import preload_workers
 
-            get_ready(__name__)
+            preload_workers(__name__)
 
-    def memory_bytes(self) -> int | None:
-        """Bytes for cases in flight; ``None`` where nothing is said."""
-        return bytes_of(self.memory) if self.memory else None
+    def executor(self) -> Executor:
+        """Return where cases are run."""
+        from segtrust.engine.executors import make_executor
+
+        memory = bytes_of(self.memory) if self.memory else None
+        return make_executor(self.workers, self.dask, memory, seconds_of(self.timeout))
 
 
 @dataclass
 class PartFlags(RunFlags):
     """How the cases of one job of several are run."""
 
+    details: Annotated[
+        bool,
+        _option(
+            "--details",
+            panel=_RUNNING,
+            help="Show internal columns in CSV: k, mu, lam, s, checksums, seconds. Parquet always has them.",
+        ),
+    ] = False
     num_parts: Annotated[
         int, _option(panel=_RUNNING, min=1, help="Jobs of an array of jobs; see `segtrust merge`.")
     ] = 1
@@ -339,6 +365,28 @@ class PartFlags(RunFlags):
         if self.part_id is None and self.num_parts > 1:
             raise ParameterError(f"part-id: expected a number from 0 to {self.num_parts - 1}, got none.")
         return self.part_id or 0
+
+
+_SECONDS = {"s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "": 60.0, "h": 3600.0}
+
+
+def seconds_of(text: str) -> float:
+    """Read a time, in minutes unless it has a unit.
+
+    Examples
+    --------
+    >>> seconds_of("10min"), seconds_of("90 s"), seconds_of("0.5")
+    (600.0, 90.0, 30.0)
+    """
+    plain = text.strip().lower()
+    number = plain.rstrip("abcdefghijklmnopqrstuvwxyz ")
+    try:
+        seconds = float(number) * _SECONDS[plain[len(number) :].strip()]
+    except (ValueError, KeyError):
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise ParameterError(f"timeout: expected a time such as 10min, 90s or 2h, got {text!r}.")
+    return seconds
 
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}

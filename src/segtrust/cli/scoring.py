@@ -23,8 +23,8 @@ from segtrust.cli.telling import (
     images_in,
     print_dataset,
     print_failures,
+    print_questions,
     tell_policies,
-    tell_warnings,
     warnings_of,
 )
 from segtrust.cli.watching import WatchFlags, awaited, check_watch, watch_until_stopped
@@ -85,8 +85,7 @@ def score(
     same command.
     """
     run.get_ready()
-    from segtrust.engine.run import part_of
-    from segtrust.engine.score_table import score_cases
+    from segtrust.engine.score_table import part_of, score_cases
 
     if is_pipe(output) and run.as_json:
         raise ParameterError("output: expected a file with --json, which is printed itself, got '-'.")
@@ -135,6 +134,7 @@ def finish_scoring(
         typer.echo(json.dumps(_values(scored, table, images) | as_values(plan.policies)))
     else:
         print_failures(scored.failures, table.failures_path)
+        print_questions(scored)
         tell_policies(plan.policies)
         _tell(scored, table)
     exit_if_failed(scored.failures, nothing=not scored.rows)
@@ -143,6 +143,7 @@ def finish_scoring(
 def _finish_pipe(scored: Scored, *_: object, **__: object) -> None:
     """Tell on standard error what a table that is printed does not: which cases failed."""
     print_failures(scored.failures, None)
+    print_questions(scored)
     exit_if_failed(scored.failures, nothing=not scored.rows)
 
 
@@ -161,13 +162,12 @@ def _with_masks(scored: Scored, folder: Path, output: Path, failures_path: Path)
 
 def table_run(output: Path, run: RunFlags, advance: Callable[[int], object]) -> ScoreRun:
     """Say where results go, and how cases are run."""
-    from segtrust.engine.run import Engine
     from segtrust.engine.score_table import ScoreRun
 
-    engine = Engine(workers=run.workers, dask=run.dask, memory=run.memory_bytes())
     part, parts = (run.part, run.num_parts) if isinstance(run, PartFlags) else (0, 1)
     command = tuple(sys.argv[1:])
-    return ScoreRun(output, engine, run.resume, part, parts, advance, command)
+    details = isinstance(run, PartFlags) and run.details
+    return ScoreRun(output, run.executor(), run.resume, part, parts, advance, command, run.overwrite, details)
 
 
 def _values(scored: Scored, table: ScoreRun, images: Sequence[Images]) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def _values(scored: Scored, table: ScoreRun, images: Sequence[Images]) -> dict[s
         "table": str(table.out),
         "seconds": scored.seconds,
         "failures": [each.row() for each in scored.failures],
-        "warnings": [*warnings_of(scored.rows, images), *scored.warnings],
+        "warnings": [*warnings_of(scored, images), *scored.warnings],
         **image_values(images),
     }
 
@@ -185,7 +185,6 @@ def _values(scored: Scored, table: ScoreRun, images: Sequence[Images]) -> dict[s
 def _tell(scored: Scored, table: ScoreRun) -> None:
     done = f"{counted(scored.cases, 'case')} scored in {scored.seconds:.1f} s"
     typer.echo(f"{done}, {len(scored.failures)} failed. Table: {table.out}")
-    tell_warnings(scored.rows)
     for warning in scored.warnings:
         typer.secho(warning, err=True)
 
@@ -193,15 +192,19 @@ def _tell(scored: Scored, table: ScoreRun) -> None:
 def merge(
     tables: Annotated[list[Path], typer.Argument(help="Tables of the parts of one run.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The table: .parquet, .csv or .json.")],
+    details: Annotated[
+        bool,
+        typer.Option("--details", help="Show internal columns in CSV: k, mu, lam, s, checksums, seconds."),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object instead of a summary.")
     ] = False,
 ) -> None:
-    """Put the tables of an array of jobs together, and the lists of what failed."""
+    """Merge the tables and failure lists of a job array."""
     from segtrust.engine.merging import merge_tables
     from segtrust.engine.score_table import failures_beside
 
-    merged, failures = merge_tables(tables, output, command=sys.argv[1:])
+    merged, failures = merge_tables(tables, output, command=sys.argv[1:], details=details)
     if as_json:
         about = {"rows": len(merged.rows), "failed": len(failures), "table": str(output)}
         typer.echo(json.dumps(about | {"failures": [each.row() for each in failures]}))

@@ -12,8 +12,9 @@ import typer
 from segtrust.cli.console import counted
 
 if TYPE_CHECKING:
+    from segtrust.engine.score_table import Scored
     from segtrust.engine.triage import Policies
-    from segtrust.io import CaseFiles, Dataset, Failure, ScoreRow, Table
+    from segtrust.io import CaseFiles, Dataset, Failure, Table
 
 __all__ = [
     "Images",
@@ -23,9 +24,9 @@ __all__ = [
     "images_in",
     "print_dataset",
     "print_failures",
+    "print_questions",
     "tell_policies",
     "tell_unversioned",
-    "tell_warnings",
     "warnings_of",
 ]
 
@@ -43,44 +44,15 @@ def as_values(policies: Policies) -> dict[str, Any]:
     return {"standing": {name: str(each.status) for name, each in policies.items()}} if policies else {}
 
 
-def warnings_of(rows: Sequence[ScoreRow], images: Sequence[Images] = ()) -> list[str]:
-    """Say what is rare, unless labels were taken for maps: all masks empty, or no doubt at all.
-
-    Folders in which no image was found are told too.
-
-    Examples
-    --------
-    >>> warnings_of([{"k": 3, "mu": 0.9, "lam": 0.5}])
-    []
-    >>> warnings_of([{"k": 3}])  # a table of somebody else's
-    []
-    """
-    return [*_of_rows(rows), *(str(each) for each in images if not each.found)]
+def warnings_of(scored: Scored, images: Sequence[Images] = ()) -> list[str]:
+    """Return what looks wrong about the input, and folders in which no image was found."""
+    return [*scored.questions, *(str(each) for each in images if not each.found)]
 
 
-def _of_rows(rows: Sequence[ScoreRow]) -> list[str]:
-    filled = [row for row in rows if row["k"]]
-    if rows and not filled:
-        return [
-            "All masks are empty: no map reaches the threshold. Are these probabilities? 8-bit numbers are "
-            "divided by 255, so labels such as 0 and 1 would be next to nothing."
-        ]
-    if filled and all(row.get("mu") == 1.0 and row.get("lam") == 0.0 for row in filled):
-        return [
-            "All maps are 0 or 1 everywhere, and every confidence is 1. Are these probabilities, or masks?"
-        ]
-    cut = {row["mask"] for row in rows if row.get("mask")} - {"delivered"}
-    bare = sum(row.get("mask") in cut for row in rows)
-    if 0 < bare < len(rows):
-        how = "decoded" if "dice-optimal" in cut else "cut at the threshold"
-        return [f"{bare} of {len(rows)} have no delivered mask: their maps were {how}."]
-    return []
-
-
-def tell_warnings(rows: Sequence[ScoreRow]) -> None:
-    """Print them where they do not mix with results."""
-    for warning in warnings_of(rows):
-        typer.secho(warning, err=True)
+def print_questions(scored: Scored) -> None:
+    """Print what looks wrong about the input, before the results."""
+    for question in scored.questions:
+        typer.secho(question, err=True, fg=typer.colors.YELLOW)
 
 
 def tell_unversioned(table: Table) -> None:

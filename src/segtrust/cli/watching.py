@@ -21,7 +21,7 @@ from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
     from segtrust.engine.score_table import Scored, ScoreRun
-    from segtrust.engine.watching import News, Rhythm
+    from segtrust.engine.watch import Rhythm, WatchStatus
     from segtrust.io import CaseFiles, Dataset
 
 __all__ = ["WatchFlags", "awaited", "check_watch", "watch_until_stopped"]
@@ -55,7 +55,7 @@ class WatchFlags(HowFlags):
 
     def rhythm(self) -> Rhythm:
         """Say how often is looked, and when a case is complete."""
-        from segtrust.engine.watching import Rhythm
+        from segtrust.engine.watch import Rhythm
 
         return Rhythm(settle_s=self.settle, idle_s=self.idle)
 
@@ -89,7 +89,7 @@ def watch_until_stopped(
     look: Callable[[], Dataset], plan: Plan, table: ScoreRun, rhythm: Rhythm, *, quiet: bool
 ) -> Scored:
     """Watch, telling on standard error how it stands."""
-    from segtrust.engine.watching import watch_cases
+    from segtrust.engine.watch import watch_cases
 
     summaries: set[str] = set()
 
@@ -114,7 +114,7 @@ class _Teller:
     is_quiet: bool
     _last: str = ""
 
-    def tell(self, news: News) -> None:
+    def tell(self, news: WatchStatus) -> None:
         said = news.problem or (
             f"{counted(news.scored, 'case')} scored, {news.failed} failed, {news.coming} arriving"
         )

@@ -19,8 +19,8 @@ from segtrust.engine.calibration import (
     reference_path,
     save_policies,
 )
+from segtrust.engine.executors import make_executor
 from segtrust.engine.losses import LossSource
-from segtrust.engine.run import Engine
 from segtrust.engine.score_table import ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob
 from segtrust.engine.triage import check_drift, decide_rows, load_policies
@@ -86,7 +86,7 @@ def prepare_run(folder: Path, advance: Callable[[int], object] = lambda done: No
     policy, judge = folder / "policy.json", LossSource()
     job = ScoreJob(tuple(get_estimators(ESTIMATORS)))
     # Never goes on with what is there: another release may have begun it.
-    run = ScoreRun(folder / SCORES, Engine(), resume=False, advance=advance, command=("demo",))
+    run = ScoreRun(folder / SCORES, make_executor(), resume=False, advance=advance, command=("demo",))
     score_cases(_both_sets(), job, run, finish=judge.add_to, more=judge.about)
     made = read_table(run.out)
     new = [row["sdc"] for row in _new_rows(made.rows, FIRST)]

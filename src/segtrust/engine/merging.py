@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from segtrust.engine.score_table import COMMANDS, FOLDER, PART, failures_beside, write_failures
+from segtrust.engine.score_table import COMMANDS, FOLDER, PART, failures_beside, write_failures, write_scores
 from segtrust.errors import ParameterError
-from segtrust.io import Failure, Table, read_table, write_table
+from segtrust.io import Failure, Table, read_table
 
 __all__ = ["merge_tables"]
 
 
 def merge_tables(
-    paths: Sequence[Path], output: Path, *, command: Sequence[str] = ()
+    paths: Sequence[Path], output: Path, *, command: Sequence[str] = (), details: bool = False
 ) -> tuple[Table, list[Failure]]:
     """Put the parts of a run together, in the order of an unbroken one; and the lists of what failed.
 
@@ -25,7 +25,9 @@ def merge_tables(
     output
         The table.
     command
-        Arguments of the one who asks; the table keeps them after those of its parts.
+        Arguments of the command; the table keeps them after those of its parts.
+    details
+        Whether a CSV table shows its internal columns.
 
     Raises
     ------
@@ -45,7 +47,7 @@ def merge_tables(
     if commands or command:
         settings[COMMANDS] = [*commands, *([list(command)] if command else [])]
     merged = Table.of([row for _, _, table in parts for row in table.rows], settings)
-    write_table(output, merged)
+    write_scores(output, merged, details=details)
     failed = [failures_beside(path, number) for number, path, _ in parts]
     listed = [row for path in failed if path.exists() for row in read_table(path).rows]
     failures = [Failure(row["case"], row["file"], row["kind"], row["reason"]) for row in listed]

@@ -1,4 +1,4 @@
-"""What becomes of a case: rows of a table, or the reason why there are none."""
+"""The result of one case: rows of a score table, or the reason why there are none."""
 
 from __future__ import annotations
 
@@ -8,47 +8,58 @@ from typing import Any
 
 from segtrust._files import check_keys, rebuild
 from segtrust.errors import SavedStateError
-from segtrust.io import Failure
+from segtrust.io import Failure, ScoreRow
 
-__all__ = ["Failure", "Outcome", "Row"]
+__all__ = ["Outcome"]
 
-Row = dict[str, Any]
-_KEYS = ("case", "rows", "failure")
+_KEYS = ("case", "rows", "failure", "hints", "notes")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a case.
+    """The result of one case.
 
     Attributes
     ----------
     case
-        Its name.
+        Name of the case.
     rows
-        One a structure; none where it failed.
+        One row per structure; none if the case failed.
     failure
-        Why it failed; ``None`` where it did not.
+        Why it failed, or ``None``.
+    hints
+        What looks unusual about its map, see `segtrust.engine.questions`.
+    notes
+        What a reader of the results should know about how its files were read.
     """
 
     case: str
-    rows: tuple[Row, ...] = ()
+    rows: tuple[ScoreRow, ...] = ()
     failure: Failure | None = None
+    hints: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Give plain values, ready for JSON."""
+        """Return plain values, ready for JSON."""
         failure = None if self.failure is None else self.failure.row()
-        return {"case": self.case, "rows": list(self.rows), "failure": failure}
+        texts = {"hints": list(self.hints), "notes": list(self.notes)}
+        return {"case": self.case, "rows": list(self.rows), "failure": failure, **texts}
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any], source: str = "outcome") -> Outcome:
-        """Make again what `to_dict` gave; `SavedStateError` for anything else."""
+        """Return the outcome that `to_dict` described; `SavedStateError` for anything else."""
         values = check_keys({name: saved[name] for name in _KEYS if name in saved}, _KEYS, source)
         case, rows = values["case"], values["rows"]
+        texts = [values["hints"], values["notes"]]
         if not (
-            isinstance(case, str) and isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
+            isinstance(case, str)
+            and isinstance(rows, list)
+            and all(isinstance(row, dict) for row in rows)
+            and all(isinstance(text, list) for text in texts)
         ):
             raise SavedStateError(
                 f"{source}: expected the name of a case and its rows, got {case!r}, {rows!r}."
             )
         failure = None if values["failure"] is None else rebuild(Failure, values["failure"], source)
-        return cls(case, tuple(rows), failure)
+        hints, notes = (tuple(map(str, text)) for text in texts)
+        return cls(case, tuple(rows), failure, hints, notes)

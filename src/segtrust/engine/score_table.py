@@ -1,24 +1,43 @@
-"""The score table of a data set: made, kept, and gone on with."""
+"""The score table of a data set: scored case by case, kept in a log, written at the end, and resumed."""
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from segtrust._files import checksum, make_writable_folder, plain_values, remove_stale_drafts_of
-from segtrust.confidence import packages_of
-from segtrust.engine.journal import Journal
-from segtrust.engine.locks import alone
-from segtrust.engine.replaced import cases_in, say_lost
-from segtrust.engine.run import Engine, part_of, run_cases
+from segtrust._files import (
+    checksum,
+    make_writable_folder,
+    max_bytes,
+    naming_errors,
+    plain_values,
+    remove_stale_drafts_of,
+)
+from segtrust._optional import install_hint
+from segtrust.confidence import get_estimator, packages_of
+from segtrust.engine.executors import Executor, Work
+from segtrust.engine.outcomes import Outcome
+from segtrust.engine.questions import find_copies, questions_about
+from segtrust.engine.run_log import RunLog, is_finished, is_running, lock_folder, mark_of, read_log
 from segtrust.engine.scoring import ScoreJob, parameters_of
-from segtrust.errors import ParameterError, SegtrustError, WrongContentError
+from segtrust.errors import (
+    MissingExtraError,
+    OtherSettingsError,
+    ParameterError,
+    SegtrustError,
+    WrongContentError,
+)
 from segtrust.io import (
+    COLUMNS,
     SCORES_FORMAT,
     TABLE_ENDINGS,
+    CaseFiles,
     Dataset,
     Failure,
     ScoreRow,
@@ -26,8 +45,12 @@ from segtrust.io import (
     Table,
     about_path,
     check_table_path,
+    group_failures,
+    missing_package,
+    printable,
     read_scheme,
     read_table,
+    stamps_of,
     write_table,
 )
 
@@ -39,44 +62,64 @@ __all__ = [
     "PACKAGES",
     "PART",
     "PREDICTOR",
+    "RunInterrupted",
     "ScoreRun",
     "Scored",
-    "TableOfRun",
+    "TableWriter",
+    "UnfinishedRun",
+    "cases_in",
     "check_output",
+    "check_packages",
+    "check_replaced",
     "failures_beside",
-    "journal_beside",
+    "find_table",
     "listed_failures",
+    "log_beside",
+    "marks_of",
+    "merge_settings",
+    "part_of",
     "read_scores",
+    "read_unfinished_run",
+    "run_cases",
     "score_cases",
     "settings_of",
+    "split_missing",
     "unversioned",
     "write_failures",
+    "write_scores",
 ]
 
+_LOG = logging.getLogger(__name__)
 FORMAT = SCORES_FORMAT
 COMMANDS = "commands"
-"""Where a table says with which commands it was made: the arguments of each, in their order."""
+"""Where a table keeps the arguments of the commands that made it, in their order."""
 DOUBT = "doubt"
-"""Where a table says why its cases certify nothing: such as that the model was trained with them."""
+"""Where a table says why its cases certify nothing, for example because the model was trained on them."""
 FOLDER = "folder"
-"""Where a table says from which folder on the names of its files are."""
+"""Where a table keeps the folder to which its file names are relative."""
 PREDICTOR = "predictor"
-"""Where a table says which model made the maps, if the same run did."""
+"""Where a table keeps the name of the model that made the maps, if the same run did."""
 PACKAGES = "packages"
-"""Where a table says from which packages estimators are that are not segtrust's own, and their versions."""
-_OWN_COLUMNS = frozenset(["case", "structure", "k", "digest"])
+"""Where a table keeps the packages, with versions, of estimators that are not segtrust's own."""
 PART = "part"
-"""Where a table says that it is a part of one: its number, how many there are, and of which cases."""
+"""Where a table says that it is a part: its number, the number of parts, and a checksum of all cases."""
+_OWN_COLUMNS = frozenset(["case", "structure", "k", "checksum"])
+_FOLDER_TABLES = ("scores.parquet", "scores.csv", "scores.json")
+"""Names of the table in a folder of `evaluate` and `triage`."""
+_AT_ONCE = 256
+"""Cases whose files are looked at together: all that is kept of each is a checksum."""
+_LONGEST = 60
+"""Characters of a setting that are shown: what an estimator has learned may be long."""
 
 
 def failures_beside(table: Path, part: int | None) -> Path:
-    """Give the list of what failed in the runs of a folder, or in one part of a run."""
+    """Return the list of failures of the runs of a folder, or of one part of a run."""
     return table.with_name("failures.csv" if part is None else f"{table.stem}.failures.csv")
 
 
-def journal_beside(table: Path) -> Path:
-    """Give the diary of the run that writes a table."""
-    return table.with_name(f".{table.name}.journal")
+def log_beside(table: Path) -> Path:
+    """Return the log of the run that writes a table."""
+    return table.with_name(f".{table.name}.log")
 
 
 @dataclass(frozen=True)
@@ -86,63 +129,78 @@ class ScoreRun:
     Attributes
     ----------
     out
-        The table. Its diary lies beside it, and what failed in ``failures.csv``.
-    engine
+        The table. Its log is beside it, and failures are listed in ``failures.csv``.
+    executor
         Where cases are run.
     resume
-        Whether to go on with the diary of an earlier run.
+        Whether to use the log of an earlier run; otherwise everything is scored again.
     part, parts
-        Which of so many jobs this is.
+        Which of how many jobs this is.
     advance
-        Told of each case that is done.
+        Called with 1 for each case that is done.
     command
-        Arguments with which the run was begun; the table keeps them.
+        Arguments of the command; the table keeps them.
+    overwrite
+        Whether a table of other cases, or made with other settings, may be replaced.
+    details
+        Whether a CSV table shows its internal columns; otherwise they are kept in the file beside it.
     """
 
     out: Path
-    engine: Engine
+    executor: Executor
     resume: bool = True
     part: int = 0
     parts: int = 1
     advance: Callable[[int], object] = lambda done: None
     command: tuple[str, ...] = ()
+    overwrite: bool = False
+    details: bool = False
 
     @property
-    def journal_path(self) -> Path:
-        """Where the diary is."""
-        return journal_beside(self.out)
+    def log_path(self) -> Path:
+        """The log."""
+        return log_beside(self.out)
 
     @property
     def failures_path(self) -> Path:
-        """Where the failures are listed."""
+        """The list of failures."""
         return failures_beside(self.out, None if self.parts == 1 else self.part)
 
 
 @dataclass(frozen=True)
 class Scored:
-    """What came of a run.
+    """Result of a run.
 
     Attributes
     ----------
     rows
-        One a case and structure, in the order of the cases; those of a watch are read again when asked for.
+        One per case and structure, in the order of the cases; those of a watch are read when they are needed.
     failures
-        Cases that gave none.
+        Cases without rows.
     seconds
-        That the run took.
+        Time that the run took.
     warnings
-        What was found on the way, and has cost no case of this run its row.
+        What a user should know, and has cost no case its row.
     """
 
     rows: Sequence[ScoreRow]
     failures: tuple[Failure, ...]
     seconds: float
     warnings: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
+    """What looks wrong about the input, how files were read, and copies: to be printed before the results."""
 
     @property
     def cases(self) -> int:
-        """How many cases gave rows."""
+        """Number of cases with rows."""
         return len({row["case"] for row in self.rows})
+
+
+class RunInterrupted(KeyboardInterrupt):
+    """Ctrl-C during a run; the text says what is done and how to resume."""
+
+
+# Running
 
 
 def score_cases(
@@ -153,53 +211,382 @@ def score_cases(
     finish: Callable[[Sequence[ScoreRow]], Sequence[ScoreRow]] = lambda rows: rows,
     more: Mapping[str, Any] | None = None,
 ) -> Scored:
-    """Score cases and write their table, and beside it what failed and why.
+    """Score cases, and write their table and the list of failures.
+
+    Cases that the log has, and whose files have not changed, are not scored again. For estimators that the
+    table does not have yet, only these are computed.
 
     Parameters
     ----------
     found
         The cases, and the files that belong to none.
     job
-        What is done with each.
+        What is done with each case.
     run
         Where results go, and how the work is done.
     finish
         Adds what depends on all rows, such as decisions, before they are written.
     more
-        What the table says of itself beside what it was scored with, such as the name of the loss.
+        What the table says about itself besides its settings, such as the name of the loss.
+
+    Raises
+    ------
+    OtherSettingsError
+        If the table was made with other settings, or has other cases, and may not be overwritten.
+    RunInterrupted
+        On Ctrl-C.
     """
     check_output(run.out)
-    before = cases_in(run.out)
+    max_bytes()  # a limit that makes no sense is reported once, not per case
     cases = part_of(found.cases, run.part, run.parts)
     about = {"format": FORMAT, **settings_of(job)}
     if run.parts > 1:
         about[PART] = [run.part, run.parts, checksum([case.id for case in found.cases])]
-    table = TableOfRun(run, {**about, **_of_sets(job), **(more or {})}, finish)
-    with Journal(run.journal_path, about, run.resume, run.command) as journal:  # until the table is written
-        outcomes = run_cases(job, cases, engine=run.engine, journal=journal, advance=run.advance)
-        rows = [row for outcome in outcomes.values() for row in outcome.rows]
-        failures = [outcome.failure for outcome in outcomes.values() if outcome.failure is not None]
-        journal.sync()
-        scored = table.write(rows, failures, found if run.part == 0 else Dataset(), before)
-    told = [*(str(row["case"]) for row in rows), *(each.case for each in scored.failures)]
-    lost = say_lost(run.out, before, told) if rows else ()
-    return replace(scored, warnings=(*(each.reason for each in journal.damage()), *scored.warnings, *lost))
+    before = cases_in(run.out)
+    given = {case.id for case in cases} | {failure.case for failure in found.failures}
+    begun = time.perf_counter()
+    done = 0
+
+    def advance(count: int) -> None:
+        nonlocal done
+        done += count
+        run.advance(count)
+
+    try:
+        with (
+            closing(run.executor),
+            RunLog(run.log_path, about, resume=run.resume, command=run.command) as log,
+        ):
+            check_replaced(run, before, given)
+            job, about = merge_settings(run, log, job, about)
+            outcomes = run_cases(job, cases, executor=run.executor, log=log, advance=advance)
+            rows = [row for outcome in outcomes.values() for row in outcome.rows]
+            failures = [outcome.failure for outcome in outcomes.values() if outcome.failure is not None]
+            log.sync()
+            writer = TableWriter(run, {**about, **_learned(job), **(more or {})}, finish, begun)
+            unpaired = found.failures if run.part == 0 else ()
+            scored = writer.write(rows, (*failures, *unpaired), before)
+            log.finish()
+    except KeyboardInterrupt as interrupt:
+        raise RunInterrupted(
+            f"Interrupted: {done} of {len(cases)} cases are scored. Rerun the same command to resume."
+        ) from interrupt
+    scored = replace(scored, questions=tuple(_questions(rows, outcomes.values())))
+    lost = sorted(before - set(map(printable, given))) if rows else []
+    if lost:
+        warning = f"{run.out}: {len(lost)} cases that it had are no longer in it, such as {lost[0]}."
+        scored = replace(scored, warnings=(*scored.warnings, warning))
+    return scored
+
+
+def _questions(rows: Sequence[ScoreRow], outcomes: Iterable[Outcome]) -> Iterator[str]:
+    """Yield what looks wrong about the input, how files were read, and copies among the cases."""
+    outcomes = list(outcomes)
+    yield from questions_about(rows, Counter(hint for outcome in outcomes for hint in outcome.hints))
+    notes = [Failure(each.case, "", "note", note) for each in outcomes for note in each.notes]
+    for group in group_failures(notes):
+        yield f"Note: {group}"
+    copies = find_copies(rows)
+    if copies.groups:
+        yield str(copies)
+
+
+def run_cases(
+    job: Work,
+    cases: Sequence[CaseFiles],
+    *,
+    executor: Executor,
+    log: RunLog,
+    advance: Callable[[int], object] = lambda done: None,
+) -> dict[str, Outcome]:
+    """Return the outcome of each case by its id, in the order of the cases; the log keeps them as they come.
+
+    Parameters
+    ----------
+    job
+        Returns the outcome of a case: a `ScoreJob`, whose estimators may be more than the log has.
+    cases
+        With different ids.
+    executor
+        Where they are run.
+    log
+        Opened; has what is done already.
+    advance
+        Called with 1 for each case that is done.
+    """
+    marks = marks_of(job, cases)  # taken before: a file that changes while it is scored is scored again
+    names = [estimator.name for estimator in job.estimators] if isinstance(job, ScoreJob) else []
+    outcomes: dict[str, Outcome | None] = {case.id: None for case in cases}
+    missing: list[CaseFiles] = []
+    lacking: dict[tuple[str, ...], list[CaseFiles]] = {}
+    for case in cases:
+        outcome = outcomes[case.id] = log.find(case.id, marks[case.id])
+        lacks = tuple(name for name in names if outcome and any(name not in row for row in outcome.rows))
+        if outcome is None:
+            missing.append(case)
+        elif lacks:
+            lacking.setdefault(lacks, []).append(case)
+        else:
+            advance(1)
+    if len(missing) == len(cases) and not executor.is_remote:
+        check_packages(missing)
+
+    def keep(case: CaseFiles, outcome: Outcome) -> None:
+        log.add(outcome, marks[case.id])
+        outcomes[case.id] = outcome
+        advance(1)
+
+    for lacks, some in lacking.items():
+        assert isinstance(job, ScoreJob)
+        wanted = tuple(estimator for estimator in job.estimators if estimator.name in lacks)
+        with closing(executor.run(replace(job, estimators=wanted, of_sets={}), some)) as finished:
+            for case, outcome in finished:
+                merged = _with_columns(outcomes[case.id], outcome, lacks)
+                if merged is None:
+                    missing.append(case)
+                else:
+                    keep(case, merged)
+    with closing(executor.run(job, missing)) as finished:
+        for case, outcome in finished:
+            keep(case, outcome)
+    return {name: outcome for name, outcome in outcomes.items() if outcome is not None}
+
+
+def _with_columns(before: Outcome | None, added: Outcome, names: Sequence[str]) -> Outcome | None:
+    """Return an outcome with the columns of more estimators; ``None`` if the files are not the same."""
+    if before is None or added.failure is not None:
+        return added
+    same = ("structure", "checksum", "mask_checksum")
+    if [[row.get(key) for key in same] for row in before.rows] != [
+        [row.get(key) for key in same] for row in added.rows
+    ]:
+        return None
+    rows = []
+    for row, more in zip(before.rows, added.rows, strict=True):
+        columns = list(row)
+        at = columns.index("k")  # estimators stand before the counts
+        order = [*columns[:at], *(name for name in names if name not in row), *columns[at:]]
+        values = {**row, **{name: more[name] for name in names}, "seconds": row["seconds"] + more["seconds"]}
+        rows.append({name: values[name] for name in order})
+    return Outcome(before.case, tuple(rows))
+
+
+def marks_of(job: Work, cases: Sequence[CaseFiles]) -> dict[str, bytes]:
+    """Return a checksum per case that changes with its files, and with what was learned from its set."""
+    learned_from = getattr(job, "learned_from", None)
+    learned: dict[str, Any] = {}
+    marks: dict[str, bytes] = {}
+    for first in range(0, len(cases), _AT_ONCE):
+        some = cases[first : first + _AT_ONCE]
+        stamps = stamps_of(some)
+        for case in some:
+            if learned_from is not None and case.set not in learned:
+                learned[case.set] = learned_from(case.set)
+            more = {"learned": learned[case.set]} if learned.get(case.set) else {}
+            marks[case.id] = mark_of({**stamps[case.id], **more})
+    return marks
+
+
+def part_of(cases: Sequence[CaseFiles], part: int, parts: int) -> list[CaseFiles]:
+    """Return the cases of one job of an array: consecutive ones, so that all parts in order are the whole.
+
+    Examples
+    --------
+    >>> part_of(["a", "b", "c", "d", "e"], 1, 2)
+    ['c', 'd', 'e']
+    """
+    if not (parts >= 1 and 0 <= part < parts):
+        raise ParameterError(f"part-id: expected a number from 0 to {parts - 1}, got {part}.")
+    return list(cases[len(cases) * part // parts : len(cases) * (part + 1) // parts])
+
+
+def check_packages(cases: Sequence[CaseFiles]) -> None:
+    """Check that at least one case can be read with the packages that are installed: `MissingExtraError`."""
+    lacking: Counter[str] = Counter()
+    for case in cases:
+        places = (place for place in (*case.maps, case.mask, case.truth) if place is not None)
+        missing = next(filter(None, map(missing_package, places)), "")
+        if not missing:
+            return
+        lacking[missing] += 1
+    if lacking:
+        counts = ", ".join(f"{count} without {name!r}" for name, count in lacking.items())
+        raise MissingExtraError(
+            f"{cases[0].probabilities}: expected cases that can be read here, got {counts}, and no others. "
+            f"Run {install_hint('io')}."
+        )
+
+
+def split_missing(failures: Iterable[Failure]) -> tuple[list[Failure], dict[str, int]]:
+    """Split off failures for lack of a package; of these return each reason with the number of cases.
+
+    Examples
+    --------
+    >>> lacks = [
+    ...     Failure(name, f"{name}.nii", "MissingExtraError", f"{name}.nii: This needs x.") for name in "ab"
+    ... ]
+    >>> split_missing(lacks)
+    ([], {'This needs x.': 2})
+    """
+    others: list[Failure] = []
+    lacking: Counter[str] = Counter()
+    for failure in failures:
+        if failure.kind == MissingExtraError.__name__:
+            lacking[failure.reason.removeprefix(f"{failure.file}: ")] += 1
+        else:
+            others.append(failure)
+    return others, dict(lacking)
+
+
+# Settings
+
+
+def settings_of(job: ScoreJob) -> dict[str, Any]:
+    """Return all that rows depend on besides the files, as plain values."""
+    from segtrust import __version__
+
+    scheme = read_scheme(job.read.scheme) if isinstance(job.read.scheme, Path) else job.read.scheme
+    packages = {each.name: packages_of(each.name) for each in job.estimators}
+    packages = {name: found for name, found in packages.items() if found}
+    settings: Mapping[str, Any] = {
+        "segtrust": __version__,
+        "estimators": {each.name: parameters_of(each) for each in job.estimators},
+        "read": {**asdict(job.read), "scheme": None if scheme is None else asdict(scheme)},
+        "scaling": None if job.scaling is None else job.scaling.to_dict(),
+        "with_truth": job.with_truth,
+        "checksum": job.digest,
+        "empty": str(job.empty),
+        **({PREDICTOR: job.predictor} if job.predictor else {}),
+        **({PACKAGES: packages} if packages else {}),
+    }
+    return dict(plain_values(settings, "settings"))
+
+
+def _learned(job: ScoreJob) -> dict[str, Any]:
+    """Return what was learned from each set, for the table; nothing if nothing was."""
+    names = dict.fromkeys(name for name, _ in job.of_sets)
+    learned = [each for name in names for each in job.learned_from(name)]
+    return {"of sets": learned} if learned else {}
+
+
+def merge_settings(
+    run: ScoreRun, log: RunLog, job: ScoreJob, about: Mapping[str, Any]
+) -> tuple[ScoreJob, dict[str, Any]]:
+    """Return the job and the settings of a run together with the estimators that its table has already.
+
+    Raises
+    ------
+    OtherSettingsError
+        If any other setting has changed, and the table may not be overwritten.
+    """
+    now = dict(plain_values(dict(about), "settings"))
+    before = _previous_settings(run, log)
+    if before is None:
+        return job, now
+    shared = {
+        key: {name: value for name, value in before.get(key, {}).items() if name in now["estimators"]}
+        for key in ("estimators", PACKAGES)
+    }
+    added = [name for name in now["estimators"] if name not in shared["estimators"]]
+    asked = {key: _without(now.get(key, {}), added) for key in ("estimators", PACKAGES)}
+    changes = _changes_between({**before, **shared}, {**now, **asked})
+    dropped = [name for name in before.get("estimators", {}) if name not in now["estimators"]]
+    kept = [
+        each for name in dropped if (each := _same_estimator(name, before["estimators"][name])) is not None
+    ]
+    if len(kept) < len(dropped) or (dropped and log.previous is None):
+        changes.append(f"estimators {', '.join(before['estimators'])} (now {', '.join(now['estimators'])})")
+    if changes:
+        if not run.overwrite:
+            raise OtherSettingsError(
+                f"{run.out}: it was made with {'; '.join(changes)}. Use the same settings, choose another "
+                "output, or replace the table: --overwrite."
+            )
+        log.clear()
+        return job, now
+    merged = {**now, **{key: {**before.get(key, {}), **now.get(key, {})} for key in ("estimators", PACKAGES)}}
+    if not merged[PACKAGES]:
+        del merged[PACKAGES]
+    log.keep_settings(merged)
+    order = list(merged["estimators"])
+    estimators = sorted((*job.estimators, *kept), key=lambda each: order.index(each.name))
+    return replace(job, estimators=tuple(estimators)), merged
+
+
+def _previous_settings(run: ScoreRun, log: RunLog) -> dict[str, Any] | None:
+    """Return the settings of the rows that are there: as the log says, or the table if there is no log."""
+    if log.previous is not None or not run.resume or not run.out.is_file():
+        return log.previous
+    try:
+        about = dict(read_table(run.out, keep=lambda row: False).about)
+    except SegtrustError:
+        return None
+    if about.get("format") != FORMAT or not isinstance(about.get("estimators"), dict):
+        return None
+    return {
+        key: about[key] for key in {**log.settings, PREDICTOR: "", PACKAGES: {}, PART: []} if key in about
+    }
+
+
+def _without(values: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in names}
+
+
+def _same_estimator(name: str, parameters: Any) -> Any:
+    """Return an estimator with the given parameters if its name is enough to make it, else ``None``."""
+    try:
+        estimator = get_estimator(name)
+        return estimator if plain_values(parameters_of(estimator), name) == parameters else None
+    except (SegtrustError, ImportError):
+        return None
+
+
+def _changes_between(before: Any, now: Any, name: str = "") -> list[str]:
+    """Describe the settings that differ.
+
+    Examples
+    --------
+    >>> _changes_between({"read": {"key": "p", "channel": None}}, {"read": {"key": "q", "channel": 1}})
+    ['key p (now q)', 'channel none (now 1)']
+    """
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        return [
+            change
+            for key in {**before, **now}
+            for change in _changes_between(before.get(key), now.get(key), str(key).replace("_", " "))
+        ]
+    return [] if before == now else [f"{name} {_format_setting(before)} (now {_format_setting(now)})"]
+
+
+def _format_setting(value: Any) -> str:
+    if isinstance(value, Mapping):
+        text = ", ".join(f"{key} {_format_setting(each)}" for key, each in value.items()) or "none"
+    elif isinstance(value, list | tuple):
+        text = ", ".join(map(_format_setting, value)) or "none"
+    elif isinstance(value, bool):
+        text = "yes" if value else "no"
+    else:
+        text = "none" if value in (None, "") else str(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+# Writing
 
 
 @dataclass(frozen=True)
-class TableOfRun:
-    """The table that a run writes, at its end or as often as there is news.
+class TableWriter:
+    """Writes the table of a run and its failures, at the end or as often as there is news.
 
     Attributes
     ----------
     run
-        Where it goes.
+        Where they go.
     about
-        What it says of itself.
+        What the table says about itself.
     finish
         Adds what depends on all rows, such as decisions.
     begun
-        When the run began, by the clock that counts seconds.
+        When the run began (`time.perf_counter`).
     """
 
     run: ScoreRun
@@ -211,33 +598,102 @@ class TableOfRun:
         self,
         rows: Sequence[ScoreRow],
         failed: Iterable[Failure],
-        found: Dataset,
         before: Collection[str] = (),
     ) -> Scored:
-        """Write rows, and beside them what failed, with what belongs to no case.
-
-        A table of ``before`` is not emptied where no case could be scored.
-        """
+        """Write rows and failures; a table of ``before`` is not emptied if no case succeeds."""
+        failures = tuple(failed)
+        warnings: tuple[str, ...] = ()
         if before and not rows:
-            warning = f"{self.run.out}: no case could be scored, so that the table is left as it was."
-            return replace(self._keep(failed, found), warnings=(warning,))
-        run, told = self.run, {**self.about, FOLDER: str(Path.cwd())}
-        finished = self.finish(rows)
-        rows = finished if isinstance(finished, Stream) else tuple(finished)
-        if run.command:
-            told[COMMANDS] = [list(run.command)]
-        write_table(run.out, Table.of(rows, told) if rows else Table(("case", "structure"), (), told))
-        return replace(self._keep(failed, found), rows=rows)
-
-    def _keep(self, failed: Iterable[Failure], found: Dataset) -> Scored:
-        """Leave the table as it is, and write down what failed."""
-        failures = (*failed, *found.failures)
+            warnings = (f"{self.run.out}: no case could be scored, so the table was not changed.",)
+            rows = ()
+        else:
+            about = {**self.about, FOLDER: str(Path.cwd())}
+            if self.run.command:
+                about[COMMANDS] = [list(self.run.command)]
+            finished = self.finish(rows)
+            rows = finished if isinstance(finished, Stream) else tuple(finished)
+            table = Table.of(rows, about) if rows else Table(("case", "structure"), (), about)
+            write_scores(self.run.out, table, details=self.run.details)
+            old_log_beside(self.run.out).unlink(missing_ok=True)
         write_failures(self.run.failures_path, failures, self.run.out.name)
-        return Scored((), failures, time.perf_counter() - self.begun)
+        return Scored(rows, failures, time.perf_counter() - self.begun, warnings)
+
+
+def write_scores(path: Path, table: Table, *, details: bool = False) -> None:
+    """Write a score table; a CSV file shows internal columns only with ``details``."""
+    internal = [column.name for column in COLUMNS.values() if column.is_internal]
+    write_table(path, table, hidden=() if details else internal)
+
+
+def check_output(path: Path) -> None:
+    """Check that a table can be written, before hours are spent on it."""
+    check_table_path(path)
+    if path.name.endswith("failures.csv"):
+        raise ParameterError(f"{path}: expected another name, got that of the list of failures.")
+    if path.is_dir():
+        raise ParameterError(f"{path}: expected the name of a table, got a folder.")
+    make_writable_folder(path.parent)
+    remove_stale_drafts_of(path)
+    if old_log_beside(path).is_file() and not path.is_file():
+        _LOG.warning("%s: an unfinished run of segtrust 0.1 cannot be resumed, so it starts again.", path)
+
+
+def old_log_beside(table: Path) -> Path:
+    """Return the log that version 0.1 wrote."""
+    return table.with_name(f".{table.name}.journal")
+
+
+def cases_in(path: Path) -> set[str]:
+    """Return the printable ids of the cases of a table, as far as it can be read."""
+    cases: set[str] = set()
+
+    def note(row: Mapping[str, Any]) -> bool:
+        cases.add(printable(str(row.get("case", ""))))
+        return False
+
+    if path.is_file():
+        try:
+            read_table(path, keep=note)
+        except WrongContentError:
+            return cases
+    return cases
+
+
+def check_replaced(run: ScoreRun, before: Collection[str], given: Iterable[str]) -> None:
+    """Check that no case of the table would be lost with its replacement, unless a user asked for that."""
+    lost = sorted(set(before) - set(map(printable, given)))
+    if lost and run.resume and not run.overwrite:
+        raise OtherSettingsError(
+            f"{run.out}: it has {len(lost)} cases that are not among those given now, such as {lost[0]}. "
+            "Give them too, choose another output, or replace the table: --overwrite."
+        )
+
+
+def write_failures(path: Path, failures: Sequence[Failure], table: str) -> None:
+    """List the failures of a table; those of other tables in the folder stay."""
+    own = [{**failure.row(), "table": table} for failure in failures]
+    with lock_folder(path.parent):  # two runs may end at the same time
+        others = [row for row in listed_failures(path) if (row.get("table") or table) != table]
+        kept = [row for row in others if path.with_name(str(row["table"])).exists()]
+        if own or kept:
+            write_table(path, Table.of([*kept, *own]))
+        else:
+            path.unlink(missing_ok=True)
+
+
+def listed_failures(path: Path) -> Sequence[ScoreRow]:
+    """Return the rows of a list of failures; none if it cannot be read."""
+    try:
+        return read_table(path).rows if path.exists() else ()
+    except SegtrustError:
+        return ()
+
+
+# Reading
 
 
 def read_scores(path: Path) -> Table | None:
-    """Read a table of scores; ``None`` for what is none, such as a manifest, which lists files.
+    """Read a table of scores; ``None`` for another file, such as a manifest.
 
     Examples
     --------
@@ -250,16 +706,16 @@ def read_scores(path: Path) -> Table | None:
         table = read_table(path)
     except WrongContentError:
         if about_path(path).exists():
-            raise  # one of ours, which is damaged
-        return None  # told by who reads it as what it is
+            raise  # a score table, which is corrupt
+        return None  # reported when it is read as what it is
     return table if {"case", "structure", "k"} <= set(table.columns) else None
 
 
 def unversioned(table: Table) -> str:
-    """Say that a table has all that a score table has, but not what it was made with; nothing otherwise.
+    """Return a warning if a score table does not say what it was made with; nothing otherwise.
 
-    A table from elsewhere need not say so. One of `segtrust score` that was parted from what lies beside it
-    must not be taken for one that was made in the usual way.
+    A table from elsewhere need not. One of `segtrust score` that was separated from the file beside it must
+    not be taken for one that was made with the usual settings.
     """
     if not {*table.columns} >= _OWN_COLUMNS or table.about.get("format") == FORMAT:
         return ""
@@ -270,71 +726,61 @@ def unversioned(table: Table) -> str:
     )
 
 
-def check_output(path: Path) -> None:
-    """Refuse a table that could not be written, before hours are spent on it."""
-    check_table_path(path)
-    if path.name.endswith("failures.csv"):
-        raise ParameterError(f"{path}: expected another name, got that of the list of failures.")
-    if path.is_dir():
-        raise ParameterError(f"{path}: expected the name of a table, got a folder.")
-    make_writable_folder(path.parent)
-    remove_stale_drafts_of(path)
+def find_table(path: Path) -> Path:
+    """Return the score table of a folder, or the table itself; a run that is not finished may have none yet.
 
-
-def write_failures(path: Path, failures: Sequence[Failure], table: str) -> None:
-    """List what failed in the making of a table; what failed in that of others in the folder stays.
-
-    Where nothing is left to tell there is no such file. Two runs that end at the same time wait for each
-    other.
+    Raises
+    ------
+    ParameterError
+        If there is neither a table nor the log of a run.
     """
-    own = [{**failure.row(), "table": table} for failure in failures]
-    with alone(path.with_name(f".{path.name}.lock")):
-        others = [row for row in listed_failures(path) if (row.get("table") or table) != table]
-        kept = [row for row in others if path.with_name(str(row["table"])).exists()]
-        if own or kept:
-            write_table(path, Table.of([*kept, *own]))
-        else:
-            path.unlink(missing_ok=True)
+    places = [path / name for name in _FOLDER_TABLES] if path.is_dir() else [path]
+    if not path.is_dir() and path.suffix.lower() not in TABLE_ENDINGS:
+        got = "another file" if path.exists() else "nothing of that name"
+        raise ParameterError(
+            f"{path}: expected a folder of `evaluate` or `triage`, or a table of scores, got {got}."
+        )
+    found = [place for place in places if place.is_file() or log_beside(place).is_file()]
+    if not found:
+        listed = ", ".join(place.name for place in places)
+        raise ParameterError(f"{path}: expected a table of scores ({listed}), got none. Score cases first.")
+    return found[0]
 
 
-def listed_failures(path: Path) -> Sequence[ScoreRow]:
-    """Give the rows of a list of failures; none where there is none that can be read."""
-    try:
-        return read_table(path).rows if path.exists() else ()
-    except SegtrustError:
-        return ()
+@dataclass(frozen=True)
+class UnfinishedRun:
+    """A run whose table is not written yet.
+
+    Attributes
+    ----------
+    table
+        What is scored so far.
+    failures
+        What failed so far.
+    stopped
+        Whether no process is at work: the run can be resumed.
+    """
+
+    table: Table
+    failures: tuple[Failure, ...]
+    stopped: bool
 
 
-def settings_of(job: ScoreJob) -> dict[str, Any]:
-    """Give all that rows depend on beside the files, as plain values."""
-    from segtrust import __version__
-
-    scheme = read_scheme(job.read.scheme) if isinstance(job.read.scheme, Path) else job.read.scheme
-    read = {**asdict(job.read), "scheme": None if scheme is None else asdict(scheme)}
-    settings: Mapping[str, Any] = {
-        "segtrust": __version__,
-        "estimators": {each.name: parameters_of(each) for each in job.estimators},
-        "read": read,
-        "scaling": None if job.scaling is None else job.scaling.to_dict(),
-        "with_truth": job.with_truth,
-        "digest": job.digest,
-        "empty": str(job.empty),
-        **({PREDICTOR: job.predictor} if job.predictor else {}),
-        **_packages(job),
-    }
-    return dict(plain_values(settings, "settings"))
+def read_unfinished_run(path: Path) -> UnfinishedRun | None:
+    """Read what is done of the run that writes a table; ``None`` if it is finished, or there is no run."""
+    log_path = log_beside(path)
+    if not log_path.is_file() or (path.is_file() and is_finished(log_path)):
+        return None
+    log, stopped = read_log(log_path), is_running(log_path) is False
+    rows = [row for outcome in log.outcomes for row in outcome.rows]
+    if stopped and path.is_file() and _maps_in(rows) == _maps_in(read_table(path).rows):
+        return None
+    failures = tuple(outcome.failure for outcome in log.outcomes if outcome.failure is not None)
+    about = {**log.settings, FOLDER: log.folder, COMMANDS: [list(log.command)] if log.command else []}
+    with naming_errors(str(log_path)):
+        table = replace(Table.of(rows, about), source=str(path))
+    return UnfinishedRun(table, failures, stopped)
 
 
-def _packages(job: ScoreJob) -> dict[str, Any]:
-    """Say which packages gave estimators; nothing where all are segtrust's own."""
-    found = {each.name: packages_of(each.name) for each in job.estimators}
-    told = {name: packages for name, packages in found.items() if packages}
-    return {PACKAGES: told} if told else {}
-
-
-def _of_sets(job: ScoreJob) -> dict[str, Any]:
-    """Say what was learned from each set; nothing where nothing was."""
-    found = [
-        each for name in dict.fromkeys(name for name, _ in job.of_sets) for each in job.learned_from(name)
-    ]
-    return {"of sets": found} if found else {}
+def _maps_in(rows: Sequence[ScoreRow]) -> set[tuple[str, str]]:
+    return {(str(row.get("case")), str(row.get("checksum") or "")) for row in rows}

@@ -15,6 +15,7 @@ from segtrust._files import plain_values
 from segtrust.calibration import Scaling
 from segtrust.confidence import ConfidenceEstimator, Pixels, assess_map
 from segtrust.engine.outcomes import Outcome
+from segtrust.engine.questions import hints_of_map
 from segtrust.ensembles import ROUNDING
 from segtrust.errors import ProbabilityRangeError, SegtrustError, WrongContentError
 from segtrust.io import (
@@ -118,13 +119,17 @@ class ScoreJob:
 
     def _score(self, files: CaseFiles, load: Callable[[], Iterator[LoadedCase]]) -> Outcome:
         start = time.perf_counter()
+        rows, notes, hints = [], dict[str, None](), dict[str, None]()
         try:
-            rows = [self.row(loaded, files) | {"checksum": loaded.digest} for loaded in load()]
+            for loaded in load():
+                rows.append(self.row(loaded, files) | {"checksum": loaded.digest})
+                notes |= dict.fromkeys(loaded.notes)
+                hints |= dict.fromkeys(hints_of_map(loaded.prediction.probabilities))
             mask = "" if files.mask is None else checksum_of(files.mask.path, self.digest)
         except Exception as error:  # noqa: BLE001 - one bad case must not stop the others
             return Outcome(files.id, failure=failure_of(files, error))
         more = {"mask_checksum": mask, "seconds": time.perf_counter() - start}
-        return Outcome(files.id, tuple(row | more for row in rows))
+        return Outcome(files.id, tuple(row | more for row in rows), None, tuple(hints), tuple(notes))
 
     def learned_from(self, name: str) -> list[ScoreRow]:
         """Return as plain values what estimators have learned from a set: its rows depend on it."""

@@ -15,7 +15,7 @@ import numpy as np
 from segtrust._arguments import checksum_name
 from segtrust._files import read_json
 from segtrust.errors import PolicyError
-from segtrust.io import ArrayRef, Failure, ScoreRow, Table, map_rows, stem_of, write_table
+from segtrust.io import COLUMNS, ArrayRef, Failure, ScoreRow, Table, map_rows, stem_of, write_table
 from segtrust.policy import Decision, Policy, StructurePolicies
 from segtrust.selective import DriftTest, drift_test
 
@@ -168,13 +168,14 @@ def write_lists(
     Cases are sorted by margin, the lowest first; cases without a result follow, with the reason.
     """
     reasons = {failure.case: {"file": failure.file, "reason": failure.reason} for failure in failures}
+    internal = {column.name for column in COLUMNS.values() if column.is_internal}
     by_margin = sorted(rows, key=lambda row: math.inf if row["margin"] is None else row["margin"])
     for decision in Decision:
         name = str(decision).replace(" ", "_")
         chosen = [row for row in by_margin if decisions[row["case"]] is decision]
         scored = {row["case"] for row in chosen}
         failed = [case for case, made in decisions.items() if made is decision and case not in scored]
-        listed = chosen + [
+        listed = [{name: value for name, value in row.items() if name not in internal} for row in chosen] + [
             {"case": case, "decision": str(decision), **reasons.get(case, {})} for case in failed
         ]
         write_table(out / f"{name}.csv", Table.of(listed) if listed else Table(("case",), ()))

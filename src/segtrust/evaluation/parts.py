@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from segtrust._files import atomic_write
-from segtrust.engine.team import compute_side_by_side
+from segtrust.engine.executors import compute_in_processes
 from segtrust.errors import ParameterError
 
 Arrays = dict[str, Any]
@@ -197,4 +197,4 @@ def _computed(parts: Sequence[Part], workers: int) -> Generator[tuple[Part, Arra
     if workers == 1 or len(parts) < 2:
         yield from ((part, _timed(part)) for part in parts)
     else:
-        yield from compute_side_by_side(_timed, parts, workers)
+        yield from compute_in_processes(_timed, parts, workers)

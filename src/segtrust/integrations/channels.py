@@ -12,12 +12,12 @@ from typing import Any, Required, TypedDict
 
 from segtrust._arguments import describe
 from segtrust.confidence import ConfidenceEstimator, Estimators, get_estimators, is_background
-from segtrust.engine.score_table import FORMAT, settings_of
+from segtrust.engine.score_table import settings_of
 from segtrust.engine.scoring import NO_CHECKSUMS, ScoreJob
 from segtrust.errors import ParameterError
 from segtrust.integrations.torch import SoftDiceConfidence, Task, check_tensor
 from segtrust.integrations.torch_metric import ready_estimator
-from segtrust.io import FOREGROUND, ArrayRef, CaseFiles, LoadedCase, ReadOptions, ScoreRow
+from segtrust.io import FOREGROUND, SCORES_FORMAT, ArrayRef, CaseFiles, LoadedCase, ReadOptions, ScoreRow
 from segtrust.kernels import as_binary_on_device, check_labels, raise_shape_mismatch
 from segtrust.maps import EmptyPolicy, Prediction
 
@@ -103,7 +103,7 @@ class ChannelScorer:
     def about(self) -> dict[str, Any]:
         """Settings that a table of these rows records; maps in memory have no checksum."""
         channels = {"from_logits": self._module.from_logits, "task": self._module.task, "names": self.names}
-        return {"format": FORMAT, **settings_of(self._job), "checksum": None, "in memory": channels}
+        return {"format": SCORES_FORMAT, **settings_of(self._job), "checksum": None, "in memory": channels}
 
     def rows(self, values: Any, mask: Any = None, truth: Any = None) -> tuple[ScoreRow, ...]:
         """Return one row per structure of one case, without the name of the case, which `named` adds.

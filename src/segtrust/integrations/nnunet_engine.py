@@ -6,7 +6,6 @@ import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, redirect_stdout
 from dataclasses import dataclass, field, replace
-from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,11 @@ import numpy as np
 
 from segtrust._files import write_json
 from segtrust._optional import require
-from segtrust.engine.journal import read_journal
+from segtrust.engine.executors import ProcessExecutor, WorkerGroup
 from segtrust.engine.outcomes import Outcome
-from segtrust.engine.pool import run_in_processes
-from segtrust.engine.run import Engine
-from segtrust.engine.score_table import ScoreRun, journal_beside
+from segtrust.engine.run_log import read_log
+from segtrust.engine.score_table import ScoreRun
 from segtrust.engine.scoring import failure_of
-from segtrust.engine.team import Worker
 from segtrust.errors import ParameterError, WorkerError
 from segtrust.io import ArrayRef, CaseFiles, OpenedCase, Volume, open_truth, volume_in_memory, write_predictor
 
@@ -28,11 +25,15 @@ __all__ = ["PredictingEngine"]
 
 
 @dataclass(frozen=True)
-class PredictingEngine(Engine):
-    """Runs cases by predicting them first; what it is to do with each must be a `ScoreJob`.
+class PredictingEngine:
+    """An executor that predicts cases first; what it is to do with each must be a `ScoreJob`.
 
     Attributes
     ----------
+    workers
+        Processes that prepare images, and as many that finish and score them.
+    dask
+        Must be empty: the network is on this machine.
     predictor
         Of nnU-Net.
     channels
@@ -43,14 +44,16 @@ class PredictingEngine(Engine):
         Folder of the masks of the stage before, for a cascade.
     """
 
+    workers: int = 1
+    dask: str = ""
     predictor: Any = None
     channels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     output: Path = Path()
     previous: Path | None = None
+    is_remote: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        """Refuse a cascade without its first stage, and a cluster."""
-        super().__post_init__()
+        """Reject a cascade without its first stage, and a cluster."""
         stage = self.predictor.configuration_manager.previous_stage_name
         if stage is not None and self.previous is None:
             raise ParameterError(
@@ -70,12 +73,10 @@ class PredictingEngine(Engine):
 
     def refuse_lost_masks(self, run: ScoreRun) -> None:
         """Refuse to go on with a run whose masks have been removed: their rows would tell of nothing."""
-        journal = journal_beside(run.out)
-        if not (run.resume and journal.exists()):
+        if not (run.resume and run.log_path.exists()):
             return
-        done = [
-            each.case for each in read_journal(journal).outcomes if each.rows and each.case in self.channels
-        ]
+        outcomes = read_log(run.log_path).outcomes
+        done = [each.case for each in outcomes if each.rows and each.case in self.channels]
         lost = [case for case in done if not self._finisher(None).mask_of(case).exists()]
         if lost:
             raise ParameterError(
@@ -84,21 +85,26 @@ class PredictingEngine(Engine):
             )
 
     def run(self, work: Any, cases: Sequence[CaseFiles]) -> Generator[tuple[CaseFiles, Outcome], None, None]:
-        """Give the outcome of each case as soon as it is there."""
-        prepare = _Prepare(*self._managers(), self.channels, self.previous)
-        crew = _Crew(self._finisher(work), self.workers)
-        prepared = run_in_processes(prepare, cases, workers=self.workers, budget=1, cost=lambda case: 0)
-        try:
-            with closing(prepared):
-                for case, found in prepared:
-                    made = found if isinstance(found, Outcome) else self._predict(found)
-                    if isinstance(made, Outcome):
-                        yield case, made
-                        continue
-                    yield from crew.begin(made)
-            yield from crew.rest()
-        finally:
-            crew.end()
+        """Yield each case with its outcome; images are prepared, predicted and finished side by side."""
+        prepare: Any = _Prepare(*self._managers(), self.channels, self.previous)
+        preparing = ProcessExecutor(self.workers, cost=lambda case: 0)
+        finishing = WorkerGroup(self._finisher(work), self.workers)
+        prepared: Generator[tuple[CaseFiles, Any], None, None] = preparing.run(prepare, cases)
+        with closing(preparing), closing(prepared), finishing:
+            for case, found in prepared:
+                made = found if isinstance(found, Outcome) else self._predict(found)
+                if isinstance(made, Outcome):
+                    yield case, made
+                    continue
+                yield from _finished(finishing, timeout=0.0)
+                while finishing.running >= self.workers:
+                    yield from _finished(finishing)
+                finishing.submit(made)
+            while finishing.running:
+                yield from _finished(finishing)
+
+    def close(self) -> None:
+        """Do nothing: processes end with each run."""
 
     def _managers(self) -> tuple[Any, Any, Any]:
         of = self.predictor
@@ -218,40 +224,12 @@ class _Finish:
         return OpenedCase(files.id, absent, volume, mask, truth)
 
 
-class _Crew:
-    """Processes that finish cases while the network works on the next ones."""
-
-    def __init__(self, finish: _Finish, workers: int) -> None:
-        self.finish, self.workers = finish, workers
-        self.idle: list[Worker[_Predicted, Outcome]] = []
-        self.busy: dict[Any, tuple[Worker[_Predicted, Outcome], CaseFiles]] = {}
-
-    def begin(self, made: _Predicted) -> Generator[tuple[CaseFiles, Outcome], None, None]:
-        """Hand a case to somebody; first give what has been finished, and wait where all are busy."""
-        yield from self._finished(timeout=0.0)
-        while len(self.busy) >= self.workers:
-            yield from self._finished(timeout=None)
-        worker = self.idle.pop() if self.idle else Worker(self.finish)
-        worker.begin(made)
-        self.busy[worker.connection] = worker, made.case
-
-    def rest(self) -> Generator[tuple[CaseFiles, Outcome], None, None]:
-        """Wait for all that is still being done."""
-        while self.busy:
-            yield from self._finished(timeout=None)
-
-    def end(self) -> None:
-        """Stop all of them, whatever they do."""
-        for worker in (*self.idle, *(worker for worker, _ in self.busy.values())):
-            worker.end()
-
-    def _finished(self, timeout: float | None) -> Generator[tuple[CaseFiles, Outcome], None, None]:
-        for connection in wait(list(self.busy), timeout) if self.busy else ():
-            worker, case = self.busy.pop(connection)
-            try:
-                _, outcome = worker.finish()
-                self.idle.append(worker)
-            except WorkerError as error:
-                worker.end()
-                outcome = Outcome(case.id, failure=failure_of(case, error))
-            yield case, outcome
+def _finished(
+    group: WorkerGroup[_Predicted, Outcome], timeout: float | None = None
+) -> Generator[tuple[CaseFiles, Outcome], None, None]:
+    """Yield the cases that have been finished; one whose process died is a failure."""
+    for made, result in group.finished(timeout):
+        if isinstance(result, WorkerError):
+            yield made.case, Outcome(made.case.id, failure=failure_of(made.case, result))
+        else:
+            yield made.case, result

@@ -11,9 +11,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from segtrust.confidence import Estimators, get_estimators
-from segtrust.engine.score_table import FOLDER, FORMAT, settings_of
+from segtrust.engine.score_table import FOLDER, settings_of
 from segtrust.engine.scoring import ScoreJob
-from segtrust.io import TASK_PREFIX, ArrayRef, CaseFiles, ReadOptions, Resample, Table, load_case, stem_of
+from segtrust.io import (
+    SCORES_FORMAT,
+    TASK_PREFIX,
+    ArrayRef,
+    CaseFiles,
+    ReadOptions,
+    Resample,
+    Table,
+    load_case,
+    stem_of,
+)
 
 __all__ = ["score_structures"]
 
@@ -66,4 +76,4 @@ def score_structures(
     job = ScoreJob(tuple(get_estimators(estimators)), read, with_truth=False)
     files = CaseFiles(stem_of(path), ArrayRef(path), mask=mask)
     rows = [job.row(loaded, files) for loaded in load_case(files, read)]
-    return Table.of(rows, {"format": FORMAT, **settings_of(job), FOLDER: str(Path.cwd())})
+    return Table.of(rows, {"format": SCORES_FORMAT, **settings_of(job), FOLDER: str(Path.cwd())})

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from segtrust.engine.calibration import check_policies, policies_for_rows, read_reference, reference_path
-from segtrust.engine.locks import is_taken
-from segtrust.engine.score_table import journal_beside
+from segtrust.engine.run_log import is_running
+from segtrust.engine.score_table import find_table, log_beside
 from segtrust.engine.triage import Policies, check_structures, load_policies
-from segtrust.engine.unfinished import find_table
 from segtrust.errors import PolicyError, SegtrustError, UnknownNameError, WrongContentError
 from segtrust.io import ScoreRow, Table
 from segtrust.review.audit import AUDIT_SHARE, Audit
@@ -419,7 +418,7 @@ def open_desk(opening: Opening, *, reviewer: str = "", minutes: float = 5.0) -> 
     policies, reference = _policies(opening)
     calibration = None if opening.policy is None else reference_path(opening.policy)
     run = Run(table, policies)
-    if not is_taken(journal_beside(table)):
+    if not is_running(log_beside(table)):
         run.now()  # or say at once why it cannot be read; while it is written that may pass
     if calibration is not None:
         rows = run.now().rows

@@ -304,7 +304,11 @@ def stamp_of_case(row: ScoreRow, about: Mapping[str, Any]) -> tuple[Any, ...]:
     files = files_of_row(row, about)
     places = (*files.maps, files.mask, files.truth, files.image)
     scored = tuple(row.get(name) for name in _SCORED)
-    return (about.get("checksum"), *scored, *(None if each is None else _changed(each.path) for each in places))
+    return (
+        about.get("checksum"),
+        *scored,
+        *(None if each is None else _changed(each.path) for each in places),
+    )
 
 
 def _changed(path: Path) -> tuple[Any, ...]:

@@ -11,11 +11,10 @@ from threading import Lock
 
 import numpy as np
 
-from segtrust.engine.locks import is_taken
 from segtrust.engine.losses import check_unique_cases
-from segtrust.engine.score_table import failures_beside, journal_beside
+from segtrust.engine.run_log import is_running
+from segtrust.engine.score_table import failures_beside, log_beside, read_unfinished_run
 from segtrust.engine.triage import Policies
-from segtrust.engine.unfinished import unfinished_run
 from segtrust.errors import ParameterError, SegtrustError
 from segtrust.io import Failure, ScoreRow, Table, about_path, read_table
 from segtrust.review.rows import Key, Rows, estimator_for, key_of
@@ -111,7 +110,7 @@ class Run:
 
     def _found(self) -> Snapshot:
         """Read the run as far as it has come, or its table."""
-        so_far = unfinished_run(self.path)
+        so_far = read_unfinished_run(self.path)
         if so_far is None:
             return self._read_table()
         table = so_far.table
@@ -133,8 +132,8 @@ class Run:
 
 def _stamp_of(path: Path) -> list[object]:
     """Give what changes with a run: time and size of its files, and whether somebody is at it."""
-    files = (path, about_path(path), journal_beside(path), failures_beside(path, None))
-    return [*(_changed(each) for each in files), is_taken(journal_beside(path))]
+    files = (path, about_path(path), log_beside(path), failures_beside(path, None))
+    return [*(_changed(each) for each in files), is_running(log_beside(path))]
 
 
 def _changed(path: Path) -> tuple[int, int] | None:

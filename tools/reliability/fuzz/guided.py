@@ -23,8 +23,8 @@ from tools.reliability.fuzz.mutations import mutated
 __all__ = ["COUNTED"]
 
 COUNTED = (
-    *("segtrust.io", "segtrust._files", "segtrust.engine.journal", "segtrust.engine.outcomes"),
-    *("segtrust.engine.decisions", "segtrust.engine.unfinished", "segtrust.engine.calibration"),
+    *("segtrust.io", "segtrust._files", "segtrust.engine.run_log", "segtrust.engine.outcomes"),
+    *("segtrust.engine.decisions", "segtrust.engine.score_table", "segtrust.engine.calibration"),
     *("segtrust.policy", "segtrust.selective.seen", "segtrust.selective.certify"),
     *("segtrust.selective.drift", "segtrust.selective.conformal", "segtrust.calibration.scaling"),
     *("nibabel", "pydicom", "tifffile", "zarr", "PIL", "pickle", "zipfile", "csv"),

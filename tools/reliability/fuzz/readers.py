@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,11 @@ from segtrust._files import read_json
 from segtrust.calibration import Scaling
 from segtrust.confidence import get_estimators
 from segtrust.engine.calibration import check_reading, read_reference, reference_path
-from segtrust.engine.journal import FORMAT, Journal
 from segtrust.engine.losses import read_losses
-from segtrust.engine.score_table import journal_beside
+from segtrust.engine.run_log import RunLog, mark_of
+from segtrust.engine.score_table import log_beside, read_unfinished_run
 from segtrust.engine.scoring import ScoreJob
-from segtrust.engine.sealed_lines import seal
 from segtrust.engine.triage import decide_rows, load_policies
-from segtrust.engine.unfinished import unfinished_run
 from segtrust.errors import SegtrustError
 from segtrust.io import (
     ArrayRef,
@@ -123,36 +120,18 @@ def read_state(path: Path) -> None:
         raise told
 
 
-def read_journal(path: Path) -> None:
-    """Look at a run that is not finished, then go on with it; the same with checksums that fit the damage."""
-    looks = (lambda: unfinished_run(path), lambda: _gone_on(path))
-    told = _first_refusal(*looks, lambda: _seal_anew(journal_beside(path)), *looks)
+def read_log(path: Path) -> None:
+    """Look at a run that is not finished, then resume it."""
+    told = _first_refusal(lambda: read_unfinished_run(path), lambda: _resume(path))
     if told is not None:
         raise told
 
 
-def _gone_on(path: Path) -> None:
+def _resume(path: Path) -> None:
     made_with = {"format": "segtrust-scores-1", "estimators": {"sdc": {}}, "read": {}}
-    with Journal(journal_beside(path), made_with) as journal:
-        journal.find("000", ["maps/0.npy", 12])
-
-
-def _seal_anew(diary: Path) -> None:
-    """Make lines of a diary of any version whole, as somebody would who means harm."""
-    if diary.is_file():
-        diary.write_bytes(b"".join(map(_sealed, diary.read_bytes().splitlines(keepends=True))))
-
-
-def _sealed(line: bytes) -> bytes:
-    try:
-        values = json.loads(line)
-    except (ValueError, RecursionError):
-        return line
-    if not isinstance(values, dict):
-        return line
-    if str(values.get("format")).startswith("segtrust-journal-"):
-        values["format"] = FORMAT
-    return seal({name: value for name, value in values.items() if name != "crc32"})
+    with RunLog(log_beside(path), made_with) as log:
+        log.find("000", mark_of(["maps/0.npy", 12]))
+        list(log.rows())
 
 
 def read_dataset(path: Path) -> None:
@@ -180,7 +159,7 @@ READ: dict[str, Callable[[Path], object]] = {
     "losses": lambda path: read_losses(path, "Dice" if path.suffix == ".csv" else None),
     "policy": read_policy,
     "state": read_state,
-    "journal": read_journal,
+    "log": read_log,
     "dataset": read_dataset,
 }
 """By name."""

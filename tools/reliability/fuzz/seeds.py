@@ -300,16 +300,16 @@ def _state(folder: Path) -> list[Bundle]:
     return _each(folder)
 
 
-def _journal(folder: Path) -> list[Bundle]:
-    from segtrust.engine.journal import Journal
+def _log(folder: Path) -> list[Bundle]:
     from segtrust.engine.outcomes import Outcome
+    from segtrust.engine.run_log import RunLog, mark_of
     from segtrust.io import Failure
 
-    path = folder / ".scores.csv.journal"
-    with Journal(path, {"format": "segtrust-scores-1", "estimators": {"sdc": {}}, "read": {}}) as journal:
+    path = folder / ".scores.csv.log"
+    with RunLog(path, {"format": "segtrust-scores-1", "estimators": {"sdc": {}}, "read": {}}) as log:
         for row in _rows()[:3]:
-            journal.add(Outcome(row["case"], (row,)), stamp=[row["file"], 12])
-        journal.add(Outcome("d", failure=Failure("d", "d.npy", "DamagedFileError", "truncated")), stamp=None)
+            log.add(Outcome(row["case"], (row,)), mark_of([row["file"], 12]))
+        log.add(Outcome("d", failure=Failure("d", "d.npy", "DamagedFileError", "truncated")), b"")
     return [{"scores.csv": b"", path.name: path.read_bytes()}]
 
 
@@ -341,7 +341,7 @@ SEEDS: dict[str, Callable[[Path], list[Bundle]]] = {
     "losses": _losses,
     "policy": _policy,
     "state": _state,
-    "journal": _journal,
+    "log": _log,
     "dataset": _described,
 }
 """By reader: writes files into a folder and gives them."""

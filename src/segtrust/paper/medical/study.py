@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from segtrust.confidence import ConfidenceEstimator, Estimators, get_estimator
+from segtrust.engine.executors import make_executor
 from segtrust.engine.losses import LossSource, drop_rows_without_loss
-from segtrust.engine.run import Engine
 from segtrust.engine.score_table import ScoreRun, score_cases
 from segtrust.engine.scoring import ScoreJob, SetReader, fit_to_sets
-from segtrust.errors import OtherSettingsError, TooFewCasesError
+from segtrust.errors import TooFewCasesError
 from segtrust.evaluation import (
     EvaluatedSet,
     Evaluation,
@@ -201,12 +201,9 @@ def _scored(
         of_sets=fit_to_sets(unlabelled, task.cases, reader),
     )
     judge = LossSource()
-    run = ScoreRun(work.out / "scores.parquet", Engine(work.workers), advance=work.advance)
-    try:
-        found = score_cases(task.cases, job, run, finish=judge.add_to, more=judge.about)
-    except OtherSettingsError:  # such as other deviations; scores are soon made again
-        anew = replace(run, resume=False)
-        found = score_cases(task.cases, job, anew, finish=judge.add_to, more=judge.about)
+    executor = make_executor(work.workers)
+    run = ScoreRun(work.out / "scores.parquet", executor, advance=work.advance, overwrite=True)
+    found = score_cases(task.cases, job, run, finish=judge.add_to, more=judge.about)
     scored = drop_rows_without_loss(found, judge)
     return scored.rows, scored.failures
 

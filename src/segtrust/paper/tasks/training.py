@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from segtrust._files import atomic_write, checksum, remove_stale_drafts
-from segtrust.engine.locks import take
+from segtrust.engine.run_log import lock_file
 from segtrust.errors import ParameterError, TooFewCasesError
 from segtrust.paper.networks.checkpoints import TRAINING, WEIGHTS
 from segtrust.paper.networks.losses import cross_entropy_dice_loss
@@ -366,7 +366,7 @@ def _scaled(images: Tensor, size: tuple[int, ...], scale: float) -> Tensor:
 def _only_here(folder: Path) -> Iterator[None]:
     """Refuse a second training in the same folder."""
     with (folder / ".lock").open("ab") as file:
-        if not take(file):
+        if not lock_file(file):
             raise ParameterError(
                 f"{folder}: expected a folder of its own, got one in which another training runs."
             )

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from segtrust.engine.score_table import COMMANDS, journal_beside
+from segtrust.engine.score_table import COMMANDS, log_beside
 from segtrust.policy import Policy
 from segtrust.report.html.markup import Html, joined, tag
 from segtrust.report.html.run import ReportedRun
@@ -164,10 +164,10 @@ def _files(run: ReportedRun) -> Html:
 def _digests(run: ReportedRun) -> Iterator[tuple[str, str]]:
     tables = sorted((run.folder / "tables").glob("*.csv")) if run.has_files else []
     settings = [run.folder / "run.json"] if run.settings else []
-    diaries = [] if run.is_finished else [journal_beside(run.source)]
+    logs = [] if run.is_finished else [log_beside(run.source)]
     failures = [run.folder / "failures.csv"] if run.failures else []
     policies = [run.policy_path] if run.policy_path else []
-    for path in [run.source, *diaries, *tables, *settings, *failures, *policies]:
+    for path in [run.source, *logs, *tables, *settings, *failures, *policies]:
         if path.is_file():
             is_below = path.is_relative_to(run.folder)
             yield (path.relative_to(run.folder).as_posix() if is_below else path.name), _digest(path)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from segtrust.engine.score_table import PART
-from segtrust.engine.unfinished import find_table, unfinished_run
+from segtrust.engine.score_table import PART, find_table, read_unfinished_run
 from segtrust.errors import MissingExtraError, ParameterError, SegtrustError
 from segtrust.io import Table, read_table
 
@@ -22,7 +21,7 @@ _GIVE = (
 def read_run_table(path: Path) -> tuple[Table, bool]:
     """Read the score table of a run, and tell whether it is finished; its source is the table's path."""
     source = path if path.is_file() else find_table(path)
-    so_far = unfinished_run(source)
+    so_far = read_unfinished_run(source)
     table = _read(source) if so_far is None else so_far.table
     return replace(_checked(table, is_finished=so_far is None), source=str(source)), so_far is None
 

@@ -1,4 +1,4 @@
-"""What all processes that score have in common, loaded once: others are copies of the one that imports this.
+"""Imports that every worker process needs, done once: workers are forks of the process that imports this.
 
 To import the packages and load the compiled loops takes about a second, as long as many a folder of maps.
 """
@@ -16,8 +16,8 @@ from segtrust.risks import overlap
 __all__ = ["JOB"]
 
 JOB = ScoreJob(tuple(ready_estimators()))
-"""Of which the loops are loaded."""
+"""A job whose loops are loaded."""
 
-with suppress(Exception):  # whatever is wrong is told by who scores a case
+with suppress(Exception):  # whatever is wrong is reported when a case is scored
     warm_up(list(JOB.estimators))
     overlap(np.eye(4, dtype=bool), np.eye(4, dtype=bool))

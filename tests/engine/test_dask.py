@@ -11,11 +11,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from segtrust.engine.cluster import LOCAL, run_on_dask
+from segtrust.engine import executors
+from segtrust.engine.executors import DaskExecutor
+from segtrust.engine.run_log import read_log
 from segtrust.errors import ParameterError, WorkerError
 from segtrust.io import read_table
 from tests.commands import segtrust_process
-from tests.engine.dask_parts import scheduler, worker
+from tests.engine.dask_parts import scheduler, small_cluster, worker
 from tests.engine.works import cases, die_always, die_once, expected, name_length, note_times, slow
 from tests.processes import is_running, wait_until
 
@@ -23,9 +25,9 @@ NAMES = [f"case {number}" for number in range(24)]
 pytestmark = [pytest.mark.slow, pytest.mark.needs("distributed")]
 
 
-def run(work, found, address=LOCAL, *, workers=2, budget=None):
+def run(work, found, address="local", *, workers=2, memory=None):
     given = {}
-    for case, outcome in run_on_dask(work, found, address, workers=workers, budget=budget):
+    for case, outcome in DaskExecutor(address, workers, memory).run(work, found):
         assert case.id not in given  # each case comes once
         given[case.id] = outcome
     return given
@@ -44,7 +46,8 @@ def test_a_deadly_case_is_left_alone_and_its_neighbours_are_not_blamed(tmp_path)
     failure = found.pop("deadly").failure
     assert (failure.case, failure.kind) == ("deadly", "Quarantined")
     assert failure.file == str(tmp_path / "deadly.npy")
-    assert "died as often as the scheduler allows" in failure.reason
+    assert "died 2 times" in failure.reason
+    assert "No other case was on the cluster" in failure.reason
     assert "http" not in failure.reason
     assert found == expected(["once", *NAMES])
     assert (tmp_path / "deadly.deaths").read_text() == "xx"
@@ -55,11 +58,11 @@ def test_a_case_that_dies_once_is_scored(tmp_path):
     assert run(die_once, cases(names, tmp_path)) == expected(names)
 
 
-def test_the_budget_holds_on_the_cluster_too(tmp_path):
+def test_cases_that_fill_the_memory_do_not_run_side_by_side(tmp_path):
     found = cases(NAMES[:6], tmp_path)
     for case in found:
         case.probabilities.path.write_bytes(bytes(1000))  # which takes 2000 bytes in memory
-    outcomes = run(note_times, found, budget=2000)
+    outcomes = run(note_times, found, memory=2000)
     times = sorted((row["begin"], row["end"]) for each in outcomes.values() for row in each.rows)
     assert all(end <= begin for (_, end), (begin, _) in pairwise(times))
 
@@ -92,29 +95,28 @@ def test_the_command_gives_the_table_of_one_process_though_a_worker_is_killed(tm
     for number in range(60):
         np.save(maps / f"{number:02d}.npy", p ** (1 + number / 7))
     assert segtrust_process("score", maps, "-o", tmp_path / "here.json").returncode == 0
-    journal = tmp_path / ".there.json.journal"
+    log = tmp_path / ".there.json.log"
     with scheduler(tmp_path) as (_, address), worker(address, tmp_path) as first, worker(address, tmp_path):
         command = ("score", maps, "-o", tmp_path / "there.json", "--dask", address)
         running = subprocess.Popen(
             [sys.executable, "-m", "segtrust", *map(str, command)], stderr=subprocess.PIPE, text=True
         )
-        wait_until(lambda: journal.exists() and journal.read_bytes().count(b"\n") >= 8, pause=0.001)
+        wait_until(lambda: log.exists() and len(read_log(log).outcomes) >= 8, pause=0.001)
         first.kill()
         assert running.poll() is None, "it came to its end before the worker was killed"
         _, said = running.communicate(timeout=60)
     assert (running.returncode, said) == (0, "")
-    cases_done = [line for line in journal.read_text().splitlines() if '"case"' in line]
-    assert len(cases_done) == 60  # each once
+    assert len(read_log(log).outcomes) == 60
     tables = [read_table(tmp_path / f"{name}.json").rows for name in ("here", "there")]
     assert [{**row, "seconds": 0} for row in tables[0]] == [{**row, "seconds": 0} for row in tables[1]]
 
 
 def test_a_scheduler_that_goes_away_is_told(tmp_path):
     with scheduler(tmp_path) as (process, address), worker(address, tmp_path):
-        running = run_on_dask(slow, cases(NAMES, tmp_path), address, workers=1, budget=None)
+        running = DaskExecutor(address).run(slow, cases(NAMES, tmp_path))
         next(running)
         process.kill()
-        with pytest.raises(WorkerError, match=r"the scheduler is gone .* the same command goes on"):
+        with pytest.raises(WorkerError, match=r"the scheduler is gone .* Rerun the same command to resume"):
             list(running)
 
 
@@ -140,3 +142,57 @@ def test_an_address_without_a_scheduler_is_told(address):
         pytest.raises(ParameterError, match="dask: expected the address of a running scheduler"),
     ):
         run(name_length, cases(["a"]), address)
+
+
+def large(names, folder):
+    """Cases with files that would take 300 MB of memory, and no room on the disk."""
+    found = cases(names, folder)
+    for case in found:
+        with case.probabilities.path.open("wb") as file:
+            file.truncate(150 * 10**6)
+    return found
+
+
+def pids(folder, names):
+    return {int((folder / f"{name}.pid").read_text()) for name in names}
+
+
+def test_large_cases_go_to_workers_that_have_declared_enough_memory(tmp_path):
+    import distributed
+
+    with (
+        scheduler(tmp_path) as (_, address),
+        worker(address, tmp_path, declared=2e8) as small,
+        worker(address, tmp_path, declared=5e8) as roomy,
+    ):
+        with distributed.Client(address, set_as_default=False) as client:
+            wait_until(lambda: len(client.nthreads()) == 2)
+        found = [*cases(NAMES, tmp_path), *large(["large 0", "large 1", "large 2"], tmp_path)]
+        assert run(slow, found, address) == expected([case.id for case in found])
+        assert pids(tmp_path, ["large 0", "large 1", "large 2"]) == {roomy.pid}
+        assert pids(tmp_path, NAMES) == {small.pid, roomy.pid}
+
+
+def test_a_cluster_without_workers_is_waited_for_with_a_warning(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(executors, "_SILENCE_S", 0.3)
+    with small_cluster(workers=0) as (cluster, _):
+        address = cluster.scheduler_address
+        late = threading.Timer(2.0, cluster.scale, [1])
+        late.start()
+        assert run(name_length, cases(NAMES[:3], tmp_path), address) == expected(NAMES[:3])
+        late.join()
+        warnings = [each.getMessage() for each in caplog.records if each.name == executors.__name__]
+        assert f"the scheduler {address} has no workers" in warnings[0]
+        caplog.clear()
+        run(slow, cases(NAMES[:6], tmp_path), address)
+        assert not [each for each in caplog.records if each.name == executors.__name__]
+
+
+def square(number):
+    return number**2
+
+
+def test_tiles_of_a_huge_map_are_spread_over_a_cluster():
+    with small_cluster(workers=2) as (_, client):
+        results = executors._map_on_dask(client, square, range(50))
+        assert list(results) == [number**2 for number in range(50)]
