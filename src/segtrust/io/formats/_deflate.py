@@ -61,7 +61,7 @@ class Stream:
         self._file, self._source, self._wbits = file, source, wbits
         self._left = 1 << 62 if packed is None else packed
         self._rest = b""
-        self._unpacker = None if wbits is None else deflate_library().decompressobj(wbits=wbits)
+        self._unpacker: Any = None if wbits is None else deflate_library().decompressobj(wbits=wbits)
         self.count = 0
         """Number of bytes returned or skipped so far."""
         self.crc = 0

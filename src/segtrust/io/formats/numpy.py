@@ -99,8 +99,8 @@ def open_npy(path: Path, key: str | None = None) -> Volume:
     def load(channel: int | None) -> Any:
         if not header.size:
             return np.empty(header.shape if channel is None else header.shape[1:], header.dtype)
-        order = "F" if header.fortran_order else "C"
-        values = np.memmap(path, header.dtype, "r", header.length, header.shape, order=order)
+        place = (header.length, header.shape)
+        values = np.memmap(path, header.dtype, "r", *place, order="F" if header.fortran_order else "C")
         return values if channel is None else values[channel]
 
     return Volume(path, header.shape, header.dtype, load)
@@ -213,9 +213,7 @@ def open_member(path: Path, member: Member) -> Volume:
             "deceive."
         )
     pixels = _Pixels(path, member, header)
-    is_large = (
-        pixels.in_order and header.size > _AT_ONCE
-    )  # smaller ones are read at once
+    is_large = pixels.in_order and header.size > _AT_ONCE  # smaller ones are read at once
     return Volume(path, header.shape, header.dtype, pixels.read, in_order=is_large)
 
 
