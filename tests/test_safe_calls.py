@@ -140,7 +140,9 @@ def test_only_who_was_allowed_to_reaches_the_loader_of_pickles():
     callers = {
         (path.relative_to(SOURCE).as_posix(), function)
         for path in FILES
-        for function in functions_calling(path, {"open_trusted", "read_trusted", "unpickled", "cases_of_pickle"})
+        for function in functions_calling(
+            path, {"open_trusted", "read_trusted", "unpickled", "cases_of_pickle"}
+        )
     }
     assert callers == {
         ("io/volume.py", "open_volume"),  # where the location is trusted
