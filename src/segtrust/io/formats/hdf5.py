@@ -78,7 +78,7 @@ def open_hdf5(
 def linked_files(path: Path) -> list[Path]:
     """Return the files in a file's folder that it links to, directly or through each other."""
     h5py = require("h5py", extra="io")
-    found, waiting = [path], [path]
+    files, waiting = [path], [path]
     while waiting:
         here = waiting.pop()
         links: list[Any] = []
@@ -86,10 +86,10 @@ def linked_files(path: Path) -> list[Path]:
             file.visititems_links(lambda _, link, links=links: links.append(link))
         for name in sorted({link.filename for link in links if isinstance(link, h5py.ExternalLink)}):
             linked = here.parent / name
-            if linked not in found and linked.is_file() and is_inside(here.parent, linked):
-                found.append(linked)
+            if linked not in files and linked.is_file() and is_inside(here.parent, linked):
+                files.append(linked)
                 waiting.append(linked)
-    return found[1:]
+    return files[1:]
 
 
 def _opened(path: Path) -> Any:

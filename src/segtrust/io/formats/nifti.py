@@ -142,13 +142,13 @@ def _read_header(path: Path) -> Any:
     with path.open("rb") as file:
         start = file.read(longest)
     start = gunzip(path, most=longest) if is_gzip(start) else start
-    found = _version(start)
-    if found is None or len(start) < _LENGTHS[found[0]]:
+    kind = _version(start)
+    if kind is None or len(start) < _LENGTHS[kind[0]]:
         raise DamagedFileError(
             f"{path}: expected the header of a NIfTI file, got {len(start)} bytes of something else. It may "
             "be truncated, or only have such a name."
         )
-    version, pair = found
+    version, pair = kind
     header_class = getattr(require(f"nibabel.nifti{version}", extra="io"), f"Nifti{version}{pair}Header")
     with reading(path, "the header of a NIfTI file"):
         header = header_class(start[: _LENGTHS[version]], check=False)

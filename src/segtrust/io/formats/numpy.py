@@ -203,8 +203,8 @@ def open_member(path: Path, member: Member) -> Volume:
     """
     with _opened(path, member) as stream:
         head = b""
-        while len(head) < min(member.size, _LONGEST_HEADER) and (piece := stream.read(_LONGEST_HEADER)):
-            head += piece
+        while len(head) < min(member.size, _LONGEST_HEADER) and (chunk := stream.read(_LONGEST_HEADER)):
+            head += chunk
     header = read_npy_header(head, path)
     if header.length + header.size != member.size:
         raise DamagedFileError(
