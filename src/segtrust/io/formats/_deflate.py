@@ -92,7 +92,7 @@ class Stream:
     def skip(self, count: int) -> None:
         """Skip bytes, which count in the checksum."""
         while count > 0:
-            count -= len(self._expect(count))
+            count -= len(self._expect(min(count, _CHUNK)))
 
     def finish(self) -> None:
         """Read on to the end, so that the stream's own checksum is compared."""
