@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.io import broken
+from tests.io.sandbox import read_in_child
 
 pytestmark = [
     pytest.mark.needs("PIL", "nibabel", "h5py", "zarr", "pydicom", "tifffile"),
@@ -68,6 +69,20 @@ def test_the_others_are_scored_and_the_exit_code_tells(run):
 
 def test_no_code_was_run(run):
     assert not run[3].exists()
+
+
+LATER = {"NaN inside", "logits", "signed integers", "no pixel", "channels of another model"}
+"""Files that are read, and rejected when they are scored."""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits memory as Linux does")
+def test_reading_in_a_process_of_its_own_ends_with_a_reason(tmp_path):
+    canary = tmp_path / "canary"
+    for case, (path, words) in broken.maps(tmp_path, canary).items():
+        outcome = read_in_child(path)
+        assert outcome.kind == ("read" if case in LATER else "rejected"), (case, outcome)
+        assert case in LATER or re.search(words, outcome.value, re.DOTALL), (case, outcome)
+    assert not canary.exists()
 
 
 def test_files_that_find_no_partner_are_told(tmp_path):

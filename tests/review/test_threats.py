@@ -10,6 +10,7 @@ from tests.io.test_images import png
 
 from segtrust.review.limits import RateLimit
 from segtrust.review.store import Store
+from tests.io.formats.test_image import png
 from tests.review import desks
 from tests.review.test_access import raw_get
 

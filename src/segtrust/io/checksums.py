@@ -43,6 +43,8 @@ _SMALLEST_GZIP = 18
 _GZIP_FRAMES = 512
 """Bytes that a gzip file may have besides its data: header, name and checksum."""
 _HEAD = 8
+_NEVER_HDF5 = frozenset((".png", ".npy", ".npz", ".nii", ".gz", ".tif", ".tiff", ".jpg", ".json", ".pkl"))
+"""Endings of files that are not opened to see whether they are HDF5: a run may have 100,000 of them."""
 
 
 def companions_of(path: Path) -> list[Path]:
@@ -56,7 +58,7 @@ def companions_of(path: Path) -> list[Path]:
     other = pair_of(path)
     files = [*data_files_of(path), *([other] if other is not None and other.is_file() else [])]
     try:
-        if path.is_file():
+        if path.suffix.lower() not in _NEVER_HDF5 and path.is_file():
             with path.open("rb") as file:
                 head = file.read(_HEAD)
             files += linked_files(path) if recognises_hdf5(path, head) else []

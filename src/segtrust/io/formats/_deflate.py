@@ -61,7 +61,7 @@ class Stream:
         self._file, self._source, self._wbits = file, source, wbits
         self._left = 1 << 62 if packed is None else packed
         self._rest = b""
-        self._unpacker = None if wbits is None else deflate_library().decompressobj(wbits=wbits)
+        self._unpacker: Any = None if wbits is None else deflate_library().decompressobj(wbits=wbits)
         self.count = 0
         """Number of bytes returned or skipped so far."""
         self.crc = 0
@@ -71,28 +71,28 @@ class Stream:
         """Return the next bytes, at most this many; none at the end. A truncated stream is an error."""
         library = deflate_library()
         try:
-            piece = self._packed(min(most, _CHUNK)) if self._unpacker is None else self._inflated(most)
+            chunk = self._packed(min(most, _CHUNK)) if self._unpacker is None else self._inflated(most)
         except (library.error, zlib.error) as error:
             raise DamagedFileError(
                 f"{self._source}: expected compressed data, got something else ({error}). Copy the file "
                 "again."
             ) from None
-        self.count += len(piece)
-        self.crc = int(library.crc32(piece, self.crc))
-        return piece
+        self.count += len(chunk)
+        self.crc = int(library.crc32(chunk, self.crc))
+        return chunk
 
     def fill(self, out: memoryview) -> None:
         """Fill a buffer with the next bytes."""
         place = 0
         while place < len(out):
-            piece = self._expect(len(out) - place)
-            out[place : place + len(piece)] = piece
-            place += len(piece)
+            chunk = self._expect(len(out) - place)
+            out[place : place + len(chunk)] = chunk
+            place += len(chunk)
 
     def skip(self, count: int) -> None:
         """Skip bytes, which count in the checksum."""
         while count > 0:
-            count -= len(self._expect(count))
+            count -= len(self._expect(min(count, _CHUNK)))
 
     def finish(self) -> None:
         """Read on to the end, so that the stream's own checksum is compared."""
@@ -100,13 +100,13 @@ class Stream:
             pass
 
     def _expect(self, most: int) -> bytes:
-        piece = self.read(most)
-        if not piece:
+        chunk = self.read(most)
+        if not chunk:
             raise DamagedFileError(
                 f"{self._source}: expected {most} more bytes of data, got none after {self.count}. The file "
                 "is truncated: copy it again."
             )
-        return piece
+        return chunk
 
     def _packed(self, most: int) -> bytes:
         data = self._file.read(min(most, self._left))
@@ -126,10 +126,10 @@ class Stream:
                 self._rest, self._unpacker = rest, deflate_library().decompressobj(wbits=GZIP)
             self._rest = self._rest or self._packed(_CHUNK)
             has_ended = not self._rest
-            piece: bytes = self._unpacker.decompress(self._rest, min(most, 16 * _CHUNK))
+            chunk: bytes = self._unpacker.decompress(self._rest, min(most, 16 * _CHUNK))
             self._rest = self._unpacker.unconsumed_tail
-            if piece:
-                return piece
+            if chunk:
+                return chunk
             if has_ended and not self._unpacker.eof:
                 raise DamagedFileError(
                     f"{self._source}: expected compressed data to its end, got a truncated file. Copy "
@@ -140,11 +140,11 @@ class Stream:
 def gunzip(path: Path, *, most: int | None = None) -> bytes:
     """Return the content of a gzip file, or its first ``most`` bytes."""
     limit = max_bytes() if most is None else most
-    pieces: list[bytes] = []
+    chunks: list[bytes] = []
     with path.open("rb") as file:
         stream = Stream(file, path, wbits=GZIP)
-        while stream.count <= limit and (piece := stream.read(limit + 1 - stream.count)):
-            pieces.append(piece)
+        while stream.count <= limit and (chunk := stream.read(limit + 1 - stream.count)):
+            chunks.append(chunk)
     if most is None:
         check_size(path, stream.count, is_whole=False)
-    return b"".join(pieces)[:limit]
+    return b"".join(chunks)[:limit]

@@ -126,7 +126,7 @@ def _read_header(path: Path, dataset: Any) -> _Segmentation:
     def groups(name: str) -> list[Any]:
         """Return a functional group for each frame: its own, the shared one, or ``None``."""
         return [
-            next((found[0] for of in (frame, shared) if (found := of.get(name))), None) for frame in frames
+            next((group[0] for of in (frame, shared) if (group := of.get(name))), None) for frame in frames
         ]
 
     is_labels = dataset.SegmentationType == "LABELMAP"

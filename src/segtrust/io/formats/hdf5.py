@@ -78,24 +78,18 @@ def open_hdf5(
 def linked_files(path: Path) -> list[Path]:
     """Return the files in a file's folder that it links to, directly or through each other."""
     h5py = require("h5py", extra="io")
-    found: list[Path] = []
-    waiting = [path]
+    files, waiting = [path], [path]
     while waiting:
-        here, names = waiting.pop(), []
+        here = waiting.pop()
+        links: list[Any] = []
         with reading(here, "an HDF5 file"), _opened(here) as file:
-
-            def note(_: str, link: Any, names: list[str] = names) -> None:
-                if isinstance(link, h5py.ExternalLink):
-                    names.append(link.filename)
-
-            file.visititems_links(note)
-        for name in sorted(set(names)):
+            file.visititems_links(lambda _, link, links=links: links.append(link))
+        for name in sorted({link.filename for link in links if isinstance(link, h5py.ExternalLink)}):
             linked = here.parent / name
-            is_new = linked not in (path, *found)
-            if is_new and linked.is_file() and is_inside(here.parent, linked):
-                found.append(linked)
+            if linked not in files and linked.is_file() and is_inside(here.parent, linked):
+                files.append(linked)
                 waiting.append(linked)
-    return found
+    return files[1:]
 
 
 def _opened(path: Path) -> Any:

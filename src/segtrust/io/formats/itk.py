@@ -308,10 +308,10 @@ def _data_files(path: Path, field: str, listed: list[str] | None) -> tuple[Path,
 def _check_count(path: Path, field: str, sizes: list[int], count: int) -> None:
     """Check that there are as many data files as slices: ITK returns what was in memory for missing ones."""
     words = field.split()
-    told = words[1:2] if field.startswith("LIST") else words[4:5]  # axes of what is in one file
-    if told and not (told[0].isdecimal() and 0 <= int(told[0]) != len(sizes)):
-        raise _rejected(path, f"data files of {told[0][:20]!r} axes in an image of {len(sizes)}")
-    own = int(told[0]) if told and 0 < int(told[0]) < len(sizes) else len(sizes) - 1
+    axes = words[1:2] if field.startswith("LIST") else words[4:5]  # axes of what is in one file
+    if axes and not (axes[0].isdecimal() and 0 <= int(axes[0]) != len(sizes)):
+        raise _rejected(path, f"data files of {axes[0][:20]!r} axes in an image of {len(sizes)}")
+    own = int(axes[0]) if axes and 0 < int(axes[0]) < len(sizes) else len(sizes) - 1
     if count < (needed := math.prod(sizes[own:])):
         raise DamagedFileError(
             f"{path}: expected {needed} data files, one for each slice, got {count} names. Each must be on a "

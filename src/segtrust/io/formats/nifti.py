@@ -86,16 +86,18 @@ def open_nifti(path: Path, key: str | None = None) -> Volume:
     data = path if header.is_single or is_pixels else _partner(path)
     shape = channels + lengths[:3][::-1]
     check_shape(path, shape, check_numbers(path, dtype))
-    is_scaled = slope is not None and (slope, intercept) != (1.0, 0.0)
+    scale = None
+    if slope is not None and intercept is not None and (slope, intercept) != (1.0, 0.0):
+        scale = (float(slope), float(intercept))
 
     def load(channel: int | None) -> Any:
         wanted = shape if channel is None else shape[1:]
         begin = offset + (channel or 0) * math.prod(wanted) * int(dtype.itemsize)
         values = _read_pixels(data, begin, wanted, dtype)
-        return _scaled(values, float(slope), float(intercept)) if is_scaled else values
+        return values if scale is None else _scaled(values, *scale)
 
     grid = check_grid(path, Grid(lengths[:3][::-1], affine, is_placed))
-    result_type = np.dtype(np.float32) if is_scaled else dtype
+    result_type = dtype if scale is None else np.dtype(np.float32)
     return Volume(path, shape, result_type, load, len(shape) > len(grid.shape), grid)
 
 
@@ -140,13 +142,13 @@ def _read_header(path: Path) -> Any:
     with path.open("rb") as file:
         start = file.read(longest)
     start = gunzip(path, most=longest) if is_gzip(start) else start
-    found = _version(start)
-    if found is None or len(start) < _LENGTHS[found[0]]:
+    kind = _version(start)
+    if kind is None or len(start) < _LENGTHS[kind[0]]:
         raise DamagedFileError(
             f"{path}: expected the header of a NIfTI file, got {len(start)} bytes of something else. It may "
             "be truncated, or only have such a name."
         )
-    version, pair = found
+    version, pair = kind
     header_class = getattr(require(f"nibabel.nifti{version}", extra="io"), f"Nifti{version}{pair}Header")
     with reading(path, "the header of a NIfTI file"):
         header = header_class(start[: _LENGTHS[version]], check=False)

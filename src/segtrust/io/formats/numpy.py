@@ -99,8 +99,8 @@ def open_npy(path: Path, key: str | None = None) -> Volume:
     def load(channel: int | None) -> Any:
         if not header.size:
             return np.empty(header.shape if channel is None else header.shape[1:], header.dtype)
-        order = "F" if header.fortran_order else "C"
-        values = np.memmap(path, header.dtype, "r", header.length, header.shape, order=order)
+        place = (header.length, header.shape)
+        values = np.memmap(path, header.dtype, "r", *place, order="F" if header.fortran_order else "C")
         return values if channel is None else values[channel]
 
     return Volume(path, header.shape, header.dtype, load)
@@ -203,8 +203,8 @@ def open_member(path: Path, member: Member) -> Volume:
     """
     with _opened(path, member) as stream:
         head = b""
-        while len(head) < min(member.size, _LONGEST_HEADER) and (piece := stream.read(_LONGEST_HEADER)):
-            head += piece
+        while len(head) < min(member.size, _LONGEST_HEADER) and (chunk := stream.read(_LONGEST_HEADER)):
+            head += chunk
     header = read_npy_header(head, path)
     if header.length + header.size != member.size:
         raise DamagedFileError(

@@ -163,9 +163,10 @@ def _check_pixels(path: Path, file: Any, series: Any, *, is_labels: bool) -> Non
 
 def _greys(page: Any) -> Any:
     """Return the grey level of each number of a palette; ``None`` if some are colours or not of 8 bits."""
-    palette = None if page.colormap is None else np.asarray(page.colormap)
-    is_grey = palette is not None and page.dtype == np.uint8 and (palette == palette[:1]).all()
-    return (palette[0] >> 8).astype(np.uint8) if is_grey else None
+    if page.colormap is None or page.dtype != np.uint8:
+        return None
+    palette = np.asarray(page.colormap)
+    return (palette[0] >> 8).astype(np.uint8) if (palette == palette[:1]).all() else None
 
 
 def _check_written(path: Path, series: Any, *, fill_missing: bool) -> None:
