@@ -182,7 +182,9 @@ def find_cases(
         for (partners, text), maps in shared.items():
             ids = {case.id for case in dataset.cases if folder_of[case.id] in maps}
             dataset = add_files(dataset, role, partners, None if text is None else Pattern(text), ids=ids)
-    return dataset
+    used = {str(ref.path) for case in dataset.cases for ref in (case.mask, case.truth, case.image) if ref}
+    unused = (each for each in dict.fromkeys(dataset.leftovers) if each.file not in used)
+    return replace(dataset, leftovers=tuple(unused))
 
 
 def _find_in(folder: Path, files: Sequence[Path], request: _Request, prefix: str | None) -> Dataset:
@@ -428,7 +430,11 @@ def _cases_of_files(
     if roles.is_truth_likely and (case := next((case for case in dataset.cases if case.truth), None)):
         dataset += Dataset(notes=(_truth_note(case),))
     own = patterns["map"].case_of if patterns["map"] is not None else case_of
-    return sum((cases_of_map(path, own(path) or stem_of(path)) for path in alone), dataset)
+    others = [cases_of_map(path, own(path) or stem_of(path)) for path in alone]
+    return dataset + Dataset(
+        tuple(case for each in others for case in each.cases),
+        tuple(failure for each in others for failure in each.failures),
+    )
 
 
 def _leftovers(

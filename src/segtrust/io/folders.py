@@ -325,7 +325,9 @@ def assign_roles(
 def _roles_by_name(files: Sequence[FolderFile], *, has_maps: bool, needs_truth: bool) -> Roles:
     """Assign roles by names; files that are all called masks, or all ground truth, are maps."""
     says_maps = has_maps or any(file.role == "map" for file in files)
-    archives = {file.stem for file in files if file.is_archive}
+    archives = {
+        file.stem for file in files if file.is_archive and not (says_maps and file.role in ("mask", "truth"))
+    }
     endings = {ending_of(file.path) for file in files if not file.is_archive and file.stem in archives}
     maps: list[FolderFile] = []
     masks: list[FolderFile] = []
