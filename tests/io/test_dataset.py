@@ -782,8 +782,8 @@ def test_the_summary_says_what_was_paired(folder):
     )
     found = find_cases(str(maps), needs_truth=True)
     assert found.summary() == (
-        "2 maps (`*-pred.png`), ground truth 2 (`*-mask.png`), images 1 of 2 (`*-img.png`), delivered masks none; "
-        "left over: 1 `*-mask.png` (ground truth without a map), 1 `*-pred_aid.png`\n"
+        "2 maps (`*-pred.png`), ground truth 2 (`*-mask.png`), images 1 of 2 (`*-img.png`), "
+        "delivered masks none; left over: 1 `*-mask.png` (ground truth without a map), 1 `*-pred_aid.png`\n"
         "`*-mask.png` was taken for ground truth, because of its name. If these are masks of the model, add "
         "--mask-pattern '{case}-mask.png' and the ground truth: --truth or --truth-pattern."
     )
@@ -874,9 +874,7 @@ def test_every_file_is_used_left_over_or_a_failure(tmp_path_factory, names, need
     for name in names - used - left:
         assert name in reasons or any(name.startswith(case) for case in gone), (name, found)
     for case in found.cases:
-        assert case.mask is None or case.mask.path.name.partition(".")[0] == case.probabilities.path.stem, (
-            case
-        )
+        assert case.mask is None or case.probabilities.path.suffix == ".npz", case
     alone = (
         find_cases([case.probabilities.path for case in found.cases], needs_truth=needs_truth)
         if found.cases

@@ -183,8 +183,8 @@ def find_cases(
             ids = {case.id for case in dataset.cases if folder_of[case.id] in maps}
             dataset = add_files(dataset, role, partners, None if text is None else Pattern(text), ids=ids)
     used = {str(ref.path) for case in dataset.cases for ref in (case.mask, case.truth, case.image) if ref}
-    unused = (each for each in dict.fromkeys(dataset.leftovers) if each.file not in used)
-    return replace(dataset, leftovers=tuple(unused))
+    leftovers = (each for each in dict.fromkeys(dataset.leftovers) if each.file not in used)
+    return replace(dataset, leftovers=tuple(leftovers))
 
 
 def _find_in(folder: Path, files: Sequence[Path], request: _Request, prefix: str | None) -> Dataset:

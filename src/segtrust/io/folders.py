@@ -349,6 +349,9 @@ def _roles_by_name(files: Sequence[FolderFile], *, has_maps: bool, needs_truth: 
             maps.append(file)
         else:
             (images if file.role == "image" else unused).append(file)
+    plain = {file.name for file in maps if not file.is_archive}  # not of nnU-Net
+    unused += [file for file in masks if file.name in plain]
+    masks = [file for file in masks if file.name not in plain]
     if has_maps:
         unused += maps
         maps = []
