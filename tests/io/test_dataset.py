@@ -773,6 +773,13 @@ def test_no_folder_of_images(tmp_path):
         add_files(Dataset(), "image", tmp_path / "nowhere")
 
 
+def test_a_folder_of_labels_comes_before_files_called_mask(folder, tmp_path):
+    folder("predictions/a-pred.png", "predictions/a-mask.png", "labels/a.png", inside="data")
+    found = find_cases(tmp_path / "data", needs_truth=True)
+    assert truths_of(found) == {"a": "a.png"}
+    assert left_over(found) == ["predictions/*-mask.png"]
+
+
 # What is printed.
 
 

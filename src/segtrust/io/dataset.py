@@ -202,10 +202,12 @@ def _find_in(folder: Path, files: Sequence[Path], request: _Request, prefix: str
         listed = [FolderFile(path, stem_of(path)) for path in there]
         found.append(_cases_of_files(listed, folder, request, chosen=files))
     if prefix is not None and is_manifest(folder):
-        ignored = [role for role, pattern in request.patterns_beside.items() if pattern is not None]
-        if ignored:
-            option = _PATTERN_OPTIONS[ignored[0]]
-            raise ParameterError(f"{option}: expected with folders of files only, got the manifest {folder}.")
+        for role, pattern in request.patterns_beside.items():
+            if pattern is not None:
+                option = _PATTERN_OPTIONS[role]
+                raise ParameterError(
+                    f"{option}: expected with folders of files only, got the manifest {folder}."
+                )
         found.append(read_manifest(folder).with_prefix(prefix))
     elif prefix is not None:
         found.append(_cases_in_folder(folder, request).with_prefix(prefix))
