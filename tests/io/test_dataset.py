@@ -780,6 +780,17 @@ def test_a_folder_of_labels_comes_before_files_called_mask(folder, tmp_path):
     assert left_over(found) == ["predictions/*-mask.png"]
 
 
+def test_folders_next_to_that_of_the_maps_are_proposed(folder, tmp_path):
+    folder("predictions/a.png", "masks/a.png", "images/a.png", inside="my data")
+    maps = tmp_path / "my data/predictions"
+    assert find_cases(maps).notes == (
+        f"Images? Add --image-dir '{tmp_path}/my data/images'.",
+        f"Ground truth? Add --truth '{tmp_path}/my data/masks'.",
+    )
+    assert len(find_cases(maps, needs_truth=False).notes) == 1
+    assert find_cases(maps, truth=tmp_path / "my data/masks", images=tmp_path / "my data/images").notes == ()
+
+
 # What is printed.
 
 

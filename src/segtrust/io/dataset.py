@@ -210,8 +210,27 @@ def _find_in(folder: Path, files: Sequence[Path], request: _Request, prefix: str
                 )
         found.append(read_manifest(folder).with_prefix(prefix))
     elif prefix is not None:
-        found.append(_cases_in_folder(folder, request).with_prefix(prefix))
+        dataset = _cases_in_folder(folder, request)
+        found.append((dataset + _neighbouring_folders(folder, dataset, request)).with_prefix(prefix))
     return sum(found, Dataset())
+
+
+def _neighbouring_folders(folder: Path, dataset: Dataset, request: _Request) -> Dataset:
+    """Return notes about folders called ``masks`` or ``images`` next to one called ``predictions``."""
+    asked: dict[Role, str] = {"truth": "Ground truth? Add --truth", "image": "Images? Add --image-dir"}
+    for role in ("truth", "image"):
+        if not request.takes(role) or any(getattr(case, role) is not None for case in dataset.cases):
+            del asked[role]
+    if not asked or not dataset.cases or folder_role(folder.resolve().name) != "map":
+        return Dataset()
+    try:
+        others = sorted(path for path in folder.resolve().parent.iterdir() if folder_role(path.name) in asked)
+    except OSError:  # a folder may be readable in one that is not
+        return Dataset()
+    roles = [(folder_role(path.name), folder.parent / path.name) for path in others if path.is_dir()]
+    return Dataset(
+        notes=tuple(f"{asked[role]} {shlex.quote(str(path))}." for role, path in roles if role is not None)
+    )
 
 
 def short_names(paths: Sequence[Path]) -> list[str]:
