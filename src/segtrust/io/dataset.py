@@ -227,10 +227,12 @@ def _neighbouring_folders(folder: Path, dataset: Dataset, request: _Request) -> 
         others = sorted(path for path in folder.resolve().parent.iterdir() if folder_role(path.name) in asked)
     except OSError:  # a folder may be readable in one that is not
         return Dataset()
-    roles = [(folder_role(path.name), folder.parent / path.name) for path in others if path.is_dir()]
-    return Dataset(
-        notes=tuple(f"{asked[role]} {shlex.quote(str(path))}." for role, path in roles if role is not None)
-    )
+    notes = []
+    for path in others:
+        role = folder_role(path.name)
+        if role is not None and path.is_dir():
+            notes.append(f"{asked[role]} {shlex.quote(str(folder.parent / path.name))}.")
+    return Dataset(notes=tuple(notes))
 
 
 def short_names(paths: Sequence[Path]) -> list[str]:
