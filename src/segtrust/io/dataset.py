@@ -229,9 +229,9 @@ def _neighbouring_folders(folder: Path, dataset: Dataset, request: _Request) -> 
         return Dataset()
     notes = []
     for path in others:
-        role = folder_role(path.name)
-        if role is not None and path.is_dir():
-            notes.append(f"{asked[role]} {shlex.quote(str(folder.parent / path.name))}.")
+        held = folder_role(path.name)
+        if held is not None and path.is_dir():
+            notes.append(f"{asked[held]} {shlex.quote(str(folder.parent / path.name))}.")
     return Dataset(notes=tuple(notes))
 
 
