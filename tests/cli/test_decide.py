@@ -83,7 +83,7 @@ def test_an_evaluation_that_lacks_truths(tmp_path):
         *("-o", tmp_path / "some", "--resamples", 100),
     )
     assert some.returncode == 1
-    assert "case_004: expected its truth in" in some.stderr
+    assert "case_004: expected its ground truth in" in some.stderr
     assert "| ID | foreground | 8 |" in some.stdout
 
 

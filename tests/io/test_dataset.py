@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
 
-from segtrust.errors import PairingError, UnsafeFileError, WrongContentError
+from segtrust.errors import PairingError, ParameterError, UnsafeFileError, WrongContentError
 from segtrust.io.array_ref import ArrayRef
 from segtrust.io.case_files import CaseFiles, Dataset, only_with_truth, without_duplicates
 from segtrust.io.dataset import find_cases, short_names
@@ -770,3 +771,133 @@ def test_an_image_that_is_known_stays(folder, tmp_path):
 def test_no_folder_of_images(tmp_path):
     with pytest.raises(PairingError, match="expected a folder of images"):
         add_files(Dataset(), "image", tmp_path / "nowhere")
+
+
+def test_a_folder_of_labels_comes_before_files_called_mask(folder, tmp_path):
+    folder("predictions/a-pred.png", "predictions/a-mask.png", "labels/a.png", inside="data")
+    found = find_cases(tmp_path / "data", needs_truth=True)
+    assert truths_of(found) == {"a": "a.png"}
+    assert left_over(found) == ["predictions/*-mask.png"]
+
+
+def test_folders_next_to_that_of_the_maps_are_proposed(folder, tmp_path):
+    folder("predictions/a.png", "masks/a.png", "images/a.png", inside="my data")
+    maps = tmp_path / "my data/predictions"
+    assert find_cases(maps).notes == (
+        f"Images? Add --image-dir '{tmp_path}/my data/images'.",
+        f"Ground truth? Add --truth '{tmp_path}/my data/masks'.",
+    )
+    assert len(find_cases(maps, needs_truth=False).notes) == 1
+    assert find_cases(maps, truth=tmp_path / "my data/masks", images=tmp_path / "my data/images").notes == ()
+
+
+# What is printed.
+
+
+def test_the_summary_says_what_was_paired(folder):
+    maps = folder(
+        "a-pred.png", "b-pred.png", "a-mask.png", "b-mask.png", "a-img.png", "a-pred_aid.png", "c-mask.png"
+    )
+    found = find_cases(str(maps), needs_truth=True)
+    assert found.summary() == (
+        "2 maps (`*-pred.png`), ground truth 2 (`*-mask.png`), images 1 of 2 (`*-img.png`), "
+        "delivered masks none; left over: 1 `*-mask.png` (ground truth without a map), 1 `*-pred_aid.png`\n"
+        "`*-mask.png` was taken for ground truth, because of its name. If these are masks of the model, add "
+        "--mask-pattern '{case}-mask.png' and the ground truth: --truth or --truth-pattern."
+    )
+    assert str(found) == found.summary()
+    assert find_cases(maps, needs_truth=False).notes == (
+        "`*-mask.png` is not used. Delivered masks? Add --mask-pattern '{case}-mask.png'.",
+    )
+
+
+def test_several_folders_have_a_line_each_and_failures_follow(folder, tmp_path):
+    folders = [folder("0.npy", "1.npy", inside=f"maps/{name}") for name in ("x", "y<b>")]
+    found = find_cases(folders, truth=folder("x/0.png", "x/1.png", "y<b>/0.png", "z/0.png", inside="gt"))
+    assert str(found).splitlines() == [
+        "x: 2 maps (`*.npy`), ground truth 2 (`x/*.png`), images none, delivered masks none",
+        "y<b>: 2 maps (`*.npy`), ground truth 1 of 2 (`y<b>/*.png`), images none, delivered masks none",
+        "left over: 1 `z/*.png` (ground truth without a map)",
+        "1 failure:",
+        f"  y<b>/1: expected its ground truth in {tmp_path}/gt, got no file of that name",
+    ]
+    assert "y&lt;b&gt;: 2 maps" in found._repr_html_()
+
+
+def test_files_that_are_used_are_not_left_over(folder):
+    maps = folder("a_prob.npy", "a_gt.npy", "a_seg.npy")
+    patterns = {"truth_pattern": "{case}_gt.npy", "mask_pattern": "{case}_seg.npy"}
+    found = find_cases(maps, truth=maps, masks=maps, **patterns)
+    assert (masks_of(found), truths_of(found)) == ({"a": "a_seg.npy"}, {"a": "a_gt.npy"})
+    assert (found.leftovers, found.notes) == ((), ())
+
+
+def test_a_pattern_that_would_be_ignored_is_an_error(folder, tmp_path):
+    (tmp_path / "cases.csv").write_text("case,probabilities\na,x.npy\n")
+    with pytest.raises(ParameterError, match=r"^truth-pattern: expected with folders of files only"):
+        find_cases(tmp_path / "cases.csv", truth_pattern="{case}.png")
+
+
+def test_a_pattern_may_hold_the_sign_of_names(folder):
+    found = find_cases(folder("fold=1_a.npy", "fold=1_b.npy"), pattern="fold=1_{case}.npy")
+    assert [case.id for case in found.cases] == ["a", "b"]
+
+
+def test_formats_that_are_not_read_are_left_over_in_a_folder_of_ground_truth(folder):
+    found = find_cases(folder("a.npy"), truth=folder("a.png", "b.gif", inside="gt"))
+    assert not found.failures
+    assert [(Path(each.file).name, each.reason) for each in found.leftovers] == [
+        ("b.gif", "a format that is not read")
+    ]
+
+
+def test_prefixes_and_sums(folder):
+    one = find_cases(folder("a.npz", "a.nii.gz", "b.nii.gz"))
+    both = one.with_prefix("x") + one.with_prefix("y")
+    assert [case.id for case in both.cases] == ["x/a", "y/a"]
+    assert list(failed(both)) == ["x/b", "y/b"]
+    assert one.with_prefix("") is one
+
+
+NAMES = st.builds(
+    "{}{}{}".format,
+    st.sampled_from(["a", "b", "c d"]),
+    st.sampled_from(
+        ["", "_prob", "-pred", "_mask", "_mask_1", "_seg", "_gt", "-img", "_image", "_heat", "-pred_aid"]
+    ),
+    st.sampled_from([".npy", ".npz", ".png", ".nii.gz", ".pt"]),
+)
+
+
+@given(st.sets(NAMES, min_size=1, max_size=12), st.sampled_from([None, True, False]))
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_every_file_is_used_left_over_or_a_failure(tmp_path_factory, names, needs_truth):
+    folder = tmp_path_factory.mktemp("maps")
+    for name in names:
+        (folder / name).touch()
+    try:
+        found = find_cases(folder, needs_truth=needs_truth)
+    except PairingError:
+        return
+    used = {
+        ref.path.name
+        for case in found.cases
+        for ref in (*case.maps, case.mask, case.truth, case.image)
+        if ref
+    }
+    left = {Path(leftover.file).name for leftover in found.leftovers}
+    reasons = " ".join(f"{failure.file} {failure.reason}" for failure in found.failures)
+    assert not used & left
+    gone = [failure.case for failure in found.failures]
+    for name in names - used - left:
+        assert name in reasons or any(name.startswith(case) for case in gone), (name, found)
+    for case in found.cases:
+        assert case.mask is None or case.probabilities.path.suffix == ".npz", case
+    alone = (
+        find_cases([case.probabilities.path for case in found.cases], needs_truth=needs_truth)
+        if found.cases
+        else found
+    )
+    assert {(case.id, case.mask, case.truth) for case in alone.cases} == {
+        (case.id, case.mask, case.truth) for case in found.cases
+    }

@@ -63,7 +63,8 @@ def evaluate(
     predictions: Annotated[
         list[Path],
         typer.Argument(
-            help="Maps as for `score`; folders of 'predictions' and 'masks' (or 'labels'); a table of scores."
+            help="Maps as for `score`: a folder with x-pred.png and x-mask.png, or with 'predictions' and "
+            "'masks' (or 'labels'), or maps and --truth; or a table of scores."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for tables, figures and report.")],

@@ -48,13 +48,11 @@ class SetFlags(TruthFlags):
 
     ood: Annotated[
         list[str] | None,
-        typer.Option(
-            help="NAME=DIR, another set to judge as well; several times if wanted.", rich_help_panel=_FILES
-        ),
+        typer.Option(help="NAME=DIR, another set to evaluate as well; repeatable.", rich_help_panel=_FILES),
     ] = None
     ood_truth: Annotated[
         list[str] | None,
-        typer.Option(help="NAME=DIR, the truths of that set.", rich_help_panel=_FILES),
+        typer.Option(help="NAME=DIR, the ground truth of that set.", rich_help_panel=_FILES),
     ] = None
     ood_mask_dir: Annotated[
         list[str] | None,
@@ -63,7 +61,7 @@ class SetFlags(TruthFlags):
     ood_member: Annotated[
         list[str] | None,
         typer.Option(
-            help="NAME=DIR, the maps of one more member of that set; several times.", rich_help_panel=_FILES
+            help="NAME=DIR, the maps of one more member of that set; repeatable.", rich_help_panel=_FILES
         ),
     ] = None
     ood_image_dir: Annotated[

@@ -115,7 +115,9 @@ class CaseFlags:
     pattern: Annotated[
         list[str] | None,
         _option(
-            panel=_FILES, help=f"Names of the maps if they are unusual: '{{case}}_prob.nii.gz'. {_PER_SET}"
+            panel=_FILES,
+            metavar="PATTERN",
+            help=f"Names of the maps if they are unusual: '{{case}}_prob.nii.gz'. {_PER_SET}",
         ),
     ] = None
     allow_pickle: Annotated[
@@ -136,7 +138,11 @@ class CaseFlags:
     ] = None
     mask_pattern: Annotated[
         list[str] | None,
-        _option(panel=_FILES, help=f"Names of the delivered masks: '{{case}}_seg.nii.gz'. {_PER_SET}"),
+        _option(
+            panel=_FILES,
+            metavar="PATTERN",
+            help=f"Names of the delivered masks: '{{case}}_seg.nii.gz'. {_PER_SET}",
+        ),
     ] = None
     image_dir: Annotated[
         list[str] | None,
@@ -147,7 +153,8 @@ class CaseFlags:
         ),
     ] = None
     image_pattern: Annotated[
-        list[str] | None, _option(panel=_FILES, help=f"Names of the images: '{{case}}_img.png'. {_PER_SET}")
+        list[str] | None,
+        _option(panel=_FILES, metavar="PATTERN", help=f"Names of the images: '{{case}}_img.png'. {_PER_SET}"),
     ] = None
     member: Annotated[
         list[str] | None,
@@ -195,7 +202,9 @@ class TruthFlags(CaseFlags):
     ] = None
     truth_pattern: Annotated[
         list[str] | None,
-        _option(panel=_FILES, help=f"Names of the ground truth: '{{case}}_gt.png'. {_PER_SET}"),
+        _option(
+            panel=_FILES, metavar="PATTERN", help=f"Names of the ground truth: '{{case}}_gt.png'. {_PER_SET}"
+        ),
     ] = None
 
     def _truth_options(self) -> dict[str, list[str] | None]:

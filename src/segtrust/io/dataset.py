@@ -182,7 +182,9 @@ def find_cases(
         for (partners, text), maps in shared.items():
             ids = {case.id for case in dataset.cases if folder_of[case.id] in maps}
             dataset = add_files(dataset, role, partners, None if text is None else Pattern(text), ids=ids)
-    return dataset
+    used = {str(ref.path) for case in dataset.cases for ref in (case.mask, case.truth, case.image) if ref}
+    leftovers = (each for each in dict.fromkeys(dataset.leftovers) if each.file not in used)
+    return replace(dataset, leftovers=tuple(leftovers))
 
 
 def _find_in(folder: Path, files: Sequence[Path], request: _Request, prefix: str | None) -> Dataset:
@@ -200,14 +202,37 @@ def _find_in(folder: Path, files: Sequence[Path], request: _Request, prefix: str
         listed = [FolderFile(path, stem_of(path)) for path in there]
         found.append(_cases_of_files(listed, folder, request, chosen=files))
     if prefix is not None and is_manifest(folder):
-        ignored = [role for role, pattern in request.patterns_beside.items() if pattern is not None]
-        if ignored:
-            option = _PATTERN_OPTIONS[ignored[0]]
-            raise ParameterError(f"{option}: expected with folders of files only, got the manifest {folder}.")
+        for role, pattern in request.patterns_beside.items():
+            if pattern is not None:
+                option = _PATTERN_OPTIONS[role]
+                raise ParameterError(
+                    f"{option}: expected with folders of files only, got the manifest {folder}."
+                )
         found.append(read_manifest(folder).with_prefix(prefix))
     elif prefix is not None:
-        found.append(_cases_in_folder(folder, request).with_prefix(prefix))
+        dataset = _cases_in_folder(folder, request)
+        found.append((dataset + _neighbouring_folders(folder, dataset, request)).with_prefix(prefix))
     return sum(found, Dataset())
+
+
+def _neighbouring_folders(folder: Path, dataset: Dataset, request: _Request) -> Dataset:
+    """Return notes about folders called ``masks`` or ``images`` next to one called ``predictions``."""
+    asked: dict[Role, str] = {"truth": "Ground truth? Add --truth", "image": "Images? Add --image-dir"}
+    for role in ("truth", "image"):
+        if not request.takes(role) or any(getattr(case, role) is not None for case in dataset.cases):
+            del asked[role]
+    if not asked or not dataset.cases or folder_role(folder.resolve().name) != "map":
+        return Dataset()
+    try:
+        others = sorted(path for path in folder.resolve().parent.iterdir() if folder_role(path.name) in asked)
+    except OSError:  # a folder may be readable in one that is not
+        return Dataset()
+    notes = []
+    for path in others:
+        held = folder_role(path.name)
+        if held is not None and path.is_dir():
+            notes.append(f"{asked[held]} {shlex.quote(str(folder.parent / path.name))}.")
+    return Dataset(notes=tuple(notes))
 
 
 def short_names(paths: Sequence[Path]) -> list[str]:
@@ -428,7 +453,11 @@ def _cases_of_files(
     if roles.is_truth_likely and (case := next((case for case in dataset.cases if case.truth), None)):
         dataset += Dataset(notes=(_truth_note(case),))
     own = patterns["map"].case_of if patterns["map"] is not None else case_of
-    return sum((cases_of_map(path, own(path) or stem_of(path)) for path in alone), dataset)
+    others = [cases_of_map(path, own(path) or stem_of(path)) for path in alone]
+    return dataset + Dataset(
+        tuple(case for each in others for case in each.cases),
+        tuple(failure for each in others for failure in each.failures),
+    )
 
 
 def _leftovers(

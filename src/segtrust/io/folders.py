@@ -242,8 +242,9 @@ def _folder_file(path: Path, parts: Sequence[str]) -> FolderFile:
     stem = stem_of(path)
     if not parts:
         return FolderFile(path, stem)
-    roles = [role for part in parts if (role := folder_role(part)) is not None]
-    placed = roles[-1] if roles else None
+    placed: Role | None = None
+    for part in parts:
+        placed = folder_role(part) or placed
     others = [part for part in parts if folder_role(part) is None]
     if others and stem.lower() in ("image", "img", "scan"):
         return FolderFile(path, f"{others[-1]}_{stem}", "/".join(others[:-1]), "image")
@@ -290,42 +291,42 @@ def assign_roles(
         placed[file.placed].append(file)
     candidates = placed["map"] or placed[None]
     unused = [*placed["mask"], *(placed[None] if placed["map"] else [])]
-    fitting: dict[Role, list[FolderFile]] = {"map": [], "mask": [], "truth": [], "image": []}
-    asked = sorted(
-        ((role, pattern) for role, pattern in patterns.items() if pattern is not None),
-        key=lambda item: -len(item[1].text),
-    )
+    given: list[tuple[Role, Pattern]] = [(role, each) for role, each in patterns.items() if each is not None]
+    given.sort(key=lambda item: -len(item[1].text))  # the pattern that says most decides
+    fitting: dict[Role, list[FolderFile]] = {role: [] for role, _ in given}
     rest: list[FolderFile] = []
     for file in candidates:
-        role = next((role for role, pattern in asked if pattern.case_of(file.path) is not None), None)
-        (rest if role is None else fitting[role]).append(file)
-    named = _roles_by_name(rest, has_maps=patterns.get("map") is not None, needs_truth=needs_truth)
-    given = {role for role, _ in asked}
-    unused += named.unused
-    roles: dict[Role, list[FolderFile]] = {}
-    by_name: dict[Role, Sequence[FolderFile]] = {
+        fits: list[Role] = [role for role, pattern in given if pattern.case_of(file.path) is not None]
+        (fitting[fits[0]] if fits else rest).append(file)
+    named = _roles_by_name(
+        rest, has_maps=patterns.get("map") is not None, needs_truth=needs_truth and not placed["truth"]
+    )
+    roles: dict[Role, Sequence[FolderFile]] = {
         "map": named.maps,
         "mask": named.masks,
         "truth": named.truths,
         "image": named.images,
     }
-    for role, found in by_name.items():
-        roles[role] = [*(fitting[role] if role in given else found)]
-        unused += found if role in given else []
+    unused += named.unused
+    for role, its_files in fitting.items():
+        unused += roles[role]
+        roles[role] = its_files
     return Roles(
         roles["map"],
         roles["mask"],
         [*roles["truth"], *placed["truth"]],
         [*roles["image"], *placed["image"]],
         unused,
-        named.is_truth_likely and "truth" not in given,
+        named.is_truth_likely and "truth" not in fitting,
     )
 
 
 def _roles_by_name(files: Sequence[FolderFile], *, has_maps: bool, needs_truth: bool) -> Roles:
     """Assign roles by names; files that are all called masks, or all ground truth, are maps."""
     says_maps = has_maps or any(file.role == "map" for file in files)
-    archives = {file.stem for file in files if file.is_archive}
+    archives = {
+        file.stem for file in files if file.is_archive and not (says_maps and file.role in ("mask", "truth"))
+    }
     endings = {ending_of(file.path) for file in files if not file.is_archive and file.stem in archives}
     maps: list[FolderFile] = []
     masks: list[FolderFile] = []
@@ -347,6 +348,9 @@ def _roles_by_name(files: Sequence[FolderFile], *, has_maps: bool, needs_truth: 
             maps.append(file)
         else:
             (images if file.role == "image" else unused).append(file)
+    plain = {file.name for file in maps if not file.is_archive}  # not of nnU-Net
+    unused += [file for file in masks if file.name in plain]
+    masks = [file for file in masks if file.name not in plain]
     if has_maps:
         unused += maps
         maps = []

@@ -78,7 +78,7 @@ def add_files(
         failures=(*dataset.failures, *listing.failures),
         leftovers=(*dataset.leftovers, *listing.leftovers, *foreign),
     )
-    dataset = pair_files(dataset, files, role, pattern, ids=chosen)
+    dataset = pair_files(dataset, files, role, pattern, ids=chosen, reports_others=role != "image")
     if role == "image":
         return dataset
     missing = {case.id for case in dataset.cases if case.id in chosen and getattr(case, role) is None}
@@ -126,7 +126,6 @@ def pair_files(
     for case in dataset.cases:
         is_chosen = ids is None or case.id in ids
         partners = own_files(case, by_case.get(case.name, ())) if is_chosen else ()
-        taken.update(file.path for file in partners)
         reason = ""
         if role == "image":
             partners = partners if case.image is None and len(partners) == 1 else ()
@@ -134,20 +133,22 @@ def pair_files(
             reason = f"expected one {NOUNS[role]}, got {', '.join(str(file.path) for file in partners)}"
         elif partners and role == "mask" and times[case.name] > 1 and not partners[0].folder:
             reason = f"expected a mask of its own, got {partners[0].path} for several cases of that name"
+        taken.update(file.path for file in partners)
         if reason:
             reason = f"{reason}. Say which: {_REMEDIES[role]}"
             failures.append(Failure(case.id, str(case.probabilities), UNPAIRED, reason))
         else:
             cases.append(_with_partner(case, role, ArrayRef(partners[0].path)) if partners else case)
     dataset = replace(dataset, cases=tuple(cases), failures=tuple(failures))
-    if role == "image" or not reports_others:
+    if not reports_others:
         return dataset
     failed = id_endings(failures)
     others = [
-        (file, name)
+        (file, names[-1])
         for file in files
-        for name in cases_of[file.path]
-        if file.path not in taken and join_id(file.folder, name) not in failed
+        if (names := cases_of[file.path])
+        and file.path not in taken
+        and not any(join_id(file.folder, name) in failed for name in names)
     ]
     return _report_others(dataset, others, role, is_by_ending=pattern is None)
 
@@ -155,11 +156,12 @@ def pair_files(
 def _report_others(
     dataset: Dataset, others: Sequence[tuple[FolderFile, str]], role: Partner, *, is_by_ending: bool
 ) -> Dataset:
-    """Return a data set with the files without a map: ground truth is left over, a mask is a failure."""
-    if role == "truth":
+    """Return a data set with the files of no case: a mask is a failure, the others are left over."""
+    if role != "mask":
+        reason = "ground truth without a map" if role == "truth" else "not the only image of one case"
         near = next((case.probabilities.path.parent for case in dataset.cases), None)
         leftovers = (
-            Leftover(str(file.path), name_pattern(file.path, name, near=near), "ground truth without a map")
+            Leftover(str(file.path), name_pattern(file.path, name, near=near), reason)
             for file, name in others
         )
         return replace(dataset, leftovers=(*dataset.leftovers, *leftovers))
