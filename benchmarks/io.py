@@ -19,8 +19,7 @@ from benchmarks.process import Reading
 from benchmarks.timing import Ratio, shortest_times
 from segtrust._optional import require
 from segtrust.confidence import get_estimators
-from segtrust.engine.executors import Executor, make_executor
-from segtrust.engine.scoring import ScoreJob
+from segtrust.engine import Executor, ScoreJob, make_executor
 from segtrust.io import ArrayRef, ReadOptions, find_cases, open_volume
 from segtrust.io.formats._deflate import deflate_library
 

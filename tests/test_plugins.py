@@ -11,7 +11,7 @@ import pytest
 import segtrust as st
 from segtrust.confidence import ESTIMATORS, estimator_names, usable_names
 from segtrust.confidence.registry import RESERVED_NAMES
-from segtrust.engine.scoring import ScoreJob
+from segtrust.engine import ScoreJob
 from segtrust.errors import DamagedFileError, PluginError, PolicyError, UnknownFormatError, UnknownNameError
 from segtrust.io import ArrayRef, open_volume, read_table
 from segtrust.paper.tasks import get_task, task_names

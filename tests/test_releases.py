@@ -11,8 +11,7 @@ import pytest
 
 import segtrust as st
 from segtrust.calibration import Scaling
-from segtrust.engine.calibration import read_reference
-from segtrust.engine.score_table import read_scores, unversioned
+from segtrust.engine import read_reference, read_scores, unversioned
 from segtrust.errors import SavedStateError, SegtrustError
 from segtrust.io import Table, read_table, write_table
 from segtrust.policy import Policy, StructurePolicies

@@ -11,7 +11,7 @@ from tests.commands import segtrust
 pytestmark = pytest.mark.needs("matplotlib", "pyarrow")
 QUICK = ("--resamples", 100)
 TABLES = ("areas", "bounds", "comparisons", "coverages", "sets")
-UNTIMED = ("seconds", "digest", "mask_digest", "file", "mask_file", "truth_file", "image_file")
+UNTIMED = ("seconds", "checksum", "mask_checksum", "file", "mask_file", "truth_file", "image_file")
 ROUNDING = 1e-15  # relative_error is a difference from 1
 NEAR_ZERO = 1e-13  # differences of areas cancel
 

@@ -20,7 +20,7 @@ from tests.commands import segtrust
 NNUNET = Path(__file__).parents[1] / "fixtures/nnunet"
 RELEASE = Path(__file__).parents[1] / "fixtures/release-0.1.0"
 FILES = ("file", "mask_file", "truth_file", "image_file", "member_files")
-ABOUT = ("case", "structure", "mask", "shape", "spacing_mm", "digest", "mask_digest")
+ABOUT = ("case", "structure", "mask", "shape", "spacing_mm", "checksum", "mask_checksum")
 """Columns that depend on the file, not on the numbers in it."""
 
 
@@ -248,11 +248,11 @@ def test_maps_of_every_format(tmp_path, name):
     assert sorted(row["case"] for row in rows) == sorted(contents)
     for row in rows:
         numbers = {column: value for column, value in row.items() if column not in (*ABOUT, "file")}
-        assert bool(row["digest"]) == (not row["file"].endswith(".zarr"))  # a folder has none
+        assert bool(row["checksum"]) == (not row["file"].endswith(".zarr"))  # a folder has none
         assert_golden_table("files/contents", [numbers], key=contents[row["case"]])
     about = [{column: row[column] for column in (*ABOUT, "file")} for row in rows]
     if name not in SAME_BYTES:
-        about = [{**row, "digest": ""} for row in about]
+        about = [{**row, "checksum": ""} for row in about]
     assert_golden_table("files/formats", about, key=name)
 
 
@@ -368,7 +368,7 @@ def test_checksums(cases):
     options = ("--digest", "sha256", "--mask-dir", cases / "masks", "--estimators", "sdc")
     rows = score_rows(cases / "maps", *options, out=cases / "scores.csv")
     for row in rows:
-        for column, folder in (("digest", "maps"), ("mask_digest", "masks")):
+        for column, folder in (("checksum", "maps"), ("mask_checksum", "masks")):
             content = (cases / folder / f"{row['case']}.npy").read_bytes()
             assert row[column] == f"sha256:{hashlib.sha256(content).hexdigest()}"
 
@@ -431,7 +431,7 @@ def test_channels_and_keys(tmp_path):
     found = {}
     for folder, options in runs.items():
         rows = score_rows(tmp_path / folder, *options, out=tmp_path / f"{folder}.csv")
-        found[folder] = [{**row, "digest": ""} for row in rows]
+        found[folder] = [{**row, "checksum": ""} for row in rows]
         assert found[folder][0]["sdc"] == pytest.approx(found["npz"][0]["sdc"], rel=1e-12)
     for name, rows in found.items():
         assert_golden_table("files/channels", rows, key=name)
@@ -448,7 +448,7 @@ def test_segments_of_dicom(tmp_path):
         name: score_rows(tmp_path / "maps", *options, "--threshold", "0.3", out=tmp_path / f"{name}.csv")
         for name, options in {"each": ("--region", "each"), "spleen": ("--region", "spleen")}.items()
     }
-    found = {name: [{**row, "digest": ""} for row in rows] for name, rows in found.items()}
+    found = {name: [{**row, "checksum": ""} for row in rows] for name, rows in found.items()}
     assert [row["structure"] for row in found["each"]] == ["liver", "spleen"]
     for name, rows in found.items():
         assert_golden_table("files/dicom", rows, key=name)
@@ -484,7 +484,7 @@ def test_labels_and_other_grids(tmp_path):
         *(tmp_path / "maps", "--truth", tmp_path / "truth", "--resample", "truth"),
         out=tmp_path / "resampled.csv",
     )
-    found = {name: [{**row, "digest": "", "mask_digest": ""} for row in rows] for name, rows in found.items()}
+    found = {name: [{**row, "checksum": "", "mask_checksum": ""} for row in rows] for name, rows in found.items()}
     for name, rows in found.items():
         assert_golden_table("files/labels", rows, key=name)
 

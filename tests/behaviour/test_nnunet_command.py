@@ -14,7 +14,7 @@ from tests.behaviour.helpers import assert_golden, read_csv
 from tests.commands import segtrust_process
 
 pytestmark = pytest.mark.needs("nibabel")
-UNTIMED = ("seconds", "digest", "mask_digest", "file", "mask_file", "truth_file", "image_file", "policy")
+UNTIMED = ("seconds", "checksum", "mask_checksum", "file", "mask_file", "truth_file", "image_file", "policy")
 ROUNDING = 1e-15  # relative_error is a difference from 1
 FOLD_0 = ("-c", "3d_fullres", "-f", "0")
 

@@ -155,7 +155,7 @@ def test_every_look_is_remembered_beside_the_table(table, tmp_path):
 
 
 def test_copies_count_as_one_case(table, tmp_path):
-    rows = [{**row, "digest": f"crc32:{at:08x}"} for at, row in enumerate(score_rows(160))]
+    rows = [{**row, "checksum": f"crc32:{at:08x}"} for at, row in enumerate(score_rows(160))]
     copies = [{**row, "case": f"copy of {row['case']}"} for row in rows]
     once, twice = (
         write_rows(tmp_path / f"{name}.csv", content, SETTINGS)

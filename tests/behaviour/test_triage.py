@@ -22,7 +22,7 @@ from tests.commands import segtrust
 NNUNET = Path(__file__).parents[1] / "fixtures/nnunet/plain/predictions"
 SAME_MODEL = ("--predictor", MODEL)
 LISTS = ("accept", "defer", "no_finding")
-UNTIMED = ("seconds", "digest", "mask_digest", "file", "mask_file", "image_file", "policy")
+UNTIMED = ("seconds", "checksum", "mask_checksum", "file", "mask_file", "image_file", "policy")
 ROUNDING = 1e-15  # relative_error is a difference from 1
 SHOWN = ("case", "structure", "sdc", "k", "decision", "margin")
 

@@ -5,9 +5,8 @@ import json
 
 import pytest
 
-from segtrust.engine.outcomes import Outcome
+from segtrust.engine import Outcome, log_beside
 from segtrust.engine.run_log import RunLog
-from segtrust.engine.score_table import log_beside
 from segtrust.io import Failure
 from tests.browser.pages import becomes, cases_on, expect, sign_in, text_of
 from tests.review import desks

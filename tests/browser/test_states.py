@@ -4,9 +4,8 @@ import re
 
 import pytest
 
-from segtrust.engine.outcomes import Outcome
+from segtrust.engine import Outcome, log_beside
 from segtrust.engine.run_log import RunLog
-from segtrust.engine.score_table import log_beside
 from segtrust.io import Failure, Table, write_table
 from tests.browser.pages import POLL_MS, Held, becomes, cases_on, expect, sign_in
 from tests.review import desks

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from segtrust.engine.calibration import Calibration, calibrate_table, save_policies
+from segtrust.engine import Calibration, calibrate_table, save_policies
 from segtrust.io import Table, write_table
 from segtrust.selective import Target
 from tests.browser.pages import becomes, expect, number_on, rows_on, sign_in

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from segtrust.engine import calibration
-from segtrust.engine.calibration import Calibration, calibrate_table, save_policies
+from segtrust.engine import Calibration, calibrate_table, calibration, save_policies
 from segtrust.io import Table, read_table
 from segtrust.selective import Target
 from tests.cli.test_score import parsed

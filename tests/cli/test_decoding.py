@@ -8,7 +8,7 @@ import pytest
 import segtrust as st
 from segtrust._files import write_json
 from segtrust.calibration import PlattScaling
-from segtrust.engine.table_cases import reopen_case
+from segtrust.engine import reopen_case
 from segtrust.io import read_table
 from tests.commands import segtrust
 from tests.engine.files import write_maps

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import segtrust as st
-from segtrust.engine.losses import loss_of_row
+from segtrust.engine import loss_of_row
 from segtrust.io import read_table
 from segtrust.policy import Policy
 from segtrust.risks import RISKS

@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from segtrust.engine.score_table import log_beside
+from segtrust.engine import log_beside
 from segtrust.io import Table, read_table, write_table
 from tests.commands import segtrust, segtrust_process
 from tests.report.runs import QUICK, run, write_manifest

@@ -13,7 +13,7 @@ import segtrust as st
 from segtrust._files import write_json
 from segtrust.calibration import PlattScaling
 from segtrust.confidence import PatchLevel
-from segtrust.engine.run_log import read_log
+from segtrust.engine import read_log
 from segtrust.io import read_table
 from tests.commands import segtrust, segtrust_process
 from tests.engine.files import NNUNET, write_maps

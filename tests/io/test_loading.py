@@ -698,7 +698,7 @@ def test_the_only_channel_of_nnunet_is_the_foreground(tmp_path):
 
 
 def test_predictions_carry_the_checksum_of_their_file(tmp_path):
-    from segtrust.engine.triage import checksum_of_row
+    from segtrust.engine import checksum_of_row
     from segtrust.io.checksums import checksum_of
 
     path = npy(tmp_path / "a.npy", P[1])
@@ -754,7 +754,7 @@ def test_a_store_that_announces_too_much_is_not_read(tmp_path):
 
 def test_the_checksum_of_a_case_is_computed_once(tmp_path, monkeypatch):
     import segtrust as st
-    from segtrust.engine.scoring import ScoreJob
+    from segtrust.engine import ScoreJob
     from segtrust.io import digests
 
     computed = []

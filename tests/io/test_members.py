@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import segtrust as st
-from segtrust.engine.scoring import ScoreJob
-from segtrust.engine.table_cases import reopen_case
+from segtrust.engine import ScoreJob, reopen_case
 from segtrust.io.checksums import checksum_of, memory_of, stamps_of
 from segtrust.io.dataset import find_cases
 from segtrust.io.formats import _common

@@ -10,9 +10,7 @@ from pathlib import Path
 import torch
 
 from segtrust.confidence import get_estimators
-from segtrust.engine.executors import make_executor
-from segtrust.engine.score_table import ScoreRun, score_cases
-from segtrust.engine.scoring import ScoreJob
+from segtrust.engine import ScoreJob, ScoreRun, make_executor, score_cases
 from segtrust.integrations.nnunet import ScoringOptions, load_predictor, score_predictions
 from segtrust.io import ReadOptions, find_cases
 

@@ -8,8 +8,8 @@ import pytest
 
 import segtrust as st
 from segtrust.confidence import get_estimator
+from segtrust.engine import ScoreJob
 from segtrust.engine.losses import read_losses
-from segtrust.engine.scoring import ScoreJob
 from segtrust.io import ReadOptions, find_cases, read_scheme
 from tests.commands import segtrust
 from tests.nnunet.contract import read_case

@@ -12,11 +12,16 @@ import numpy as np
 from PIL import Image
 
 from segtrust.confidence import get_estimators
-from segtrust.engine.calibration import Calibration, calibrate_table, save_policies
-from segtrust.engine.executors import make_executor
-from segtrust.engine.losses import LossSource
-from segtrust.engine.score_table import ScoreRun, score_cases
-from segtrust.engine.scoring import ScoreJob
+from segtrust.engine import (
+    Calibration,
+    LossSource,
+    ScoreJob,
+    ScoreRun,
+    calibrate_table,
+    make_executor,
+    save_policies,
+    score_cases,
+)
 from segtrust.io import ArrayRef, CaseFiles, Dataset, Table, read_table, write_table
 from segtrust.review.access import Access
 from segtrust.review.desk import Opening, open_desk

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from segtrust.engine.triage import check_drift, decide_rows
+from segtrust.engine import check_drift, decide_rows
 from segtrust.io import Table, write_table
 from segtrust.selective import (
     ExchangeabilityMartingale,

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from segtrust.confidence import SoftDice
-from segtrust.engine.executors import make_executor
-from segtrust.engine.score_table import ScoreRun, score_cases
-from segtrust.engine.scoring import ScoreJob
+from segtrust.engine import ScoreJob, ScoreRun, make_executor, score_cases
 from segtrust.io import ReadOptions, find_cases
 from segtrust.review import run as run_module
 from tests.review import desks

@@ -5,17 +5,18 @@ import math
 import numpy as np
 import pytest
 
-from segtrust.engine.calibration import (
+from segtrust.engine import (
     Calibration,
+    Outcome,
     calibrate_table,
+    check_drift,
+    load_policies,
+    log_beside,
     read_reference,
     reference_path,
     save_policies,
 )
-from segtrust.engine.outcomes import Outcome
 from segtrust.engine.run_log import RunLog
-from segtrust.engine.score_table import log_beside
-from segtrust.engine.triage import check_drift, load_policies
 from segtrust.io import Table, write_table
 from segtrust.review import run as run_module
 from segtrust.review.monitoring import Monitor

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from segtrust.engine.outcomes import Outcome
+from segtrust.engine import Outcome, find_table, log_beside
 from segtrust.engine.run_log import RunLog
-from segtrust.engine.score_table import find_table, log_beside
 from segtrust.errors import ParameterError, PolicyError, WrongContentError
 from segtrust.io import Failure, Table, write_table
 from segtrust.review import run as run_module

@@ -6,7 +6,6 @@ import httpx
 import numpy as np
 import pytest
 import sqlalchemy
-from tests.io.test_images import png
 
 from segtrust.review.limits import RateLimit
 from segtrust.review.store import Store

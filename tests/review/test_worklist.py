@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from segtrust.engine.triage import decide_rows, load_policies
+from segtrust.engine import decide_rows, load_policies
 from segtrust.io import Table
 from segtrust.policy import Decision
 from segtrust.review.deciding import decide

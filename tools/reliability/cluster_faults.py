@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.files import make_folder
-from segtrust.engine.run_log import read_log
+from segtrust.engine import read_log
 from tools.reliability.clusters import Cluster, free_port
 from tools.reliability.without_times import Content, contents, differences
 

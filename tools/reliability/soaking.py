@@ -30,7 +30,7 @@ from pathlib import Path
 import numpy as np
 
 import segtrust as st
-from segtrust.engine.score_table import failures_beside, log_beside
+from segtrust.engine import failures_beside, log_beside
 from segtrust.io import Table, read_table, write_table
 
 Memory = Sequence[dict[str, float]]

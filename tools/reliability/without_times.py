@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from segtrust.engine.run_log import read_log
+from segtrust.engine import read_log
 
 __all__ = ["TIMES", "contents", "differences"]
 

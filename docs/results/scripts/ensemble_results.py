@@ -16,7 +16,7 @@ import numpy as np
 
 import segtrust as st
 from segtrust.confidence import get_estimators
-from segtrust.engine.scoring import ScoreJob
+from segtrust.engine import ScoreJob
 from segtrust.ensembles import Fusion
 from segtrust.io import ReadOptions, find_cases
 

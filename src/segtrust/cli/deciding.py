@@ -33,8 +33,7 @@ from segtrust.cli.telling import (
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.engine.score_table import Scored
-    from segtrust.engine.triage import Policies, Triage
+    from segtrust.engine import Policies, Scored, Triage
     from segtrust.io import Dataset, Failure, ScoreRow, Table
 
 __all__ = [
@@ -95,7 +94,7 @@ def calibrate(
 
 
 def _chosen_rows(path: Path, asked: RowFlags) -> Table:
-    from segtrust.engine.score_table import PART
+    from segtrust.engine import PART
     from segtrust.io import read_table
 
     table = read_table(path)
@@ -176,7 +175,7 @@ def triage_cases(
     images: Sequence[Images] = (),
 ) -> None:
     """Score cases, decide on them, and tell what came of it."""
-    from segtrust.engine.score_table import score_cases
+    from segtrust.engine import score_cases
 
     flags = HowFlags(estimators="", policy=how.policy, predictor=how.predictor)
     plan = plan_of(flags, read, found.cases)
@@ -196,8 +195,7 @@ def finish_triage(
     images: Sequence[Images] = (),
 ) -> None:
     """Write the lists of cases that a plan has decided on, tell of them, and leave with the exit code."""
-    from segtrust.engine.score_table import failures_beside
-    from segtrust.engine.triage import write_lists
+    from segtrust.engine import failures_beside, write_lists
 
     plan = plan.after(scored.rows)
     decided = _triage(scored, plan.policies, how)
@@ -232,8 +230,7 @@ def _without_policy(rows: Sequence[ScoreRow]) -> list[str]:
 
 
 def _triage(scored: Scored, policies: Policies, how: TriageFlags) -> Triage:
-    from segtrust.engine.calibration import read_reference, reference_path
-    from segtrust.engine.triage import Triage, check_drift, decisions_of_cases
+    from segtrust.engine import Triage, check_drift, decisions_of_cases, read_reference, reference_path
 
     reference = read_reference(reference_path(how.policy), policies)
     failed = [failure.case for failure in scored.failures]

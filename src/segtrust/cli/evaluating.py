@@ -79,7 +79,7 @@ def evaluate(
     paired tests and bound statistics, for other sets (--ood) beside them; with --tune also what estimators
     that learn make of parts of each set.
     """
-    from segtrust.engine.score_table import failures_beside, read_scores, write_failures
+    from segtrust.engine import failures_beside, read_scores, write_failures
     from segtrust.evaluation import rankable_sets
     from segtrust.io import Dataset, write_table
     from segtrust.report.evaluation import tables_for_people, write_evaluation

@@ -15,8 +15,7 @@ from segtrust.errors import ParameterError, PolicyError
 if TYPE_CHECKING:
     from segtrust.calibration import Scaling
     from segtrust.confidence import ConfidenceEstimator
-    from segtrust.engine.scoring import ScoreJob
-    from segtrust.engine.triage import Policies
+    from segtrust.engine import Policies, ScoreJob
     from segtrust.io import CaseFiles, Dataset, ScoreRow
 
 __all__ = ["USUAL", "HowFlags", "Plan", "names_of", "plan_of"]
@@ -70,7 +69,7 @@ class Plan:
 
     def after(self, rows: Sequence[ScoreRow]) -> Plan:
         """Give the plan with policies as they stand for rows: not certified for another kind of masks."""
-        from segtrust.engine.calibration import policies_for_rows, reference_path
+        from segtrust.engine import policies_for_rows, reference_path
 
         if self.policy_path is None:
             return self
@@ -79,14 +78,14 @@ class Plan:
 
     def decided(self, rows: Sequence[ScoreRow]) -> Sequence[ScoreRow]:
         """Give the rows with decisions, where there are policies."""
-        from segtrust.engine.triage import decide_rows
+        from segtrust.engine import decide_rows
 
         return decide_rows(self.policies)(rows) if self.policies else rows
 
 
 def _policies(path: Path | None, predictor: str) -> Policies:
     """Read the policies, as they stand for a predictor; none where no file is given."""
-    from segtrust.engine.triage import load_policies
+    from segtrust.engine import load_policies
 
     found = {} if path is None else load_policies(path)
     return {name: policy.for_predictor(predictor) for name, policy in found.items()}
@@ -114,8 +113,7 @@ def plan_of(
         Whether cases with an empty truth do not count there.
     """
     from segtrust.confidence import get_estimators
-    from segtrust.engine.calibration import check_reading, fusion_of, reference_path
-    from segtrust.engine.scoring import ScoreJob, SetReader, fit_to_sets
+    from segtrust.engine import ScoreJob, SetReader, check_reading, fit_to_sets, fusion_of, reference_path
     from segtrust.io import Dataset, Decoding
     from segtrust.maps import EmptyPolicy
 
@@ -148,7 +146,7 @@ def plan_of(
 
 def _for_policies(read: ReadFlags, policies: Policies) -> ReadFlags:
     """Read the structures that policies are for, unless others are asked for, which one must be for."""
-    from segtrust.engine.triage import check_structures
+    from segtrust.engine import check_structures
     from segtrust.io import FOREGROUND
 
     names = [name for name in policies if name not in ("", FOREGROUND)]
@@ -194,7 +192,7 @@ def names_of(text: str, every: Sequence[str]) -> list[str]:
 def _names(how: HowFlags, policies: Policies, found: Dataset | None) -> tuple[list[str], list[str]]:
     """Give the estimators that are asked for: those that are ready, and those that learn from a set first."""
     from segtrust.confidence import get_estimator
-    from segtrust.engine.scoring import UNLABELLED
+    from segtrust.engine import UNLABELLED
 
     needed = {each.scoring.estimator for each in policies.values()}
     unlabelled = [] if found is None else [name for name in UNLABELLED if name not in needed]

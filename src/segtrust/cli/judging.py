@@ -17,8 +17,7 @@ from segtrust.cli.telling import Images, images_in, print_dataset, tell_unversio
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.engine.losses import LossSource
-    from segtrust.engine.score_table import Scored
+    from segtrust.engine import LossSource, Scored
     from segtrust.evaluation import EvaluatedSet, FileCase
     from segtrust.io import Dataset, LabelScheme, Table
 
@@ -160,7 +159,7 @@ def check_loss(name: str) -> str:
 
 
 def _judge(how: JudgeFlags, scheme: LabelScheme | None) -> LossSource:
-    from segtrust.engine.losses import DICE, LossSource
+    from segtrust.engine import DICE, LossSource
 
     if how.losses is not None:
         return LossSource.from_file(how.losses, how.loss_column, scheme)
@@ -176,8 +175,7 @@ def score_and_judge(
     images: Sequence[Images] = (),
 ) -> Judged:
     """Score and judge the cases of all sets."""
-    from segtrust.engine.losses import drop_rows_without_loss
-    from segtrust.engine.score_table import score_cases
+    from segtrust.engine import drop_rows_without_loss, score_cases
 
     if how.loss_column is not None and how.losses is None:
         raise ParameterError("loss-column: expected with --losses, which has it, or with a table of scores.")
@@ -219,14 +217,15 @@ _OF_TABLES = (
 
 def judge_scores(table: Table, how: JudgeFlags, files: SetFlags, read: ReadFlags) -> Judged:
     """Judge the rows of a table of scores, such as that of an array of jobs, merged."""
-    from segtrust.engine.losses import (
+    from segtrust.engine import (
+        PART,
+        Scored,
         check_no_text,
         check_unique_cases,
         drop_rows_without_loss,
         no_loss_message,
+        questions_about,
     )
-    from segtrust.engine.questions import questions_about
-    from segtrust.engine.score_table import PART, Scored
     from segtrust.io import Table, read_scheme
     from segtrust.risks import RISKS
 

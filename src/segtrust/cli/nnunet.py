@@ -25,7 +25,7 @@ from segtrust.cli.telling import exit_if_failed, print_dataset, print_failures, 
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.engine.score_table import Scored
+    from segtrust.engine import Scored
     from segtrust.io import LabelledCases
 
 __all__ = ["nnunet_app"]
@@ -154,7 +154,7 @@ def _labelled_cases(what: str, source: CalibrationFlags) -> LabelledCases:
 
 
 def _score(found: LabelledCases, table: Path, how: HowFlags, read: ReadFlags, run: RunFlags) -> Scored:
-    from segtrust.engine.score_table import DOUBT, score_cases
+    from segtrust.engine import DOUBT, score_cases
 
     plan = plan_of(how, read, found.cases.cases)
     more = {DOUBT: found.doubt} if found.doubt else {}
@@ -173,7 +173,7 @@ def _certify(
 
 
 def _failures(table: Path) -> Path:
-    from segtrust.engine.score_table import failures_beside
+    from segtrust.engine import failures_beside
 
     return failures_beside(table, None)
 

@@ -72,7 +72,7 @@ def predict(
     Needs nnU-Net in this environment. The numbers are those of `segtrust score` on what --save_probabilities
     would have written. With --policy it decides as well. The same command goes on with a stopped run.
     """
-    from segtrust.engine.score_table import score_cases
+    from segtrust.engine import score_cases
     from segtrust.integrations.nnunet import doubt_about, find_images, load_predictor, name_predictor
     from segtrust.integrations.nnunet_engine import PredictingEngine
 

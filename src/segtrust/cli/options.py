@@ -19,7 +19,7 @@ import typer
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.engine.executors import Executor
+    from segtrust.engine import Executor
     from segtrust.ensembles import Fusion
     from segtrust.io import Dataset, ReadOptions, Resample
 
@@ -278,6 +278,15 @@ class ReadFlags:
         ),
     ] = None
 
+    fill_missing: Annotated[
+        bool,
+        _option(
+            "--fill-missing",
+            panel=_READING,
+            help="Read chunks of Zarr or HDF5, or strips of TIFF, that were never written as fill values.",
+        ),
+    ] = False
+
     def options(self) -> ReadOptions:
         """Say what is read of a case."""
         from segtrust.io import Decoding, MaskKind, ReadOptions
@@ -294,6 +303,7 @@ class ReadFlags:
             decode=cast(Decoding, self.decode or Decoding.THRESHOLD),  # checked there
             fuse=cast("Fusion | None", self.fuse),  # checked there
             truth_threshold=self.truth_threshold,
+            fill_missing=self.fill_missing,
         )
 
 
@@ -337,13 +347,13 @@ class RunFlags:
     def get_ready(self) -> None:
         """Start to import what workers need, while cases are being found."""
         if not self.dask:
-            from segtrust.engine.executors import preload_workers
+            from segtrust.engine import preload_workers
 
             preload_workers(__name__)
 
     def executor(self) -> Executor:
         """Return where cases are run."""
-        from segtrust.engine.executors import make_executor
+        from segtrust.engine import make_executor
 
         memory = bytes_of(self.memory) if self.memory else None
         return make_executor(self.workers, self.dask, memory, seconds_of(self.timeout))

@@ -12,7 +12,7 @@ import typer
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.engine.calibration import Calibration
+    from segtrust.engine import Calibration
     from segtrust.io import Table
     from segtrust.selective import Certificate
 
@@ -107,14 +107,7 @@ def certify_rows(
     reference
         Scores of unlabelled cases, for candidate thresholds.
     """
-    from segtrust.engine.calibration import (
-        calibrate_table,
-        looks_path,
-        read_looks,
-        save_policies,
-        write_looks,
-    )
-    from segtrust.engine.score_table import DOUBT
+    from segtrust.engine import DOUBT, calibrate_table, looks_path, read_looks, save_policies, write_looks
 
     looks = read_looks(scores)
     found = calibrate_table(table, _calibration(promise, reference), looks)
@@ -171,7 +164,7 @@ def _loss(promise: PromiseFlags) -> str:
 
 
 def _calibration(promise: PromiseFlags, reference: Path | None) -> Calibration:
-    from segtrust.engine.calibration import Calibration, structures_of
+    from segtrust.engine import Calibration, structures_of
     from segtrust.io import read_table
     from segtrust.selective import Target
 

@@ -31,7 +31,7 @@ from segtrust.cli.watching import WatchFlags, awaited, check_watch, watch_until_
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.engine.score_table import Scored, ScoreRun
+    from segtrust.engine import Scored, ScoreRun
 
 __all__ = ["MERGE_EPILOG", "SCORE_EPILOG", "finish_scoring", "merge", "score", "table_run"]
 
@@ -85,7 +85,7 @@ def score(
     same command.
     """
     run.get_ready()
-    from segtrust.engine.score_table import part_of, score_cases
+    from segtrust.engine import part_of, score_cases
 
     if is_pipe(output) and run.as_json:
         raise ParameterError("output: expected a file with --json, which is printed itself, got '-'.")
@@ -149,8 +149,7 @@ def _finish_pipe(scored: Scored, *_: object, **__: object) -> None:
 
 def _with_masks(scored: Scored, folder: Path, output: Path, failures_path: Path) -> Scored:
     """Write the masks; those that could not be are added to what failed."""
-    from segtrust.engine.score_table import write_failures
-    from segtrust.engine.table_cases import write_masks
+    from segtrust.engine import write_failures, write_masks
     from segtrust.io import read_table
 
     with progress_bar("masks", len(scored.rows)) as advance:
@@ -162,7 +161,7 @@ def _with_masks(scored: Scored, folder: Path, output: Path, failures_path: Path)
 
 def table_run(output: Path, run: RunFlags, advance: Callable[[int], object]) -> ScoreRun:
     """Say where results go, and how cases are run."""
-    from segtrust.engine.score_table import ScoreRun
+    from segtrust.engine import ScoreRun
 
     part, parts = (run.part, run.num_parts) if isinstance(run, PartFlags) else (0, 1)
     command = tuple(sys.argv[1:])
@@ -201,8 +200,7 @@ def merge(
     ] = False,
 ) -> None:
     """Merge the tables and failure lists of a job array."""
-    from segtrust.engine.merging import merge_tables
-    from segtrust.engine.score_table import failures_beside
+    from segtrust.engine import failures_beside, merge_tables
 
     merged, failures = merge_tables(tables, output, command=sys.argv[1:], details=details)
     if as_json:

@@ -12,8 +12,7 @@ import typer
 from segtrust.cli.console import counted
 
 if TYPE_CHECKING:
-    from segtrust.engine.score_table import Scored
-    from segtrust.engine.triage import Policies
+    from segtrust.engine import Policies, Scored
     from segtrust.io import CaseFiles, Dataset, Failure, Table
 
 __all__ = [
@@ -57,7 +56,7 @@ def print_questions(scored: Scored) -> None:
 
 def tell_unversioned(table: Table) -> None:
     """Print that a table does not say how it was made, where it should."""
-    from segtrust.engine.score_table import unversioned
+    from segtrust.engine import unversioned
 
     said = unversioned(table)
     if said:

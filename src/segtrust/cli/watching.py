@@ -20,8 +20,7 @@ from segtrust.cli.telling import print_dataset
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.engine.score_table import Scored, ScoreRun
-    from segtrust.engine.watch import Rhythm, WatchStatus
+    from segtrust.engine import Rhythm, Scored, ScoreRun, WatchStatus
     from segtrust.io import CaseFiles, Dataset
 
 __all__ = ["WatchFlags", "awaited", "check_watch", "watch_until_stopped"]
@@ -55,7 +54,7 @@ class WatchFlags(HowFlags):
 
     def rhythm(self) -> Rhythm:
         """Say how often is looked, and when a case is complete."""
-        from segtrust.engine.watch import Rhythm
+        from segtrust.engine import Rhythm
 
         return Rhythm(settle_s=self.settle, idle_s=self.idle)
 
@@ -89,7 +88,7 @@ def watch_until_stopped(
     look: Callable[[], Dataset], plan: Plan, table: ScoreRun, rhythm: Rhythm, *, quiet: bool
 ) -> Scored:
     """Watch, telling on standard error how it stands."""
-    from segtrust.engine.watch import watch_cases
+    from segtrust.engine import watch_cases
 
     summaries: set[str] = set()
 

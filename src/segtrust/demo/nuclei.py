@@ -12,18 +12,21 @@ from pathlib import Path
 from typing import Any
 
 from segtrust.confidence import get_estimators
-from segtrust.engine.calibration import (
+from segtrust.engine import (
     Calibration,
+    LossSource,
+    ScoreJob,
+    ScoreRun,
     calibrate_table,
+    check_drift,
+    decide_rows,
+    load_policies,
+    make_executor,
     read_reference,
     reference_path,
     save_policies,
+    score_cases,
 )
-from segtrust.engine.executors import make_executor
-from segtrust.engine.losses import LossSource
-from segtrust.engine.score_table import ScoreRun, score_cases
-from segtrust.engine.scoring import ScoreJob
-from segtrust.engine.triage import check_drift, decide_rows, load_policies
 from segtrust.io import FOREGROUND, Dataset, Table, find_cases, read_table
 from segtrust.policy import Decision, Policy
 from segtrust.selective import DriftTest, Observed, Target

@@ -29,10 +29,12 @@ from segtrust.io import (
     OpenedCase,
     ReadOptions,
     ScoreRow,
+    check_unchanged,
     checksum_of,
     load_case,
     load_opened,
     read_case_image,
+    stamp_files,
 )
 from segtrust.kernels import count_mask_changes, is_chunked, open_map, read_tile, threshold_map, tiles_of
 from segtrust.maps import EmptyPolicy, Prediction
@@ -121,11 +123,14 @@ class ScoreJob:
         start = time.perf_counter()
         rows, notes, hints = [], dict[str, None](), dict[str, None]()
         try:
+            refs = (*files.maps, files.mask, files.truth)
+            stamps = stamp_files(refs)
             for loaded in load():
                 rows.append(self.row(loaded, files) | {"checksum": loaded.digest})
                 notes |= dict.fromkeys(loaded.notes)
                 hints |= dict.fromkeys(hints_of_map(loaded.prediction.probabilities))
             mask = "" if files.mask is None else checksum_of(files.mask.path, self.digest)
+            check_unchanged(refs, stamps)
         except Exception as error:  # noqa: BLE001 - one bad case must not stop the others
             return Outcome(files.id, failure=failure_of(files, error))
         more = {"mask_checksum": mask, "seconds": time.perf_counter() - start}

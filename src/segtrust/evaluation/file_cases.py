@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from segtrust.engine.scoring import prepare_for_scoring
+from segtrust.engine import prepare_for_scoring
 from segtrust.errors import WrongContentError
 from segtrust.io import CaseFiles, LoadedCase, ReadOptions, load_case, stamps_of
 from segtrust.maps import Case

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from segtrust._files import atomic_write
-from segtrust.engine.executors import compute_in_processes
+from segtrust.engine import compute_in_processes
 from segtrust.errors import ParameterError
 
 Arrays = dict[str, Any]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.engine.triage import checksum_of_row
+from segtrust.engine import checksum_of_row
 from segtrust.errors import CaseValueError, TooFewCasesError, WrongContentError
 from segtrust.selective import (
     Bootstrap,

@@ -12,8 +12,7 @@ from typing import Any, Required, TypedDict
 
 from segtrust._arguments import describe
 from segtrust.confidence import ConfidenceEstimator, Estimators, get_estimators, is_background
-from segtrust.engine.score_table import settings_of
-from segtrust.engine.scoring import NO_CHECKSUMS, ScoreJob
+from segtrust.engine import NO_CHECKSUMS, ScoreJob, settings_of
 from segtrust.errors import ParameterError
 from segtrust.integrations.torch import SoftDiceConfidence, Task, check_tensor
 from segtrust.integrations.torch_metric import ready_estimator

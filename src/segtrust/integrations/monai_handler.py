@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from segtrust._optional import require
-from segtrust.engine.losses import loss_of_row
-from segtrust.engine.score_table import FOLDER, check_output
+from segtrust.engine import FOLDER, check_output, loss_of_row
 from segtrust.errors import ParameterError
 from segtrust.integrations.channels import named
 from segtrust.integrations.monai import CaseScores

@@ -13,11 +13,7 @@ import numpy as np
 
 from segtrust._files import write_json
 from segtrust._optional import require
-from segtrust.engine.executors import ProcessExecutor, WorkerGroup
-from segtrust.engine.outcomes import Outcome
-from segtrust.engine.run_log import read_log
-from segtrust.engine.score_table import ScoreRun
-from segtrust.engine.scoring import failure_of
+from segtrust.engine import Outcome, ProcessExecutor, ScoreRun, WorkerGroup, failure_of, read_log
 from segtrust.errors import ParameterError, WorkerError
 from segtrust.io import ArrayRef, CaseFiles, OpenedCase, Volume, open_truth, volume_in_memory, write_predictor
 

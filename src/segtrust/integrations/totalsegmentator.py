@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from segtrust.confidence import Estimators, get_estimators
-from segtrust.engine.score_table import FOLDER, settings_of
-from segtrust.engine.scoring import ScoreJob
+from segtrust.engine import FOLDER, ScoreJob, settings_of
 from segtrust.io import (
     SCORES_FORMAT,
     TASK_PREFIX,

@@ -15,10 +15,12 @@ from segtrust.io.case_files import (
 )
 from segtrust.io.checksums import (
     ChecksumKind,
+    check_unchanged,
     checksum_of,
     checksum_of_all,
     companions_of,
     memory_of,
+    stamp_files,
     stamps_of,
 )
 from segtrust.io.columns import COLUMNS, SCORES_FORMAT, ScoreRow
@@ -134,6 +136,7 @@ __all__ = [
     "case_of",
     "check_same_grid",
     "check_table_path",
+    "check_unchanged",
     "checksum_of",
     "checksum_of_all",
     "companions_of",
@@ -167,6 +170,7 @@ __all__ = [
     "read_trusted",
     "reader_of_ending",
     "slice_uncertainty",
+    "stamp_files",
     "stamps_of",
     "stem_of",
     "stretch",

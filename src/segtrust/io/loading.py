@@ -128,6 +128,9 @@ class ReadOptions:
         Grey level from which on a pixel of binary ground truth is foreground; below 1 a share of white (255,
         65535, or 1 for floats). ``None`` thresholds soft edges at half of the maximum and rejects other grey
         images. Masks of two values and labels are never thresholded.
+    fill_missing
+        Whether chunks of Zarr and HDF5 and strips of TIFF that were never written stand for their fill value,
+        usually 0. By default they are an error, because a copy that stopped looks the same.
     """
 
     regions: tuple[str, ...] = ()
@@ -142,6 +145,7 @@ class ReadOptions:
     decode_empty: EmptyPolicy | None = None
     fuse: Fusion | None = None
     truth_threshold: float | None = None
+    fill_missing: bool = False
 
     def __post_init__(self) -> None:
         """Check the values, and reject a choice that is made twice."""
@@ -255,13 +259,16 @@ def load_case(
         Kind of the checksum of the maps, by which a copy under another name is recognised; ``None`` for
         none, if the case is only displayed.
     """
-    volume, *members = (open_volume(replace(ref, key=ref.key or options.key)) for ref in files.maps)
+    volume, *members = (
+        open_volume(replace(ref, key=ref.key or options.key), fill_missing=options.fill_missing)
+        for ref in files.maps
+    )
     case = OpenedCase(
         files.id,
         files.probabilities.path,
         volume,
-        open_mask(files.mask),
-        open_truth(files.truth),
+        open_mask(files.mask, fill_missing=options.fill_missing),
+        open_truth(files.truth, fill_missing=options.fill_missing),
         tuple(members),
         "" if digest is None else checksum_of_all([ref.path for ref in files.maps], digest),
         str(files.probabilities)[len(str(files.probabilities.path)) :],
@@ -269,19 +276,19 @@ def load_case(
     yield from load_opened(case, options)
 
 
-def open_mask(ref: ArrayRef | None) -> Volume | None:
+def open_mask(ref: ArrayRef | None, *, fill_missing: bool = False) -> Volume | None:
     """Open a delivered mask, if there is one; errors name it as ``ref`` does."""
-    return None if ref is None else replace(open_labels(ref, MASKS), path=str(ref))
+    return None if ref is None else replace(open_labels(ref, MASKS, fill_missing=fill_missing), path=str(ref))
 
 
-def open_truth(ref: ArrayRef | None) -> Volume | None:
+def open_truth(ref: ArrayRef | None, *, fill_missing: bool = False) -> Volume | None:
     """Open ground truth, also in JPEG, if there is any; errors name it as ``ref`` does."""
     if ref is None:
         return None
     if ref.key is None and ref.index is None and not ref.is_trusted and is_jpeg(ref.path):
         values = read_grey_jpeg(ref.path)
         return LossyVolume(str(ref), values.shape, values.dtype, lambda _: values, has_channels=False)
-    return replace(open_labels(ref, TRUTHS), path=str(ref))
+    return replace(open_labels(ref, TRUTHS, fill_missing=fill_missing), path=str(ref))
 
 
 def load_opened(case: OpenedCase, options: ReadOptions) -> Iterator[LoadedCase]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.engine.losses import loss_of_target
+from segtrust.engine import loss_of_target
 from segtrust.policy import Decision, Policy
 from segtrust.review.entries import Verdict
 from segtrust.review.rows import Rows

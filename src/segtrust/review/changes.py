@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from segtrust.engine.table_cases import files_of_row
+from segtrust.engine import files_of_row
 from segtrust.errors import SegtrustError
 from segtrust.io import ChecksumKind, ScoreRow, checksum_of_all
 

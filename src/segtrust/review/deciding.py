@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.engine.triage import Policies
+from segtrust.engine import Policies
 from segtrust.policy import Decision, Policy
 from segtrust.review.rows import Rows
 

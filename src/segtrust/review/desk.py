@@ -12,10 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.engine.calibration import check_policies, policies_for_rows, read_reference, reference_path
-from segtrust.engine.run_log import is_running
-from segtrust.engine.score_table import find_table, log_beside
-from segtrust.engine.triage import Policies, check_structures, load_policies
+from segtrust.engine import (
+    Policies,
+    check_policies,
+    check_structures,
+    find_table,
+    is_running,
+    load_policies,
+    log_beside,
+    policies_for_rows,
+    read_reference,
+    reference_path,
+)
 from segtrust.errors import PolicyError, SegtrustError, UnknownNameError, WrongContentError
 from segtrust.io import ScoreRow, Table
 from segtrust.review.audit import AUDIT_SHARE, Audit

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.engine.triage import Policies, are_calibration_cases, check_drift, checksum_of_row
+from segtrust.engine import Policies, are_calibration_cases, check_drift, checksum_of_row
 from segtrust.policy import Policy
 from segtrust.review.audit import AUDIT_SHARE, Audit, audit_accepted
 from segtrust.review.deciding import decide, policy_for

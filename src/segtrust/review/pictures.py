@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.engine.table_cases import files_of_row, read_options_of, reopen_case
+from segtrust.engine import files_of_row, read_options_of, reopen_case
 from segtrust.errors import ReadError, SegtrustError, UnsafeFileError, WrongContentError
 from segtrust.io import (
     AS_STORED,

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from segtrust.confidence import ESTIMATORS, estimator_names
-from segtrust.engine.losses import DICE, as_loss, loss_column, loss_name, loss_of_row
-from segtrust.engine.triage import Policies
+from segtrust.engine import DICE, Policies, as_loss, loss_column, loss_name, loss_of_row
 from segtrust.errors import WrongContentError
 from segtrust.io import FOREGROUND, ScoreRow, Table
 from segtrust.policy import Decision

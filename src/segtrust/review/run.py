@@ -11,10 +11,14 @@ from threading import Lock
 
 import numpy as np
 
-from segtrust.engine.losses import check_unique_cases
-from segtrust.engine.run_log import is_running
-from segtrust.engine.score_table import failures_beside, log_beside, read_unfinished_run
-from segtrust.engine.triage import Policies
+from segtrust.engine import (
+    Policies,
+    check_unique_cases,
+    failures_beside,
+    is_running,
+    log_beside,
+    read_unfinished_run,
+)
 from segtrust.errors import ParameterError, SegtrustError
 from segtrust.io import Failure, ScoreRow, Table, about_path, read_table
 from segtrust.review.rows import Key, Rows, estimator_for, key_of

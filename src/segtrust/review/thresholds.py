@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.engine.losses import loss_of_target
-from segtrust.engine.triage import Policies
+from segtrust.engine import Policies, loss_of_target
 from segtrust.policy import Policy, PolicyStatus, rank_empty_last
 from segtrust.review.deciding import empty_masks_agree, policy_for
 from segtrust.review.rows import Rows

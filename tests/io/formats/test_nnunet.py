@@ -9,7 +9,7 @@ import pytest
 from segtrust.errors import DamagedFileError, UnsafeFileError, WrongContentError
 from segtrust.io.formats.nifti import open_nifti
 from segtrust.io.formats.nnunet import open_nnunet, recognises_nnunet
-from segtrust.io.grids import Grid, check_same_grid
+from segtrust.io.grid import Grid, check_same_grid
 
 ROOT = Path(__file__).parents[2] / "fixtures/nnunet"
 CASES = sorted(ROOT.glob("*/*/*.npz"))

@@ -10,12 +10,18 @@ from typing import Any
 from segtrust._files import read_json
 from segtrust.calibration import Scaling
 from segtrust.confidence import get_estimators
-from segtrust.engine.calibration import check_reading, read_reference, reference_path
+from segtrust.engine import (
+    ScoreJob,
+    check_reading,
+    decide_rows,
+    load_policies,
+    log_beside,
+    read_reference,
+    read_unfinished_run,
+    reference_path,
+)
 from segtrust.engine.losses import read_losses
 from segtrust.engine.run_log import RunLog, mark_of
-from segtrust.engine.score_table import log_beside, read_unfinished_run
-from segtrust.engine.scoring import ScoreJob
-from segtrust.engine.triage import decide_rows, load_policies
 from segtrust.errors import SegtrustError
 from segtrust.io import (
     ArrayRef,

@@ -270,7 +270,7 @@ def _losses(folder: Path) -> list[Bundle]:
 
 
 def _policy(folder: Path) -> list[Bundle]:
-    from segtrust.engine.calibration import Calibration, calibrate_table, save_policies
+    from segtrust.engine import Calibration, calibrate_table, save_policies
     from segtrust.io import Table
     from segtrust.selective import Target
 
@@ -301,7 +301,7 @@ def _state(folder: Path) -> list[Bundle]:
 
 
 def _log(folder: Path) -> list[Bundle]:
-    from segtrust.engine.outcomes import Outcome
+    from segtrust.engine import Outcome
     from segtrust.engine.run_log import RunLog, mark_of
     from segtrust.io import Failure
 

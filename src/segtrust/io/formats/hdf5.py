@@ -116,7 +116,7 @@ def _check_written(path: Path, dataset: Any, name: str) -> None:
             path,
             name,
             f"{there} of {count} chunks",
-            "If the others are empty on purpose, write zeros to them, or read with fill_missing=True.",
+            "If the others are empty on purpose, write zeros to them, or fill them: --fill-missing.",
         )
 
 

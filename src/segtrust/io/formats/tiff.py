@@ -182,7 +182,7 @@ def _check_written(path: Path, series: Any, *, fill_missing: bool) -> None:
             path,
             "",
             f"{len(written)} of {max(expected, len(written) + 1)} strips or tiles",
-            "If the others are empty on purpose, write zeros to them, or read with fill_missing=True.",
+            "If the others are empty on purpose, write zeros to them, or fill them: --fill-missing.",
         )
 
 

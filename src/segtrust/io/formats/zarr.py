@@ -294,8 +294,8 @@ def _check_written(path: Path, node: _Node) -> None:
             node.name,
             f"only {count - missing} of {count} chunks",
             "Their names may also differ from the description (dimension_separator). If they are empty on "
-            "purpose, save them with zarr.config.set({'array.write_empty_chunks': True}), or read with "
-            "fill_missing=True.",
+            "purpose, fill them (--fill-missing), or save them with "
+            "zarr.config.set({'array.write_empty_chunks': True}).",
         )
 
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from segtrust.engine.triage import check_drift
+from segtrust.engine import check_drift
 from segtrust.policy import Policy, Scoring
 from segtrust.selective import CalibrationCases, ExchangeabilityMartingale, Target, certify
 

@@ -9,10 +9,16 @@ from time import perf_counter
 from typing import Any
 
 from segtrust.confidence import ConfidenceEstimator, Estimators, get_estimator
-from segtrust.engine.executors import make_executor
-from segtrust.engine.losses import LossSource, drop_rows_without_loss
-from segtrust.engine.score_table import ScoreRun, score_cases
-from segtrust.engine.scoring import ScoreJob, SetReader, fit_to_sets
+from segtrust.engine import (
+    LossSource,
+    ScoreJob,
+    ScoreRun,
+    SetReader,
+    drop_rows_without_loss,
+    fit_to_sets,
+    make_executor,
+    score_cases,
+)
 from segtrust.errors import TooFewCasesError
 from segtrust.evaluation import (
     EvaluatedSet,

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from segtrust._files import atomic_write, checksum, remove_stale_drafts
-from segtrust.engine.run_log import lock_file
+from segtrust.engine import lock_file
 from segtrust.errors import ParameterError, TooFewCasesError
 from segtrust.paper.networks.checkpoints import TRAINING, WEIGHTS
 from segtrust.paper.networks.losses import cross_entropy_dice_loss

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.engine.losses import loss_of_row
+from segtrust.engine import loss_of_row
 from segtrust.report.html.choosing import kept_and_deferred
 from segtrust.report.html.run import ReportedRun
 from segtrust.report.html.standing import observed_risks

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.engine.losses import loss_of_row
+from segtrust.engine import loss_of_row
 from segtrust.policy import Decision
 from segtrust.report.html.run import ReportedRun
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from segtrust.engine.score_table import COMMANDS, log_beside
+from segtrust.engine import COMMANDS, log_beside
 from segtrust.policy import Policy
 from segtrust.report.html.markup import Html, joined, tag
 from segtrust.report.html.run import ReportedRun

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from segtrust.confidence import mask_and_truth
-from segtrust.engine.table_cases import files_of_row, read_options_of, reopen_case
+from segtrust.engine import files_of_row, read_options_of, reopen_case
 from segtrust.errors import SegtrustError, WrongContentError
 from segtrust.io import (
     ArrayRef,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from segtrust.engine.score_table import PART, find_table, read_unfinished_run
+from segtrust.engine import PART, find_table, read_unfinished_run
 from segtrust.errors import MissingExtraError, ParameterError, SegtrustError
 from segtrust.io import Table, read_table
 

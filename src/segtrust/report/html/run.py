@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from segtrust._files import read_json
-from segtrust.engine.losses import LOSS, loss_column, loss_name, loss_of_row
-from segtrust.engine.score_table import failures_beside, find_table
-from segtrust.engine.triage import Policies
+from segtrust.engine import LOSS, Policies, failures_beside, find_table, loss_column, loss_name, loss_of_row
 from segtrust.errors import ParameterError, SegtrustError
 from segtrust.evaluation import (
     EvaluatedSet,

@@ -9,15 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.engine.calibration import check_policies, policies_for_rows, read_reference, reference_path
-from segtrust.engine.losses import loss_of_row, loss_of_target
-from segtrust.engine.triage import (
+from segtrust.engine import (
     Policies,
     are_calibration_cases,
     check_drift,
+    check_policies,
     checksum_of_row,
     decide_rows,
     load_policies,
+    loss_of_row,
+    loss_of_target,
+    policies_for_rows,
+    read_reference,
+    reference_path,
 )
 from segtrust.errors import ParameterError
 from segtrust.io import Table

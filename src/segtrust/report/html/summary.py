@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.engine.losses import loss_of_row
+from segtrust.engine import loss_of_row
 from segtrust.evaluation import ALL_STRUCTURES, EvaluatedSet
 from segtrust.policy import Decision
 from segtrust.report.html.choosing import kept_and_deferred
