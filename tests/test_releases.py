@@ -49,7 +49,7 @@ def test_tables(release, numbers, ending):
     assert len(table.rows) == numbers["cases"]
     sums = {name: float(np.sum(table.column(name))) for name in numbers["sums"]}
     assert sums == pytest.approx(numbers["sums"], rel=1e-12)
-    assert table.about["format"] == "segtrust-scores-1"
+    assert table.about["format"] == "segtrust-scores-2"
     assert unversioned(table) == ""
 
 
@@ -191,7 +191,7 @@ def test_a_table_that_was_parted_from_what_it_was_made_with_is_told(tmp_path):
     shutil.copy(RELEASES[-1] / "scores.csv", tmp_path)
     arguments = ("calibrate", tmp_path / "scores.csv", "-o", tmp_path / "p.json", "--target-risk", "0.4")
     done = segtrust(*arguments)
-    assert "scores.csv: expected a table that says how it was made (format 'segtrust-scores-1'" in done.stderr
+    assert "scores.csv: expected a table that says how it was made (format 'segtrust-scores-2'" in done.stderr
     assert "scores.csv.about.json" in done.stderr
     assert unversioned(Table.of([{"case": "a", "sdc": 0.5, "dice": 0.4}])) == ""  # from elsewhere
 

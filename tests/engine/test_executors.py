@@ -31,7 +31,7 @@ from segtrust.engine.executors import (
 )
 from segtrust.engine.scoring import ScoreJob
 from segtrust.errors import ParameterError, WorkerError
-from segtrust.io import ArrayRef, CaseFiles, find_cases, stores
+from segtrust.io import ArrayRef, CaseFiles, find_cases
 from tests.engine.works import (
     cases,
     die_always,
@@ -436,7 +436,7 @@ def test_results_come_in_the_order_of_the_tiles():
 def small_is_huge(monkeypatch):
     """Workers are forks of a process that does not know of patches, so sizes are set where they start."""
     monkeypatch.setattr(executors, "_HUGE", 1 << 16)
-    monkeypatch.setattr(stores, "_AT_ONCE", 1 << 16)
+    monkeypatch.setattr("segtrust.io.formats._common._AT_ONCE", 1 << 16)
 
 
 def score_in_this_process(job, case, workers):

@@ -115,7 +115,8 @@ class TestCommand:
         hide(monkeypatch, "nibabel")
         done = segtrust("score", tmp_path / "maps", "-o", tmp_path / "scores.csv")
         assert done.returncode == 1
-        assert "  7 cases: This needs 'nibabel': pip install 'segtrust[io]'" in done.stderr
+        assert "  7 cases, for example 0: " in done.stderr
+        assert "This needs 'nibabel': pip install 'segtrust[io]'" in done.stderr
         assert done.stderr.count("nibabel") == 1
         assert "  broken: " in done.stderr
-        assert "8 failures, with the reasons:" in done.stderr
+        assert done.stderr.startswith("8 failures; ")

@@ -135,7 +135,7 @@ def test_files_without_a_partner_are_told_while_they_have_none(tmp_path):
         wait_until(lambda: not failures.exists())
         wait_until(lambda: told[-1].failed == 0)
     assert (row["case"], row["kind"], row["file"]) == ("lonely", "Unpaired", str(maps / "lonely.npy"))
-    assert "a.npy beside a.npz makes all of that ending masks" in row["reason"]
+    assert "a.npy next to a.npz makes all of that ending masks" in row["reason"]
 
 
 def test_a_partner_that_comes_a_moment_later_is_no_failure(tmp_path):

@@ -298,7 +298,7 @@ def test_twenty_thousand_cases_stay_small(tmp_path):
         | {"sdc": confidence, "idc": confidence, "amsp": rng.random(), "dice": min(1.0, confidence + 0.1)}
         for at, confidence in enumerate(rng.random(20_000))
     ]
-    write_table(tmp_path / "scores.csv", Table.of(rows, {"format": "segtrust-scores-1"}))
+    write_table(tmp_path / "scores.csv", Table.of(rows, {"format": "segtrust-scores-2"}))
     written = write_report(tmp_path / "scores.csv")
     assert written.stat().st_size < 3e6
     page = written.read_text()
