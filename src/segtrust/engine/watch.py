@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
@@ -72,7 +72,7 @@ class Settling:
     seconds: float
     _since: dict[str, tuple[Hashable, float]] = field(default_factory=dict, init=False)
 
-    def look(self, states: dict[str, Hashable], now: float) -> set[str]:
+    def look(self, states: Mapping[str, Hashable], now: float) -> set[str]:
         """Take in the present states, and return the names of those that have not changed for long enough."""
         before = self._since
         self._since = {
