@@ -82,7 +82,7 @@ def rows_of_maps(count, *, first=0):
 
 
 SETTINGS = {
-    "format": "segtrust-scores-1",
+    "format": "segtrust-scores-2",
     "estimators": {"sdc": {"empty": "paper"}},
     "read": {"mask": "delivered", "threshold": 0.5, "channel": None, "labels": None, "decode": "threshold"},
     "empty": "paper",

@@ -362,7 +362,8 @@ def test_maps_of_other_settings_are_not_mixed_into_a_table(tmp_path):
     out = tmp_path / "scores.csv"
     codes, thresholds = [], []
     for threshold in ("0.5", "0.2"):
-        codes.append(segtrust("score", tmp_path / "maps", "-o", out, "--threshold", threshold).returncode)
+        options = ("--threshold", threshold, "--details")
+        codes.append(segtrust("score", tmp_path / "maps", "-o", out, *options).returncode)
         thresholds.append([row["k"] for row in read_csv(out)])
     assert_golden("files/settings", {"codes": codes, "pixels": thresholds})
 

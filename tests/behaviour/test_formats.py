@@ -26,7 +26,7 @@ ABOUT = ("case", "structure", "mask", "shape", "spacing_mm", "checksum", "mask_c
 
 def score_rows(*arguments, out, code=0):
     """Run ``score`` and return its rows, with names instead of paths and without times."""
-    done = segtrust("score", *arguments, "-o", out)
+    done = segtrust("score", *arguments, "-o", out, "--details")
     assert done.returncode == code, done.stdout + done.stderr
     return table_rows(out)
 
@@ -341,7 +341,7 @@ def test_manifests_and_tables_of_every_kind(cases, ending):
         (cases / "cases.tsv").write_text("\n".join(lines).replace(",", "\t"))
         assert_same(score_rows(cases / "cases.tsv", out=cases / "again.csv"), rows)
         return
-    done = segtrust("score", cases / "cases.csv", "-o", cases / f"scores.{ending}")
+    done = segtrust("score", cases / "cases.csv", "-o", cases / f"scores.{ending}", "--details")
     assert done.returncode == 0, done.stderr
     if ending == "json":
         found = json.loads((cases / "scores.json").read_text())["rows"]
@@ -358,7 +358,7 @@ def test_manifests_and_tables_of_every_kind(cases, ending):
 
 
 def test_tables_by_pipes(cases):
-    done = segtrust("score", cases / "maps", "-o", "-")
+    done = segtrust("score", cases / "maps", "-o", "-", "--details")
     assert done.returncode == 0, done.stderr
     (cases / "printed.csv").write_text(done.stdout)
     assert_same(table_rows(cases / "printed.csv"), score_rows(cases / "maps", out=cases / "scores.csv"))
@@ -377,7 +377,16 @@ def test_what_was_run_stands_beside_the_table(cases):
     score_rows(cases / "maps", "--threshold", "0.25", out=cases / "scores.csv")
     about = json.loads((cases / "scores.csv.about.json").read_text())
     command = about.pop("commands")
-    assert command == [["score", str(cases / "maps"), "--threshold", "0.25", "-o", str(cases / "scores.csv")]]
+    expected = [
+        "score",
+        str(cases / "maps"),
+        "--threshold",
+        "0.25",
+        "-o",
+        str(cases / "scores.csv"),
+        "--details",
+    ]
+    assert command == [expected]
     assert about.pop("folder")
     assert about.pop("segtrust") == st.__version__
     assert_golden("files/about", about)
@@ -484,7 +493,9 @@ def test_labels_and_other_grids(tmp_path):
         *(tmp_path / "maps", "--truth", tmp_path / "truth", "--resample", "truth"),
         out=tmp_path / "resampled.csv",
     )
-    found = {name: [{**row, "checksum": "", "mask_checksum": ""} for row in rows] for name, rows in found.items()}
+    found = {
+        name: [{**row, "checksum": "", "mask_checksum": ""} for row in rows] for name, rows in found.items()
+    }
     for name, rows in found.items():
         assert_golden_table("files/labels", rows, key=name)
 

@@ -20,7 +20,16 @@ POSIX = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills a proce
 
 
 def command(folder, *options):
-    return ("score", folder / "maps", "-o", folder / "out/scores.csv", "--truth", folder / "truth", *options)
+    return (
+        "score",
+        folder / "maps",
+        "-o",
+        folder / "out/scores.csv",
+        "--truth",
+        folder / "truth",
+        "--details",
+        *options,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -163,12 +172,14 @@ def test_workers_and_job_arrays_give_the_same_table(made):
     sizes = []
     for part, path in enumerate(parts):
         array = ("--num-parts", 3, "--part-id", part)
-        done = segtrust("score", folder / "maps", "-o", path, "--truth", folder / "truth", *array)
+        done = segtrust(
+            "score", folder / "maps", "-o", path, "--truth", folder / "truth", "--details", *array
+        )
         assert done.returncode in (0, 1), done.stderr
         sizes.append(len(read_csv(path)))
     assert sum(sizes) == CASES - 1
     assert min(sizes) > 0
-    merged = segtrust("merge", *parts, "-o", out / "merged.csv")
+    merged = segtrust("merge", *parts, "-o", out / "merged.csv", "--details")
     assert merged.returncode == 1, merged.stderr  # one case failed
     assert_same(read_csv(out / "merged.csv", without=TIMES), expected)
     assert segtrust("merge", *parts[:2], "-o", out / "two.csv").returncode == 2

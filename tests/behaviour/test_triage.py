@@ -24,7 +24,7 @@ SAME_MODEL = ("--predictor", MODEL)
 LISTS = ("accept", "defer", "no_finding")
 UNTIMED = ("seconds", "checksum", "mask_checksum", "file", "mask_file", "image_file", "policy")
 ROUNDING = 1e-15  # relative_error is a difference from 1
-SHOWN = ("case", "structure", "sdc", "k", "decision", "margin")
+SHOWN = ("case", "structure", "sdc", "decision", "margin")
 
 
 def make_policy(folder, rows, settings=SETTINGS, target=0.36, *options):
@@ -46,7 +46,7 @@ def flatten(path, share):
 
 
 def triage(maps, policy, out, *options, code=0):
-    done = segtrust("triage", maps, "--policy", policy, "-o", out, *options, "--json")
+    done = segtrust("triage", maps, "--policy", policy, "-o", out, *options, "--json", "--details")
     assert done.returncode == code, done.stderr
     return json.loads(done.stdout)
 
@@ -100,7 +100,8 @@ def test_files(new, policy, tmp_path):
         abs_tol=ROUNDING,
     )
     columns = {name: read_columns(tmp_path / f"out/{name}.csv") for name in ("accept", "scores")}
-    assert columns["accept"] == columns["scores"]
+    internal = ("k", "mu", "lam", "s", "checksum", "mask_checksum", "seconds")
+    assert columns["accept"] == [name for name in columns["scores"] if name not in internal]
     fingerprints = {row["policy"] for row in read_csv(tmp_path / "out/scores.csv")}
     assert [len(each) for each in fingerprints] == [64]
 
@@ -164,7 +165,9 @@ def test_structures(tmp_path):
         for row in score_rows(120, structure=name, seed=seed)
     ]
     policy = make_policy(tmp_path, rows)
-    done = segtrust("triage", NNUNET, "--policy", policy, "-o", tmp_path / "out", *SAME_MODEL, "--json")
+    done = segtrust(
+        "triage", NNUNET, "--policy", policy, "-o", tmp_path / "out", *SAME_MODEL, "--json", "--details"
+    )
     told = values_of(json.loads(done.stdout))
     assert_golden("decisions/triage_structures", {"printed": told, "lists": lists_of(tmp_path / "out")})
     one = make_policy(tmp_path, rows[:120])
@@ -196,7 +199,7 @@ def test_recalibrated_maps(tmp_path):
     ],
 )
 def test_options_that_do_not_fit_the_policy(new, policy, tmp_path, options):
-    done = segtrust("triage", new, "--policy", policy, "-o", tmp_path / "out", *options)
+    done = segtrust("triage", new, "--policy", policy, "-o", tmp_path / "out", *options, "--details")
     assert done.returncode == 2
     assert done.stderr
     assert not (tmp_path / "out/accept.csv").exists()

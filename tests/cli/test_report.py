@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from segtrust.engine import log_beside
-from segtrust.io import Table, read_table, write_table
+from segtrust.io import Table, about_path, read_table, write_table
 from tests.commands import segtrust, segtrust_process
 from tests.report.runs import QUICK, run, write_manifest
 
@@ -144,7 +144,8 @@ def test_a_run_that_is_not_finished_says_so(stopped, has_table):
 def test_a_copy_that_lost_its_times_is_finished(tmp_path):
     run("score", write_manifest(tmp_path / "data", "id", 4), "-o", tmp_path / "scores.csv")
     (tmp_path / "copy").mkdir()
-    for path in (tmp_path / "scores.csv", log_beside(tmp_path / "scores.csv")):
+    scores = tmp_path / "scores.csv"
+    for path in (scores, about_path(scores), log_beside(scores)):
         shutil.copyfile(path, tmp_path / "copy" / path.name)
     assert not run("report", tmp_path / "copy/scores.csv").stderr
 

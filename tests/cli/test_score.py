@@ -233,7 +233,7 @@ def test_a_corrupt_log_is_2_and_says_what_to_do(tmp_path):
 
 def test_a_case_that_takes_too_long_is_1_and_told(tmp_path):
     write_maps(tmp_path / "maps", 2)
-    np.save(tmp_path / "maps/large.npy", np.random.default_rng(0).random((3000, 3000)))
+    np.save(tmp_path / "maps/large.npy", np.random.default_rng(0).random((6000, 6000), np.float32))
     arguments = ("score", tmp_path / "maps", "-o", tmp_path / "scores.csv", "--estimators", "sdc,pla,mmmc")
     assert segtrust(*arguments, "--timeout", "soon").returncode == 2
     done = segtrust(*arguments, "--timeout", "0.01s")

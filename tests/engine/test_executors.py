@@ -7,6 +7,7 @@ import sys
 import textwrap
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ from segtrust.engine.executors import (
 )
 from segtrust.engine.scoring import ScoreJob
 from segtrust.errors import ParameterError, WorkerError
-from segtrust.io import ArrayRef, CaseFiles, find_cases
+from segtrust.io import ArrayRef, CaseFiles, ReadOptions, find_cases
 from tests.engine.works import (
     cases,
     die_always,
@@ -471,7 +472,7 @@ class TestZarr:
                 store=str(tmp_path / "mask.zarr"), shape=p.shape, chunks=(32, 48, 96), dtype="uint8"
             )
             mask[:] = (np.asarray(p[:]) > 0.3).astype(np.uint8)
-            case = case.having("mask", ArrayRef(tmp_path / "mask.zarr"))
+            case = replace(case, mask=ArrayRef(tmp_path / "mask.zarr"))
         job = ScoreJob(tuple(get_estimators(self.ALL)))
         rows = []
         for workers in (1, 2):
@@ -493,7 +494,7 @@ class TestZarr:
         )[:103] = 0.25
         np.save(tmp_path / "q.npy", np.full((4, 5), 0.25))
         assert is_huge(CaseFiles("p", ArrayRef(tmp_path / "p.zarr")))
-        job = ScoreJob(tuple(get_estimators(["sdc", "amsp"])))
+        job = ScoreJob(tuple(get_estimators(["sdc", "amsp"])), ReadOptions(fill_missing=True))
         outcomes = run(job, find_cases([tmp_path]).cases, memory=None)
         assert {name: outcome.failure for name, outcome in outcomes.items()} == {"p": None, "q": None}
 

@@ -267,7 +267,9 @@ def test_failures_are_listed_and_the_list_goes_when_nothing_fails_any_more(maps,
     whole = (maps / "case_002.npy").read_bytes()
     (maps / "case_002.npy").write_bytes(whole[:-10])
     found = find_cases([maps])
-    told = Dataset(found.cases, (Failure("x", "masks/x.png", "Unpaired", "a mask without a probability map"),))
+    told = Dataset(
+        found.cases, (Failure("x", "masks/x.png", "Unpaired", "a mask without a probability map"),)
+    )
     out = tmp_path / "scores.csv"
     scored = score_cases(told, JOB, ScoreRun(out, make_executor(0)))
     assert len(scored.rows) == 5

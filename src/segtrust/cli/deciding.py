@@ -94,10 +94,11 @@ def calibrate(
 
 
 def _chosen_rows(path: Path, asked: RowFlags) -> Table:
-    from segtrust.engine import PART
+    from segtrust.engine import PART, check_details
     from segtrust.io import read_table
 
     table = read_table(path)
+    check_details(table)
     if PART in table.about:
         raise ParameterError(f"{path}: expected a whole run, got a part of one: segtrust merge.")
     chosen = asked.chosen_set if asked.chosen_set is not None else _in_distribution(table)
@@ -143,6 +144,9 @@ class TriageFlags:
         bool, typer.Option("--link", help="Fill folders accept/ and defer/ with links to the maps.")
     ] = False
     alpha: Annotated[float, typer.Option(help="Chance of a false drift alarm.")] = 0.05
+    details: Annotated[
+        bool, typer.Option("--details", help="Show internal columns in scores.csv: k, mu, lam, s, checksums.")
+    ] = False
 
 
 @with_options
@@ -180,7 +184,7 @@ def triage_cases(
     flags = HowFlags(estimators="", policy=how.policy, predictor=how.predictor)
     plan = plan_of(flags, read, found.cases)
     with progress_bar("cases", len(found.cases)) as advance:
-        table = table_run(output / "scores.csv", run, advance)
+        table = replace(table_run(output / "scores.csv", run, advance), details=how.details)
         print_dataset(found, images, quiet=run.as_json)
         scored = score_cases(found, replace(plan.job, with_truth=False), table, finish=plan.decided)
     finish_triage(scored, plan, output, how, run, images)

@@ -224,7 +224,7 @@ def triage(
     if not name and not run.as_json:
         typer.secho(_UNNAMED, err=True)
     found = find_cases(predictions, needs_truth=False)
-    triage_cases(found, output, TriageFlags(how.policy, name, how.link, how.alpha), read, run)
+    triage_cases(found, output, TriageFlags(how.policy, name, how.link, how.alpha, how.details), read, run)
 
 
 def _common_name(folders: Sequence[Path], how: NnunetTriageFlags) -> str:

@@ -619,7 +619,7 @@ def is_huge(case: CaseFiles) -> bool:
     if any(place.path.suffix.lower() != ".zarr" for place in places):
         return False
     try:
-        volume = open_volume(case.probabilities)
+        volume = open_volume(case.probabilities, fill_missing=True)  # checked when it is read
     except (ValueError, OSError):
         return False  # reported when it is read
     return volume.lazy and volume.bytes > _HUGE

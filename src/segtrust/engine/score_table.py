@@ -68,6 +68,7 @@ __all__ = [
     "TableWriter",
     "UnfinishedRun",
     "cases_in",
+    "check_details",
     "check_output",
     "check_packages",
     "check_replaced",
@@ -708,7 +709,18 @@ def read_scores(path: Path) -> Table | None:
         if about_path(path).exists():
             raise  # a score table, which is corrupt
         return None  # reported when it is read as what it is
+    check_details(table)
     return table if {"case", "structure", "k"} <= set(table.columns) else None
+
+
+def check_details(table: Table) -> None:
+    """Check that a score table has its internal columns: a CSV keeps them in the file beside it."""
+    if {"idc_over_sdc_low", "shape"} <= set(table.columns) and "k" not in table.columns:
+        name = about_path(Path(table.source)).name
+        raise WrongContentError(
+            f"{table.source}: expected {name} beside it, which holds the columns that the CSV does not show "
+            "(k, checksum …), got no such file. Copy both, or score with --details or to Parquet."
+        )
 
 
 def unversioned(table: Table) -> str:

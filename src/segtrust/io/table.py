@@ -61,7 +61,7 @@ _ROWS = "rows"
 """Number of rows of a CSV, in the file beside it: a truncated one has fewer."""
 _HIDDEN = "hidden columns"
 """Columns that a CSV does not show, in the file beside it."""
-_KEY = ("set", "case", "structure")
+_KEY = ("case", "structure")
 """Columns by which the hidden part of a row is found: the rows of a CSV may have been sorted."""
 _ABOUT = b"segtrust"
 _OWN_FORMATS = "segtrust-"
@@ -442,11 +442,6 @@ def read_table(path: Path, keep: Keep = lambda row: True) -> Table:
     table = _with_new_names(Table(columns, plain, about, str(path)))
     if str(about.get("format", "")).startswith(_OWN_FORMATS):  # a table from elsewhere has no format
         check_format(table.about, SCORES_FORMAT, str(path))
-    if table.about.get("format") != SCORES_FORMAT and "idc_over_sdc_low" in columns and "k" not in columns:
-        raise WrongContentError(
-            f"{path}: expected {about_path(path).name} beside it, which holds the columns that the CSV does "
-            "not show (k, checksum …), got no such file. Copy both, or score with --details or to Parquet."
-        )
     return table
 
 
@@ -496,6 +491,8 @@ def _with_hidden(
 ) -> tuple[tuple[str, ...], list[Row]]:
     """Return all columns, and the rows with the values that the CSV does not show."""
     values = {tuple(row[: len(_KEY)]): row[len(_KEY) :] for row in kept["rows"]}
+    if len(values) < len(kept["rows"]):
+        raise WrongContentError(f"{about_path(path)}: expected one row per case and structure, got several.")
     whole = []
     for row in rows:
         key = tuple(str(row.get(name) or "") for name in _KEY)

@@ -13,6 +13,7 @@ import numpy as np
 
 from segtrust.engine import (
     Policies,
+    check_details,
     check_unique_cases,
     failures_beside,
     is_running,
@@ -125,6 +126,7 @@ class Run:
 
     def _read_table(self) -> Snapshot:
         table = read_table(self.path)
+        check_details(table)
         table.column("case")  # or say that there is none
         return Snapshot(self._rows(table), _failures_of(self.path))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from segtrust.engine import PART, find_table, read_unfinished_run
+from segtrust.engine import PART, check_details, find_table, read_unfinished_run
 from segtrust.errors import MissingExtraError, ParameterError, SegtrustError
 from segtrust.io import Table, read_table
 
@@ -28,7 +28,9 @@ def read_run_table(path: Path) -> tuple[Table, bool]:
 
 def _read(source: Path) -> Table:
     try:
-        return read_table(source)
+        table = read_table(source)
+        check_details(table)
+        return table
     except MissingExtraError:
         raise
     except SegtrustError as error:
