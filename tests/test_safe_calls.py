@@ -14,7 +14,7 @@ ALLOWED = {
     # Loads what a person has allowed by --allow-pickle; nothing else calls it.
     ("io/formats/pickle.py", "_loaded"): {"pickle.loads", "numpy.load"},
     # Looks whether an error of a worker can be sent to its parent: loads what it has just written itself.
-    ("engine/team.py", "_sendable"): {"pickle.loads"},
+    ("engine/executors.py", "_run_task"): {"pickle.loads"},
     # Begins nnU-Net's own commands, as a list of words.
     ("paper/tasks/nnunet.py", "_run"): {"subprocess.run"},
     # Runs the file of a task that a person has named on the command line.

@@ -36,6 +36,7 @@ OWN_STEPS = {"atomic_write", "atomic_write_all", "replacing", "replacing_all"}
 ALLOWED = {
     "_files.py atomic_write_all": "is what gives drafts their names",
     "io/table.py _write_csv": "is handed a draft by write_table",
+    "io/table.py _write_csv_with_hidden": "is handed drafts by write_table",
     "io/table.py _write_json": "is handed a draft by write_table",
     "io/table.py _write_parquet": "is handed a draft by write_table",
     "io/mask_files.py _write_nifti": "is handed a draft by write_mask",
@@ -43,7 +44,7 @@ ALLOWED = {
     "io/mask_files.py _write_png": "is handed a draft by write_mask",
     "io/mask_files.py _write_npy": "is handed a draft by write_mask",
     "paper/tasks/training.py _only_here": "a lock, which holds nothing",
-    "engine/triage.py _link": "links are there or not",
+    "engine/triage.py _write_links": "links are there or not",
     "paper/tasks/nnunet.py _link": "links are there or not",
     "review/tiles.py png_of": "writes into memory",
     "_files.py sync_files": "opens what is there, and writes nothing",

@@ -1,16 +1,13 @@
-"""Reading in a child process with a limit on resident memory and on time, as the engine's workers do."""
+"""Reading in a worker process with limits on memory and time, as cases are read."""
 
-import multiprocessing
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from segtrust.errors import SegtrustError
+from segtrust.engine.executors import MemoryLimitError, TimeLimitError, call_isolated
+from segtrust.errors import SegtrustError, WorkerError
 from segtrust.io.array_ref import ArrayRef
 from segtrust.io.volume import open_labels, open_volume
-
-_PAGE = 4096
 
 
 @dataclass(frozen=True)
@@ -21,37 +18,24 @@ class Outcome:
     value: Any
 
 
-def _read(path: Path, pipe: Any) -> None:
+def _read(path: Path) -> Outcome:
     try:
         ref = ArrayRef(path)
         open_labels(ref).read()
-        pipe.send(("read", open_volume(ref).read()))
+        return Outcome("read", open_volume(ref).read())
     except SegtrustError as error:
-        pipe.send(("rejected", str(error)))
+        return Outcome("rejected", str(error))
     except MemoryError:
-        pipe.send(("died", "memory"))
+        return Outcome("died", "memory")
 
 
 def read_in_child(path: Path, *, memory: int = 1 << 30, seconds: float = 20.0) -> Outcome:
-    """Read a file as a map and as labels in a child process, which is killed at the limits (Linux only)."""
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe(duplex=False)
-    child = context.Process(target=_read, args=(path, theirs))
-    child.start()
-    theirs.close()
-    end, reason = time.monotonic() + seconds, ""
+    """Read a file as a map and as labels in a worker process, which is killed at the limits."""
     try:
-        while not ours.poll(0.02):
-            statm = Path(f"/proc/{child.pid}/statm")
-            pages = int((statm.read_text().split() or ["0", "0"])[1]) if statm.exists() else 0
-            reason = "memory" if pages * _PAGE > memory else "time" if time.monotonic() > end else ""
-            if reason:
-                child.kill()
-                return Outcome("died", reason)
-        return Outcome(*ours.recv())
-    except EOFError:
-        child.join()
-        return Outcome("died", f"exit code {child.exitcode}")
-    finally:
-        child.join()
-        ours.close()
+        return call_isolated(_read, path, memory=memory, seconds=seconds)
+    except MemoryLimitError:
+        return Outcome("died", "memory")
+    except TimeLimitError:
+        return Outcome("died", "time")
+    except WorkerError as error:
+        return Outcome("died", str(error))

@@ -94,14 +94,17 @@ def test_files_that_find_no_partner_are_told(tmp_path):
     assert "a_pred.npy" in failures["a"]["reason"]
     assert "a_prob.npy" in failures["a"]["reason"]
     assert failures.keys() == {"a"}  # the file of c is left over
-    assert "left over: 1 `*_mask.npy`" in done.stderr
+    assert "left over: 1 `*_mask.npy`" in done.stdout
     assert rows_of(tmp_path / "out/scores.csv").keys() == {"b"}
 
 
 AS_NOBODY = """
 import os, sys
+import segtrust.engine
 from segtrust.cli import app
 
+# Workers are forks of a process that was started as another user.
+segtrust.engine.make_executor = lambda *_: segtrust.engine.executors.InProcessExecutor()
 arguments = ["score", sys.argv[1], "-o"]
 try:
     app([*arguments, sys.argv[2]], standalone_mode=False)  # so that all modules are loaded, wherever they are

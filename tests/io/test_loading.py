@@ -755,14 +755,16 @@ def test_a_store_that_announces_too_much_is_not_read(tmp_path):
 def test_the_checksum_of_a_case_is_computed_once(tmp_path, monkeypatch):
     import segtrust as st
     from segtrust.engine import ScoreJob
-    from segtrust.io import digests
+    from segtrust.io import checksums
 
     computed = []
-    compute = digests._of_file
-    monkeypatch.setattr(digests, "_of_file", lambda path, kind: computed.append(path) or compute(path, kind))
+    compute = checksums._of_file
+    monkeypatch.setattr(
+        checksums, "_of_file", lambda path, kind: computed.append(path) or compute(path, kind)
+    )
     np.savez(tmp_path / "a.npz", probabilities=P)
     (tmp_path / "dataset.json").write_text(json.dumps({"labels": {"background": 0, "organ": 1, "lesion": 2}}))
     job = ScoreJob((st.SoftDice(),), ReadOptions(regions=("each",)))
     outcome = job(case_of(tmp_path / "a.npz", npy(tmp_path / "m.npy", LABELS)))
     assert computed == [tmp_path / "a.npz", tmp_path / "m.npy"]
-    assert {row["digest"] for row in outcome.rows} == {digests.digest_of(tmp_path / "a.npz")}
+    assert {row["checksum"] for row in outcome.rows} == {checksums.checksum_of(tmp_path / "a.npz")}

@@ -195,7 +195,7 @@ def test_a_changed_member_is_scored_again_and_other_members_are_another_run(fold
     assert segtrust(*command, "--fuse", "mean-probability").returncode == 0  # the usual one, said aloud
     other = segtrust(*command, "--fuse", "mean-logit")
     assert other.returncode == 2
-    assert "read.fuse None, not 'mean-logit'" in other.stderr
+    assert "fuse none (now mean-logit)" in other.stderr
     fewer = segtrust("score", folders[0], "--member", folders[1], "-o", out, *BOTH)
     assert fewer.returncode == 0
     assert set(read_table(out).column("members")) == {2}

@@ -40,7 +40,7 @@ class ScoredContract:
         rows = {}
         for name, options in (("usual", ()), ("each", ("--region", "each"))):
             out = tmp_path / f"{name}.csv"
-            command = ("score", made.predictions, "-o", out, *options)
+            command = ("score", made.predictions, "-o", out, "--details", *options)
             done = segtrust(*command, "--estimators", ",".join(ESTIMATORS))
             assert done.returncode == 0, done.stderr
             with out.open(newline="") as file:

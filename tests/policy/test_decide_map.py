@@ -57,7 +57,7 @@ def test_a_map_in_memory_is_decided_like_its_file(folder, tmp_path, name):
     run("score", folder / "known", "--truth", folder / "truth", "-o", table, *options)
     run("calibrate", table, "-o", policy_file, *limit)
     decoding = options[:2] if {"--decode", "--threshold"} & {*options} else ()
-    run("score", folder / "new", "-o", tmp_path / "new.csv", "--policy", policy_file, *decoding)
+    run("score", folder / "new", "-o", tmp_path / "new.csv", "--policy", policy_file, "--details", *decoding)
     loaded = st.load(policy_file)
     with (tmp_path / "new.csv").open() as file:
         rows = list(csv.DictReader(file))

@@ -154,11 +154,11 @@ def test_tables_of_one_folder_have_verdicts_of_their_own(tmp_path):
 
 def test_a_verdict_is_about_the_map_that_was_seen(tmp_path):
     table = tmp_path / "scores.csv"
-    write_table(table, Table.of([row("a", digest="crc32:1"), row("b", digest="")]))
+    write_table(table, Table.of([row("a", checksum="crc32:1"), row("b", checksum="")]))
     with desks.desk_on(table) as (_, client):
         first = desks.said(client, 0)
         desks.said(client, 1)
-    write_table(table, Table.of([row("a", 0.6, digest="crc32:2"), row("b", digest="crc32:3")]))
+    write_table(table, Table.of([row("a", 0.6, checksum="crc32:2"), row("b", checksum="crc32:3")]))
     with desks.desk_on(table) as (_, client):
         rows = {each["case"]: each["verdict"] for each in client.get("/api/cases").json()["rows"]}
         assert rows == {"a": None, "b": "accept"}  # what has no fingerprint may be the same
@@ -216,7 +216,9 @@ def test_a_policy_stands_as_the_rows_are_by_now(tmp_path):
 
 def test_a_verdict_on_what_is_no_longer_there_is_refused(tmp_path):
     path = tmp_path / "scores.csv"
-    write_table(path, Table.of([row("a", digest="crc32:1"), row("a", structure="tumour", digest="crc32:1")]))
+    write_table(
+        path, Table.of([row("a", checksum="crc32:1"), row("a", structure="tumour", checksum="crc32:1")])
+    )
     with desks.desk_on(path) as (_, client):
         seen = {"set": "", "case": "a", "structure": "organ", "digest": "crc32:1"}
         desks.said(client, 0, **seen)

@@ -308,7 +308,7 @@ def _losses_of_summary(cases: Any, metric: str, path: Path, scheme: LabelScheme 
             name = case_of(Path(str(case["prediction_file"]).replace("\\", "/")))
             for label, metrics in case["metrics"].items():  # a label such as 1, or a region such as (1, 2, 3)
                 values = tuple(int(part) for part in label.strip("()[] ").split(",") if part.strip())
-                structure = named.get(values, label)
+                structure = str(named.get(values, label))
                 if (name, structure) in losses:
                     raise ValueError(f"the case {name!r} comes twice")
                 losses[name, structure] = as_loss(metrics[metric], metric)

@@ -83,7 +83,7 @@ class CaseFiles:
 
         Examples
         --------
-        >>> CaseFiles("a", Place(Path("site 1/a.npy")), folder="site 1").id
+        >>> CaseFiles("a", ArrayRef(Path("site 1/a.npy")), folder="site 1").id
         'site 1/a'
         """
         return join_id(self.prefix, self.folder, self.name)
@@ -195,7 +195,7 @@ class Dataset:
 
     Examples
     --------
-    >>> print(Dataset((CaseFiles("a", Place(Path("a.npy")), truth=Place(Path("a_gt.png"))),)))
+    >>> print(Dataset((CaseFiles("a", ArrayRef(Path("a.npy")), truth=ArrayRef(Path("a_gt.png"))),)))
     1 map (`*.npy`), ground truth 1 (`*_gt.png`), images none, delivered masks none
     """
 

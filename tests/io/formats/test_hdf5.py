@@ -296,7 +296,7 @@ def test_chunks_that_were_never_written_are_an_error_unless_they_are_to_be_fille
         dataset = file.create_dataset("p", (4, 5), "f4", chunks=chunks, fillvalue=0.9)
         if rows:
             dataset[:rows] = 0.25
-    with pytest.raises(DamagedFileError, match=f"expected all parts of 'p', got {why}.*fill_missing=True"):
+    with pytest.raises(DamagedFileError, match=f"expected all parts of 'p', got {why}.*--fill-missing"):
         open_hdf5(path)
     values = open_hdf5(path, fill_missing=True).read()
     assert (values[rows:] == np.float32(0.9)).all()

@@ -133,7 +133,7 @@ def test_a_missing_chunk_is_an_error_unless_it_is_to_be_filled(path, version, is
     array[:2, :4] = 0.5
     array[2:] = 0.5
     store = packed(path) if is_packed else path
-    with pytest.raises(DamagedFileError, match=r"got only 5 of 6 chunks\. .*fill_missing=True"):
+    with pytest.raises(DamagedFileError, match=r"got only 5 of 6 chunks\. .*--fill-missing"):
         open_zarr(store)
     values = open_zarr(store, fill_missing=True).read()
     assert (values[:2, 4] == 0.25).all()
