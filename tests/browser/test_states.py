@@ -53,6 +53,8 @@ def test_rows_appear_as_they_are_scored(tmp_path, static, visit, at_once):
         page.clock.fast_forward(POLL_MS)
         becomes(page, lambda: cases_on(page), ["a", "b"])
         write_table(table, Table.of([row("a", 0.4), row("b", 0.5), row("c", 0.3)]))
+        log.finish()
+        log.sync()
         page.clock.fast_forward(POLL_MS)
         becomes(page, lambda: cases_on(page), ["c", "a", "b"])
         expect(page.get_by_test_id("run-state")).not_to_contain_text("still running")
