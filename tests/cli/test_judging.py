@@ -28,7 +28,7 @@ def maps(tmp_path_factory):
 def scores(maps, tmp_path_factory):
     """Their table."""
     out = tmp_path_factory.mktemp("scores") / "scores.csv"
-    done = segtrust("score", maps, "-o", out, "--estimators", "all,sdc")
+    done = segtrust("score", maps, "-o", out, "--estimators", "all,sdc", "--details")
     assert done.returncode == 0, done.stderr
     return out
 
@@ -65,7 +65,7 @@ def test_truths_are_not_looked_at_in_triage(maps, tmp_path):
 
 def policy_of(maps, tmp_path, *options):
     scores = tmp_path / "calibration.csv"
-    assert segtrust("score", maps, "-o", scores).returncode == 0
+    assert segtrust("score", maps, "-o", scores, "--details").returncode == 0
     made = segtrust("calibrate", scores, "-o", tmp_path / "policy.json", "--target-risk", 0.7, *options)
     assert made.returncode == 0, made.stderr
     return tmp_path / "policy.json"
@@ -301,7 +301,10 @@ def test_folders_of_one_set_have_truths_of_their_own(tmp_path):
     refused = segtrust(
         *near, *pooled, *third, "--ood-truth", truths[0], "--ood-truth", truths[1], "-o", tmp_path / "no"
     )
-    assert "expected one folder for o, or one for each of its 3, got 2" in refused.stderr
+    assert (
+        "expected one for all maps, or one per folder of maps (3: a/maps, b/maps, x/maps), got 2"
+        in refused.stderr
+    )
 
 
 def as_others(rows):

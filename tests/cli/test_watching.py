@@ -24,7 +24,8 @@ def test_it_ends_when_nothing_more_comes(tmp_path):
     out = tmp_path / "scores.csv"
     done = segtrust("score", "--watch", tmp_path / "maps", "-o", out, "--settle", 0.1, "--idle", 0.3)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("2 cases scored in ")
+    assert done.stdout.startswith("2 maps (`*.npy`), ")
+    assert "\n2 cases scored in " in done.stdout
     assert "watching: 2 cases scored, 0 failed, 0 arriving" in done.stderr
     assert cases_in(out) == ["case_000", "case_001"]
 
@@ -35,7 +36,7 @@ def test_failures_are_told_at_the_end(tmp_path):
     out = tmp_path / "scores.csv"
     done = segtrust("score", "--watch", tmp_path / "maps", "-o", out, "--settle", 0.1, "--idle", 0.3)
     assert done.returncode == 1
-    assert "1 failure, with the reasons:" in done.stderr
+    assert "1 failure; " in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_a_watch_that_is_stopped_has_its_table_and_goes_on(tmp_path, how):
         process.send_signal(how)
         said, _ = process.communicate(timeout=60)
     if how != signal.SIGKILL:
-        assert (process.returncode, said.decode()[:15]) == (0, "2 cases scored ")
+        assert (process.returncode, said.decode().splitlines()[-1][:15]) == (0, "2 cases scored ")
     np.save(maps / "next.npy", np.full((4, 4), 0.9))
     done = segtrust("score", "--watch", maps, "-o", out, "--settle", 0.1, "--idle", 0.3)
     assert done.returncode == 0

@@ -409,6 +409,7 @@ def test_killed_parts_that_went_on_are_merged_into_the_table_of_an_unbroken_run(
     whole, one = (json.loads((folder / "scores.csv.about.json").read_text()) for folder in both)
     assert len(whole.pop("commands")) == 4  # of the parts, and of their merging
     assert len(one.pop("commands")) == 1
+    assert len(whole.pop("hidden columns")["rows"]) == len(one.pop("hidden columns")["rows"])
     assert whole == one
 
 

@@ -56,15 +56,16 @@ def _content(path: Path) -> Any:
 
 def _timeless(values: Any) -> Any:
     """Leave away the times in plain values, however deep they are."""
+    if isinstance(values, dict) and {"order", "columns", "rows"} <= set(values):  # of a CSV table
+        names = ["case", "structure", *values["columns"]]
+        return [{n: v for n, v in zip(names, row, strict=True) if n not in TIMES} for row in values["rows"]]
     if isinstance(values, dict):
         return {name: _timeless(each) for name, each in values.items() if name not in TIMES}
     return [_timeless(each) for each in values] if isinstance(values, list | tuple) else values
 
 
-def _of_csv(path: Path) -> bytes | list[list[str]]:
-    """Give the bytes of a table; where a column holds times the other cells, as text and in their order."""
-    if not TIMES & set(path.read_text(encoding="utf-8").partition("\n")[0].split(",")):
-        return path.read_bytes()
+def _of_csv(path: Path) -> list[list[str]]:
+    """Return the cells of a table as text, without columns that hold times."""
     rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
     kept = [at for at, name in enumerate(rows[0] if rows else ()) if name not in TIMES]
     return [[row[at] for at in kept] for row in rows]

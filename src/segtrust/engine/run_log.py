@@ -519,7 +519,7 @@ def _explain(path: Path) -> Iterator[None]:
                 "rerun the same command."
             ) from error
         raise _corrupt(path) from error
-    except (ValueError, UnicodeDecodeError, RecursionError) as error:  # JSON that is none
+    except (ValueError, TypeError, UnicodeDecodeError, RecursionError) as error:  # JSON that is none
         if isinstance(error, SegtrustError):
             raise
         raise _corrupt(path) from error

@@ -20,6 +20,7 @@ from segtrust.ensembles import ROUNDING
 from segtrust.errors import ProbabilityRangeError, SegtrustError, WrongContentError
 from segtrust.io import (
     MEMBER_SEPARATOR,
+    ArrayRef,
     CaseFiles,
     ChecksumKind,
     Dataset,
@@ -104,7 +105,8 @@ class ScoreJob:
     def __call__(self, files: CaseFiles) -> Outcome:
         """Score a case."""
         wanted = files if self.with_truth else replace(files, truth=None)
-        return self._score(files, lambda: load_case(wanted, self.read, digest=self.digest))
+        refs = (*wanted.maps, wanted.mask, wanted.truth)
+        return self._score(files, lambda: load_case(wanted, self.read, digest=self.digest), refs)
 
     def score_opened(self, files: CaseFiles, open_case: Callable[[], OpenedCase]) -> Outcome:
         """Score a case whose map exists only in memory: its rows name no file of a map.
@@ -119,11 +121,16 @@ class ScoreJob:
         outcome = self._score(files, lambda: load_opened(open_case(), self.read))
         return replace(outcome, rows=tuple(row | {"file": "", **NO_CHECKSUMS} for row in outcome.rows))
 
-    def _score(self, files: CaseFiles, load: Callable[[], Iterator[LoadedCase]]) -> Outcome:
+    def _score(
+        self,
+        files: CaseFiles,
+        load: Callable[[], Iterator[LoadedCase]],
+        refs: Sequence[ArrayRef | None] = (),
+    ) -> Outcome:
+        """Score what ``load`` yields; the files at ``refs`` must not change in the meantime."""
         start = time.perf_counter()
         rows, notes, hints = [], dict[str, None](), dict[str, None]()
         try:
-            refs = (*files.maps, files.mask, files.truth)
             stamps = stamp_files(refs)
             for loaded in load():
                 rows.append(self.row(loaded, files) | {"checksum": loaded.digest})
