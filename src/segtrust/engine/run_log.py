@@ -424,7 +424,9 @@ def is_running(path: Path) -> bool | None:
 
 def _connect(path: Path, mode: str, timeout: float = _BUSY_S) -> sqlite3.Connection:
     place = f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}"
-    connection = sqlite3.connect(place, timeout, isolation_level=None, check_same_thread=False, uri=True)
+    connection = sqlite3.connect(
+        place, timeout=timeout, isolation_level=None, check_same_thread=False, uri=True
+    )
     for setting in ("synchronous = FULL", "trusted_schema = OFF", "cell_size_check = ON"):
         connection.execute(f"PRAGMA {setting}")
     return connection
