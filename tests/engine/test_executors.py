@@ -303,7 +303,7 @@ def test_a_process_that_is_killed_is_told_from_its_task():
 
 
 def test_what_cannot_be_sent_is_an_error():
-    with pytest.raises(Exception, match="pickle|local object"):
+    with pytest.raises(Exception, match=r"pickle|local object"):
         dict(compute_in_processes(cannot_be_sent, range(2), 2))
     with pytest.raises(WorkerError, match="NeedsTwoError: one and two"):
         dict(compute_in_processes(fail_with_two, range(2), 2))
