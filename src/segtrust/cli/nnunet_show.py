@@ -65,7 +65,7 @@ def _of_model(model: Model) -> dict[str, Any]:
 
 def _of_fold(model: Model, fold: Fold) -> dict[str, Any]:
     masks = _masks_in(fold.validation) if fold.validation.is_dir() else []
-    makes_maps = model.validating(fold.key) if masks and not fold.maps else None
+    makes_maps = model.validation_command(fold.key) if masks and not fold.maps else None
     return {"validated": len(masks), "maps": len(fold.maps), "makes_maps": makes_maps}
 
 

@@ -84,7 +84,6 @@ __all__ = [
     "run_cases",
     "score_cases",
     "settings_of",
-    "split_missing",
     "unversioned",
     "write_failures",
     "write_scores",
@@ -416,27 +415,6 @@ def check_packages(cases: Sequence[CaseFiles]) -> None:
             f"{cases[0].probabilities}: expected cases that can be read here, got {counts}, and no others. "
             f"Run {install_hint('io')}."
         )
-
-
-def split_missing(failures: Iterable[Failure]) -> tuple[list[Failure], dict[str, int]]:
-    """Split off failures for lack of a package; of these return each reason with the number of cases.
-
-    Examples
-    --------
-    >>> lacks = [
-    ...     Failure(name, f"{name}.nii", "MissingExtraError", f"{name}.nii: This needs x.") for name in "ab"
-    ... ]
-    >>> split_missing(lacks)
-    ([], {'This needs x.': 2})
-    """
-    others: list[Failure] = []
-    lacking: Counter[str] = Counter()
-    for failure in failures:
-        if failure.kind == MissingExtraError.__name__:
-            lacking[failure.reason.removeprefix(f"{failure.file}: ")] += 1
-        else:
-            others.append(failure)
-    return others, dict(lacking)
 
 
 # Settings

@@ -155,8 +155,6 @@ class Model:
         model = f"-tr {self.trainer} -p {self.plans}"
         return f"nnUNetv2_train {self.dataset} {self.configuration} {fold} {model} --val --npz"
 
-    validating = validation_command  # old name
-
 
 def model_at(folder: Path) -> Model | None:
     """Return the model in a folder; ``None`` if it is not the folder of a model."""
