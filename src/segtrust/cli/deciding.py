@@ -33,7 +33,7 @@ from segtrust.cli.telling import (
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.engine import Policies, Scored, Triage
+    from segtrust.engine import Policies, ScoreTable, Triage
     from segtrust.io import Dataset, Failure, ScoreRow, Table
 
 __all__ = [
@@ -191,7 +191,7 @@ def triage_cases(
 
 
 def finish_triage(
-    scored: Scored,
+    scored: ScoreTable,
     plan: Plan,
     output: Path,
     how: TriageFlags,
@@ -233,7 +233,7 @@ def _without_policy(rows: Sequence[ScoreRow]) -> list[str]:
     ]
 
 
-def _triage(scored: Scored, policies: Policies, how: TriageFlags) -> Triage:
+def _triage(scored: ScoreTable, policies: Policies, how: TriageFlags) -> Triage:
     from segtrust.engine import Triage, check_drift, decisions_of_cases, read_reference, reference_path
 
     reference = read_reference(reference_path(how.policy), policies)

@@ -17,7 +17,7 @@ from segtrust.cli.telling import Images, images_in, print_dataset, tell_unversio
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.engine import LossSource, Scored
+    from segtrust.engine import LossSource, ScoreTable
     from segtrust.evaluation import EvaluatedSet, FileCase
     from segtrust.io import Dataset, LabelScheme, Table
 
@@ -125,7 +125,7 @@ class Judged:
         That table, with the losses; ``None`` for maps, whose table is written as they are scored.
     """
 
-    scored: Scored
+    scored: ScoreTable
     plan: Plan | None = None
     table: Table | None = None
 
@@ -219,7 +219,7 @@ def judge_scores(table: Table, how: JudgeFlags, files: SetFlags, read: ReadFlags
     """Judge the rows of a table of scores, such as that of an array of jobs, merged."""
     from segtrust.engine import (
         PART,
-        Scored,
+        ScoreTable,
         check_no_text,
         check_unique_cases,
         drop_rows_without_loss,
@@ -248,7 +248,7 @@ def judge_scores(table: Table, how: JudgeFlags, files: SetFlags, read: ReadFlags
     if not has_losses and how.losses is None and all(row["loss"] is None for row in judged):
         raise ParameterError(no_loss_message(table.source, judge.column))
     about = table.about if has_losses else {**table.about, **judge.about}
-    scored = Scored(judged, (), 0.0, questions=tuple(questions_about(judged)))
+    scored = replace(ScoreTable.of(judged, about), questions=tuple(questions_about(judged)))
     return Judged(drop_rows_without_loss(scored, judge), table=Table.of(judged, about))
 
 

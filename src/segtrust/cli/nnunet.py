@@ -25,7 +25,7 @@ from segtrust.cli.telling import exit_if_failed, print_dataset, print_failures, 
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.engine import Scored
+    from segtrust.engine import ScoreTable
     from segtrust.io import LabelledCases
 
 __all__ = ["nnunet_app"]
@@ -153,7 +153,7 @@ def _labelled_cases(what: str, source: CalibrationFlags) -> LabelledCases:
     return find_cross_validation(model, folds, truths)
 
 
-def _score(found: LabelledCases, table: Path, how: HowFlags, read: ReadFlags, run: RunFlags) -> Scored:
+def _score(found: LabelledCases, table: Path, how: HowFlags, read: ReadFlags, run: RunFlags) -> ScoreTable:
     from segtrust.engine import DOUBT, score_cases
 
     plan = plan_of(how, read, found.cases.cases)
@@ -178,7 +178,7 @@ def _failures(table: Path) -> Path:
     return failures_beside(table, None)
 
 
-def _values(found: LabelledCases, scored: Scored, certified: Certified, table: Path) -> dict[str, Any]:
+def _values(found: LabelledCases, scored: ScoreTable, certified: Certified, table: Path) -> dict[str, Any]:
     standing = "estimated" if found.doubt else "certified"
     return {
         "predictor": found.predictor,

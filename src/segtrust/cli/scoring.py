@@ -31,7 +31,7 @@ from segtrust.cli.watching import WatchFlags, awaited, check_watch, watch_until_
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.engine import Scored, ScoreRun
+    from segtrust.engine import ScoreTable, ScoreRun
 
 __all__ = ["MERGE_EPILOG", "SCORE_EPILOG", "finish_scoring", "merge", "score", "table_run"]
 
@@ -126,7 +126,7 @@ def _watch(
 
 
 def finish_scoring(
-    scored: Scored, plan: Plan, table: ScoreRun, *, as_json: bool, images: Sequence[Images] = ()
+    scored: ScoreTable, plan: Plan, table: ScoreRun, *, as_json: bool, images: Sequence[Images] = ()
 ) -> None:
     """Tell what came of scoring cases, and leave with the exit code."""
     plan = plan.after(scored.rows)
@@ -140,14 +140,14 @@ def finish_scoring(
     exit_if_failed(scored.failures, nothing=not scored.rows)
 
 
-def _finish_pipe(scored: Scored, *_: object, **__: object) -> None:
+def _finish_pipe(scored: ScoreTable, *_: object, **__: object) -> None:
     """Tell on standard error what a table that is printed does not: which cases failed."""
     print_failures(scored.failures, None)
     print_questions(scored)
     exit_if_failed(scored.failures, nothing=not scored.rows)
 
 
-def _with_masks(scored: Scored, folder: Path, output: Path, failures_path: Path) -> Scored:
+def _with_masks(scored: ScoreTable, folder: Path, output: Path, failures_path: Path) -> ScoreTable:
     """Write the masks; those that could not be are added to what failed."""
     from segtrust.engine import write_failures, write_masks
     from segtrust.io import read_table
@@ -169,7 +169,7 @@ def table_run(output: Path, run: RunFlags, advance: Callable[[int], object]) -> 
     return ScoreRun(output, run.executor(), run.resume, part, parts, advance, command, run.overwrite, details)
 
 
-def _values(scored: Scored, table: ScoreRun, images: Sequence[Images]) -> dict[str, Any]:
+def _values(scored: ScoreTable, table: ScoreRun, images: Sequence[Images]) -> dict[str, Any]:
     return {
         "cases": scored.cases,
         "failed": len(scored.failures),
@@ -181,7 +181,7 @@ def _values(scored: Scored, table: ScoreRun, images: Sequence[Images]) -> dict[s
     }
 
 
-def _tell(scored: Scored, table: ScoreRun) -> None:
+def _tell(scored: ScoreTable, table: ScoreRun) -> None:
     done = f"{counted(scored.cases, 'case')} scored in {scored.seconds:.1f} s"
     typer.echo(f"{done}, {len(scored.failures)} failed. Table: {table.out}")
     for warning in scored.warnings:

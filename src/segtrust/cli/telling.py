@@ -12,7 +12,7 @@ import typer
 from segtrust.cli.console import counted
 
 if TYPE_CHECKING:
-    from segtrust.engine import Policies, Scored
+    from segtrust.engine import Policies, ScoreTable
     from segtrust.io import CaseFiles, Dataset, Failure, Table
 
 __all__ = [
@@ -43,12 +43,12 @@ def as_values(policies: Policies) -> dict[str, Any]:
     return {"standing": {name: str(each.status) for name, each in policies.items()}} if policies else {}
 
 
-def warnings_of(scored: Scored, images: Sequence[Images] = ()) -> list[str]:
+def warnings_of(scored: ScoreTable, images: Sequence[Images] = ()) -> list[str]:
     """Return what looks wrong about the input, and folders in which no image was found."""
     return [*scored.questions, *(str(each) for each in images if not each.found)]
 
 
-def print_questions(scored: Scored) -> None:
+def print_questions(scored: ScoreTable) -> None:
     """Print what looks wrong about the input, before the results."""
     for question in scored.questions:
         typer.secho(question, err=True, fg=typer.colors.YELLOW)

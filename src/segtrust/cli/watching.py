@@ -20,7 +20,7 @@ from segtrust.cli.telling import print_dataset
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.engine import Rhythm, Scored, ScoreRun, WatchStatus
+    from segtrust.engine import Rhythm, ScoreTable, ScoreRun, WatchStatus
     from segtrust.io import CaseFiles, Dataset
 
 __all__ = ["WatchFlags", "awaited", "check_watch", "watch_until_stopped"]
@@ -86,7 +86,7 @@ def awaited(folder: Path, members: Sequence[str]) -> CaseFiles:
 
 def watch_until_stopped(
     look: Callable[[], Dataset], plan: Plan, table: ScoreRun, rhythm: Rhythm, *, quiet: bool
-) -> Scored:
+) -> ScoreTable:
     """Watch, telling on standard error how it stands."""
     from segtrust.engine import watch_cases
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from segtrust._files import read_json
-from segtrust.engine.score_table import Scored
+from segtrust.engine.score_table import ScoreTable
 from segtrust.errors import WrongContentError
 from segtrust.io import Failure, LabelScheme, ScoreRow, Table, case_of, read_table
 from segtrust.maps import EmptyPolicy
@@ -225,7 +225,7 @@ class LossSource:
         return self.losses.get((row["case"], row["structure"]), self.losses.get((row["case"], "")))
 
 
-def drop_rows_without_loss(scored: Scored, source: LossSource) -> Scored:
+def drop_rows_without_loss(scored: ScoreTable, source: LossSource) -> ScoreTable:
     """Return scored cases without the rows that have no loss, which are listed among the failures instead."""
     known = {failure.case for failure in scored.failures}
     where = f" in {source.file}" if source.file else ""

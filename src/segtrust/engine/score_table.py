@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from segtrust._files import (
     checksum,
@@ -20,7 +20,7 @@ from segtrust._files import (
     remove_stale_drafts_of,
 )
 from segtrust._optional import install_hint
-from segtrust.confidence import get_estimator, packages_of
+from segtrust.confidence import estimator_names, get_estimator, packages_of
 from segtrust.engine.executors import Executor, Work
 from segtrust.engine.outcomes import Outcome
 from segtrust.engine.questions import find_copies, questions_about
@@ -64,7 +64,7 @@ __all__ = [
     "PREDICTOR",
     "RunInterrupted",
     "ScoreRun",
-    "Scored",
+    "ScoreTable",
     "TableWriter",
     "UnfinishedRun",
     "cases_in",
@@ -167,33 +167,90 @@ class ScoreRun:
         return failures_beside(self.out, None if self.parts == 1 else self.part)
 
 
-@dataclass(frozen=True)
-class Scored:
-    """Result of a run.
+@dataclass(frozen=True, repr=False)
+class ScoreTable(Table):
+    """The scores of cases: one row per case and structure, with the settings and what went wrong.
 
     Attributes
     ----------
-    rows
-        One per case and structure, in the order of the cases; those of a watch are read when they are needed.
+    columns, rows
+        Names of the columns, and the rows in the order of the cases; the rows of a watch are read when they
+        are needed. See `segtrust.io.COLUMNS` for the meaning of each column.
+    about
+        Settings of the run, as plain values.
+    source
+        Path of the table, for errors.
     failures
         Cases without rows.
     seconds
         Time that the run took.
     warnings
         What a user should know, and has cost no case its row.
+    questions
+        What looks wrong about the input, how files were read, and copies: to be read before the results.
+
+    Examples
+    --------
+    >>> table = ScoreTable.of([{"case": name, "sdc": c} for name, c in (("a", 0.9), ("b", 0.2))])
+    >>> table.least_confident(1).column("case")
+    ['b']
     """
 
-    rows: Sequence[ScoreRow]
-    failures: tuple[Failure, ...]
-    seconds: float
+    failures: tuple[Failure, ...] = ()
+    seconds: float = 0.0
     warnings: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
-    """What looks wrong about the input, how files were read, and copies: to be printed before the results."""
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a score table: Parquet, CSV or JSON, also of release 0.1."""
+        table = read_table(Path(path))
+        check_details(table)
+        return cls(table.columns, table.rows, table.about, table.source)
+
+    def save(self, path: str | Path, *, details: bool = False) -> None:
+        """Write the table as Parquet, CSV or JSON, by the ending of the path.
+
+        Parameters
+        ----------
+        path
+            Where to.
+        details
+            Whether a CSV file shows internal columns; otherwise they are kept in the file beside it.
+        """
+        write_scores(Path(path), self, details=details)
 
     @property
     def cases(self) -> int:
         """Number of cases with rows."""
         return len({row["case"] for row in self.rows})
+
+    @property
+    def estimators(self) -> tuple[str, ...]:
+        """Columns that hold confidences."""
+        known = self.about.get("estimators") or estimator_names()
+        return tuple(name for name in self.columns if name in known)
+
+    def least_confident(self, count: int = 10, estimator: str | None = None) -> Self:
+        """Return the rows with the lowest confidence, the lowest first.
+
+        Parameters
+        ----------
+        count
+            Number of rows.
+        estimator
+            Column of the confidence; by default the first one.
+        """
+        name = estimator or next(iter(self.estimators), "sdc")
+        self.column(name)  # raises if there is none
+        rows = sorted(self.rows, key=lambda row: (row[name] is None, row[name]))
+        return replace(self, rows=tuple(rows[:count]))
+
+    def __str__(self) -> str:
+        """Return the number of cases and failures, and the questions."""
+        count = f"{self.cases} case{'' if self.cases == 1 else 's'} scored"
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return "\n".join([*self.questions, f"{count}{failed}."])
 
 
 class RunInterrupted(KeyboardInterrupt):
@@ -210,7 +267,7 @@ def score_cases(
     *,
     finish: Callable[[Sequence[ScoreRow]], Sequence[ScoreRow]] = lambda rows: rows,
     more: Mapping[str, Any] | None = None,
-) -> Scored:
+) -> ScoreTable:
     """Score cases, and write their table and the list of failures.
 
     Cases that the log has, and whose files have not changed, are not scored again. For estimators that the
@@ -578,24 +635,25 @@ class TableWriter:
         rows: Sequence[ScoreRow],
         failed: Iterable[Failure],
         before: Collection[str] = (),
-    ) -> Scored:
+    ) -> ScoreTable:
         """Write rows and failures; a table of ``before`` is not emptied if no case succeeds."""
-        failures = tuple(failed)
+        out, failures = self.run.out, tuple(failed)
+        about = {**self.about, FOLDER: str(Path.cwd())}
+        if self.run.command:
+            about[COMMANDS] = [list(self.run.command)]
         warnings: tuple[str, ...] = ()
-        if before and not rows:
-            warnings = (f"{self.run.out}: no case could be scored, so the table was not changed.",)
-            rows = ()
-        else:
-            about = {**self.about, FOLDER: str(Path.cwd())}
-            if self.run.command:
-                about[COMMANDS] = [list(self.run.command)]
+        table = ScoreTable(("case", "structure"), (), about)
+        if rows:
             finished = self.finish(rows)
-            rows = finished if isinstance(finished, Stream) else tuple(finished)
-            table = Table.of(rows, about) if rows else Table(("case", "structure"), (), about)
-            write_scores(self.run.out, table, details=self.run.details)
-            old_log_beside(self.run.out).unlink(missing_ok=True)
-        write_failures(self.run.failures_path, failures, self.run.out.name)
-        return Scored(rows, failures, time.perf_counter() - self.begun, warnings)
+            table = ScoreTable.of(finished if isinstance(finished, Stream) else tuple(finished), about)
+        if rows or not before:
+            write_scores(out, table, details=self.run.details)
+            old_log_beside(out).unlink(missing_ok=True)
+        else:
+            warnings = (f"{out}: no case could be scored, so the table was not changed.",)
+        write_failures(self.run.failures_path, failures, out.name)
+        seconds = time.perf_counter() - self.begun
+        return replace(table, source=str(out), failures=failures, seconds=seconds, warnings=warnings)
 
 
 def write_scores(path: Path, table: Table, *, details: bool = False) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from segtrust.engine.run_log import RunLog
 from segtrust.engine.score_table import (
-    Scored,
+    ScoreTable,
     ScoreRun,
     TableWriter,
     cases_in,
@@ -151,7 +151,7 @@ class _Watch:
         scored, failed = self.log.counts()
         return WatchStatus(scored, failed + len(self.settled_unpaired), self.coming, problem)
 
-    def write(self) -> Scored:
+    def write(self) -> ScoreTable:
         """Write the table."""
         return self._write(self.unpaired)
 
@@ -164,7 +164,7 @@ class _Watch:
         end = time.monotonic()
         self.written, self.next_table = news, end + _REST * (end - begin)
 
-    def _write(self, unpaired: tuple[Failure, ...]) -> Scored:
+    def _write(self, unpaired: tuple[Failure, ...]) -> ScoreTable:
         self.log.check_place()
         self.log.sync()  # the table must not have more than the log after a power cut
         try:
@@ -183,7 +183,7 @@ def watch_cases(
     rhythm: Rhythm | None = None,
     finish: Callable[[Sequence[ScoreRow]], Sequence[ScoreRow]] = lambda rows: rows,
     tell: Callable[[WatchStatus], object] = lambda status: None,
-) -> Scored:
+) -> ScoreTable:
     """Score cases as they arrive, until interrupted or, if asked for, until nothing more comes.
 
     Rows are in the order in which cases arrived, and stay when files are moved away. A case whose files

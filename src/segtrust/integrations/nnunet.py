@@ -19,7 +19,7 @@ from typing import Any
 
 from segtrust._optional import require
 from segtrust.confidence import get_estimators
-from segtrust.engine import DOUBT, Scored, ScoreJob, ScoreRun, score_cases
+from segtrust.engine import DOUBT, ScoreTable, ScoreJob, ScoreRun, score_cases
 from segtrust.errors import DamagedFileError, PairingError, ParameterError
 from segtrust.integrations.nnunet_engine import PredictingEngine
 from segtrust.io import (
@@ -200,7 +200,7 @@ def score_predictions(
     *,
     table: Path | None = None,
     options: ScoringOptions | None = None,
-) -> Scored:
+) -> ScoreTable:
     """Predict a folder of images, and write masks and one table of confidences, but no probabilities.
 
     A script that calls this needs ``if __name__ == "__main__":``, as for nnU-Net itself.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from sys import getsizeof
-from typing import IO, Any, TypeVar
+from typing import IO, Any, Self, TypeVar
 
 import numpy as np
 
@@ -167,7 +167,7 @@ class Table:
     source: str = field(default="table", compare=False)
 
     @classmethod
-    def of(cls, rows: Sequence[Mapping[str, Any]], about: Mapping[str, Any] | None = None) -> Table:
+    def of(cls, rows: Sequence[Mapping[str, Any]], about: Mapping[str, Any] | None = None) -> Self:
         """Return a table of rows; a column that some rows lack is empty there.
 
         Examples
@@ -179,7 +179,7 @@ class Table:
         return cls(columns, map_rows(rows, lambda row: _plain_row(row, columns)), about or {})
 
     @classmethod
-    def of_dataframe(cls, frame: Any, about: Mapping[str, Any] | None = None) -> Table:
+    def of_dataframe(cls, frame: Any, about: Mapping[str, Any] | None = None) -> Self:
         """Return a table of a pandas data frame, without its index; missing values are ``None``.
 
         Parameters
