@@ -1,6 +1,8 @@
 """Threads, tiles and layouts change no number, and no bad value is missed, wherever a map lies."""
 
 import tracemalloc
+from pathlib import Path
+from tempfile import mkdtemp
 
 import numpy as np
 import pytest
@@ -39,7 +41,7 @@ def as_dask(array, chunks, tmp_path):
 def as_zarr(array, chunks, tmp_path):
     import zarr
 
-    return zarr.create_array(tmp_path / f"{id(array)}.zarr", data=array, chunks=chunks)
+    return zarr.create_array(Path(mkdtemp(dir=tmp_path)) / "p.zarr", data=array, chunks=chunks)
 
 
 def as_old_zarr(array, chunks, tmp_path):
@@ -56,7 +58,7 @@ def as_old_zarr(array, chunks, tmp_path):
 def as_hdf5(array, chunks, tmp_path):
     import h5py
 
-    file = h5py.File(tmp_path / f"{id(array)}.h5", "w")
+    file = h5py.File(Path(mkdtemp(dir=tmp_path)) / "p.h5", "w")
     return file.create_dataset("p", data=array, chunks=chunks)
 
 
