@@ -31,7 +31,7 @@ from segtrust.cli.watching import WatchFlags, awaited, check_watch, watch_until_
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.engine import ScoreTable, ScoreRun
+    from segtrust.engine import ScoreRun, ScoreTable
 
 __all__ = ["MERGE_EPILOG", "SCORE_EPILOG", "finish_scoring", "merge", "score", "table_run"]
 

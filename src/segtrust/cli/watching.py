@@ -20,7 +20,7 @@ from segtrust.cli.telling import print_dataset
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.engine import Rhythm, ScoreTable, ScoreRun, WatchStatus
+    from segtrust.engine import Rhythm, ScoreRun, ScoreTable, WatchStatus
     from segtrust.io import CaseFiles, Dataset
 
 __all__ = ["WatchFlags", "awaited", "check_watch", "watch_until_stopped"]

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from segtrust.engine.run_log import RunLog
 from segtrust.engine.score_table import (
-    ScoreTable,
     ScoreRun,
+    ScoreTable,
     TableWriter,
     cases_in,
     check_output,

@@ -19,7 +19,7 @@ from typing import Any
 
 from segtrust._optional import require
 from segtrust.confidence import get_estimators
-from segtrust.engine import DOUBT, ScoreTable, ScoreJob, ScoreRun, score_cases
+from segtrust.engine import DOUBT, ScoreJob, ScoreRun, ScoreTable, score_cases
 from segtrust.errors import DamagedFileError, PairingError, ParameterError
 from segtrust.integrations.nnunet_engine import PredictingEngine
 from segtrust.io import (
