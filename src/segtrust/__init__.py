@@ -29,7 +29,9 @@ _HOMES = {
         "patch_level_confidence score score_batch score_classes soft_dice_confidence "
         "threshold_level_confidence warm_up"
     ),
+    "segtrust.engine": "ScoreTable Triage",
     "segtrust.ensembles": "Fusion fuse pairwise_dice",
+    "segtrust.io": "Dataset find_cases",
     "segtrust.kernels": "DiceBounds worst_relative_error",
     "segtrust.maps": "Case EmptyPolicy Prediction volume_ml",
     "segtrust.policy": (
@@ -46,6 +48,7 @@ _HOMES = {
         "OperatingPoint RiskCoverageCurve bootstrap_interval compare_estimators coverage_at_risk "
         "failure_detection reject_seen risk_coverage_curve VolumeIntervals"
     ),
+    "segtrust.workflows": "Evaluation calibrate evaluate score_cases triage write_report",
     "segtrust._compile": "use_threads",
     "segtrust._storage": "load",
 }

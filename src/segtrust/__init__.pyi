@@ -76,10 +76,18 @@ from segtrust.confidence import (
     threshold_level_confidence as threshold_level_confidence,
     warm_up as warm_up,
 )
+from segtrust.engine import (
+    ScoreTable as ScoreTable,
+    Triage as Triage,
+)
 from segtrust.ensembles import (
     Fusion as Fusion,
     fuse as fuse,
     pairwise_dice as pairwise_dice,
+)
+from segtrust.io import (
+    Dataset as Dataset,
+    find_cases as find_cases,
 )
 from segtrust.kernels import (
     DiceBounds as DiceBounds,
@@ -152,6 +160,14 @@ from segtrust.selective import (
     reject_seen as reject_seen,
     risk_coverage_curve as risk_coverage_curve,
     threshold_for_coverage as threshold_for_coverage,
+)
+from segtrust.workflows import (
+    Evaluation as Evaluation,
+    calibrate as calibrate,
+    evaluate as evaluate,
+    score_cases as score_cases,
+    triage as triage,
+    write_report as write_report,
 )
 
 __version__: str

@@ -176,6 +176,10 @@ class SeenCasesError(CasesError):
     """Cases that an estimator or a recalibration was fitted to cannot be used to certify or evaluate it."""
 
 
+class NotCertifiableError(CasesError):
+    """The calibration cases certify no threshold for the target."""
+
+
 class PolicyError(SegtrustError, ValueError):
     """A policy file is corrupt or of another kind, or a policy is used with the wrong input."""
 

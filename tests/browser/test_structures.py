@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from segtrust.engine import Calibration, calibrate_table, save_policies
+from segtrust.engine import Calibration, calibrate_table, make_policy
 from segtrust.io import Table, write_table
 from segtrust.selective import Target
 from tests.browser.pages import becomes, expect, number_on, rows_on, sign_in
@@ -32,7 +32,7 @@ def organs(tmp_path_factory, static):
     folder = tmp_path_factory.mktemp("organs")
     table = Table.of(both_structures(), desks.READING)
     how = Calibration("sdc", (Target(0.22),), predictor=desks.PREDICTOR, seed=0)
-    save_policies(folder / "policy.json", calibrate_table(table, how), table)
+    make_policy(calibrate_table(table, how), table).save(folder / "policy.json")
     few = replace(table, rows=table.rows[:24])
     write_table(folder / "scores.csv", few)
     how = {"policy": folder / "policy.json", "predictor": desks.PREDICTOR}

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from segtrust.engine import Calibration, calibrate_table, calibration, save_policies
+from segtrust.engine import Calibration, calibrate_table, calibration, make_policy
 from segtrust.io import Table, read_table
 from segtrust.selective import Target
 from tests.cli.test_score import parsed
@@ -274,7 +274,7 @@ def test_policies_of_several_structures(tmp_path):
         {"read": {"mask": "delivered", "threshold": 0.5, "channel": None, "labels": None}},
     )
     how = Calibration("sdc", (Target(0.2),), predictor="fold 0")
-    save_policies(tmp_path / "policy.json", calibrate_table(table, how), table)
+    make_policy(calibrate_table(table, how), table).save(tmp_path / "policy.json")
     done = segtrust(
         *("triage", NNUNET / "plain/predictions", "--policy", tmp_path / "policy.json"),
         *("-o", tmp_path / "out", *FOLD),
@@ -294,7 +294,9 @@ def test_structures_that_the_policy_is_not_for_are_told(tmp_path):
     grid = np.linspace(0, 1, 400).tolist()
     rows = [{"case": str(i), "structure": "organ", "sdc": c, "dice": (1 + c) / 2} for i, c in enumerate(grid)]
     table = Table.of(rows)
-    save_policies(tmp_path / "policy.json", calibrate_table(table, Calibration("sdc", (Target(0.2),))), table)
+    make_policy(calibrate_table(table, Calibration("sdc", (Target(0.2),))), table).save(
+        tmp_path / "policy.json"
+    )
     command = (
         "triage",
         NNUNET / "plain/predictions",

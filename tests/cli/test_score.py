@@ -83,7 +83,7 @@ def test_some_failed_is_1_and_all_failed_2(tmp_path):
     ("options", "said"),
     [
         (("--estimators", "sdc,sdk"), "Unknown estimator 'sdk'; available: aef"),
-        (("--estimators", "sdc,aef"), "aef learns from cases and has learned nothing here. Give a policy"),
+        (("--estimators", "sdc,aef"), "aef learns from cases and has learned nothing here. Pass a policy"),
         (("--mask", "other"), "mask: expected delivered or threshold, got 'other'"),
         (("--empty", "other"), "empty: expected 'paper' or 'agree', got 'other'"),
         (("--memory", "much"), "memory: expected a size such as 8GiB"),

@@ -10,13 +10,12 @@ from segtrust.calibration import TemperatureScaling
 from segtrust.engine.calibration import (
     Calibration,
     calibrate_table,
-    read_reference,
-    reference_path,
-    save_policies,
+    make_policy,
 )
 from segtrust.engine.triage import load_policies
 from segtrust.errors import CaseValueError, ParameterError, SavedStateError, SeenCasesError, WrongContentError
 from segtrust.io import Table
+from segtrust.policy import Policy, reference_path
 from segtrust.selective import CalibrationCases, Target, certify
 
 COUNT = 400
@@ -162,30 +161,35 @@ def test_cases_that_the_recalibration_has_learned_from_are_refused():
 def test_policies_and_their_reference_belong_together(tmp_path, structures):
     table = Table.of([row for name in structures for row in rows(name)])
     path = tmp_path / "new/policy.json"
-    said = save_policies(path, calibrate_table(table, HOW), table)
-    assert "ertified" in said
+    policy = make_policy(calibrate_table(table, HOW), table)
+    policy.save(path)
+    assert "ertified" in str(policy)
     policies = load_policies(path)
     assert list(policies) == list(structures)
-    reference = read_reference(reference_path(path), policies)
-    assert all(values == GRID.tolist() for values in reference.values())
-    assert list(reference) == list(policies)
+    assert all(list(policy.reference.confidences) == GRID.tolist() for policy in policies.values())
     assert not any(f'"{row["case"]}"' in reference_path(path).read_text() for row in table.rows[:5])
 
 
 def test_the_reference_of_another_policy_is_refused(tmp_path):
     for name, risk in (("one", 0.2), ("two", 0.3)):
         table = Table.of([{**row, "sdc": row["sdc"] * risk} for row in rows()])
-        save_policies(tmp_path / f"{name}.json", calibrate_table(table, HOW), table)
-    two = load_policies(tmp_path / "two.json")
+        make_policy(calibrate_table(table, HOW), table).save(tmp_path / f"{name}.json")
+    reference_path(tmp_path / "one.json").replace(reference_path(tmp_path / "two.json"))
     with pytest.raises(ParameterError, match="expected the confidences that the policy was made with"):
-        read_reference(reference_path(tmp_path / "one.json"), two)
+        load_policies(tmp_path / "two.json")
 
 
 def test_no_reference_and_one_that_is_damaged(tmp_path):
-    assert read_reference(tmp_path / "none.json", {}) == {}
-    (tmp_path / "bad.json").write_text(json.dumps({"format": "other-1"}))
-    with pytest.raises(SavedStateError, match=r"bad\.json: expected format 'segtrust-reference-1'"):
-        read_reference(tmp_path / "bad.json", {})
+    table = Table.of(rows())
+    path = tmp_path / "policy.json"
+    make_policy(calibrate_table(table, HOW), table).save(path)
+    reference_path(path).write_text(json.dumps({"format": "other-1"}))
+    with pytest.raises(
+        SavedStateError, match=r"policy.reference\.json: expected format 'segtrust-reference"
+    ):
+        load_policies(path)
+    reference_path(path).unlink()
+    assert load_policies(path)["organ"].reference is None
 
 
 def test_a_table_that_certifies_nothing_gives_an_estimated_policy_with_the_reason(tmp_path):
@@ -195,8 +199,10 @@ def test_a_table_that_certifies_nothing_gives_an_estimated_policy_with_the_reaso
     ]
     table = Table.of(rows, {"predictor": "fold 0", "doubt": "of many folds"})
     found = calibrate_table(table, Calibration("sdc", (Target(0.2),)))
-    assert "Expected, but not guaranteed" in save_policies(tmp_path / "p.json", found, table)
-    (policy,) = load_policies(tmp_path / "p.json").values()
+    policy = make_policy(found, table)
+    assert "Expected, but not guaranteed" in str(policy)
+    policy.save(tmp_path / "p.json")
+    assert Policy.load(tmp_path / "p.json") == policy
     assert (str(policy.status), policy.reason) == ("estimated", "of many folds")
     assert policy.scoring.predictor == "fold 0", "the table tells, where nobody else does"
     assert policy.for_predictor("fold 0").reason == "of many folds"

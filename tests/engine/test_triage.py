@@ -1,5 +1,7 @@
 """Decisions of policies on rows, drift, and calibration cases among new ones."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,10 +11,9 @@ from segtrust.confidence import PatchLevel, SoftDice, ThresholdLevel, TunedSoftD
 from segtrust.engine.calibration import (
     Calibration,
     calibrate_table,
-    read_reference,
-    reference_path,
-    save_policies,
+    make_policy,
 )
+from segtrust.engine.score_table import ScoreTable
 from segtrust.engine.scoring import parameters_of
 from segtrust.engine.triage import (
     Triage,
@@ -26,7 +27,7 @@ from segtrust.engine.triage import (
 from segtrust.errors import PolicyError, UnknownNameError
 from segtrust.io import Stream, Table, read_table
 from segtrust.maps import EmptyPolicy
-from segtrust.policy import Decision, Policy, Scoring, StructurePolicies, certify_structures
+from segtrust.policy import Decision, Policy, Reference, Scoring, StructurePolicies, certify_structures
 from segtrust.selective import Target
 from tests.policy.certified import CASES, MADE, policy
 from tests.tuning_cases import blob, blobs
@@ -60,24 +61,28 @@ def confidences(values, structure="organ"):
     return [{"case": str(i), "structure": structure, "sdc": value} for i, value in enumerate(values)]
 
 
+def with_reference(confidences):
+    return replace(policy(), reference=Reference(tuple(confidences)))
+
+
 def test_drift_is_seen_and_nothing_where_nothing_can_be_compared():
     rng = np.random.default_rng(0)
     known = rng.uniform(0.6, 1.0, 200).tolist()
     same, other = rng.uniform(0.6, 1.0, 50), rng.uniform(0.2, 0.7, 50)
-    policies = {"": policy()}
-    assert not check_drift(confidences(same), policies, {"": known})[""].alarm
-    drift = check_drift(confidences(other), policies, {"": known})
-    assert Triage({}, drift).alarm
+    policies = {"": with_reference(known)}
+    assert not check_drift(confidences(same), policies)[""].alarm
+    drift = check_drift(confidences(other), policies)
+    assert Triage(ScoreTable.of([]), {}, drift).alarm
     assert drift[""].direction == "less confident"
-    assert check_drift(confidences(same[:1]), policies, {"": known}) == {}
-    assert check_drift(confidences(same), policies, {}) == {}
+    assert check_drift(confidences(same[:1]), policies) == {}
+    assert check_drift(confidences(same), {"": policy()}) == {}
 
 
 def test_structures_are_compared_each_with_its_own_and_share_the_level():
-    policies = {"liver": policy(), "tumour": policy()}
-    rows = confidences(np.linspace(0, 1, 30), "liver") + confidences(np.linspace(0, 0.1, 30), "tumour")
     known = np.linspace(0, 1, 100).tolist()
-    drift = check_drift(rows, policies, {"liver": known, "tumour": known}, alpha=0.04)
+    policies = {"liver": with_reference(known), "tumour": with_reference(known)}
+    rows = confidences(np.linspace(0, 1, 30), "liver") + confidences(np.linspace(0, 0.1, 30), "tumour")
+    drift = check_drift(rows, policies, alpha=0.04)
     assert {name: test.alarm for name, test in drift.items()} == {"liver": False, "tumour": True}
     assert {test.alpha for test in drift.values()} == {0.02}
 
@@ -134,7 +139,7 @@ def test_links_survive_that_all_is_moved(rows, tmp_path):
 
 
 def test_cases_are_counted():
-    found = Triage(DECISIONS, {})
+    found = Triage(ScoreTable.of([]), DECISIONS, {})
     assert {each: found.count(each) for each in Decision} == {ACCEPT: 2, DEFER: 3, NO_FINDING: 0}
     assert not found.alarm
 
@@ -291,9 +296,9 @@ def made(tmp_path_factory):
         for name, c in zip(NAMES, CONFIDENCE.tolist(), strict=True)
     ]
     table = Table.of(rows)
-    save_policies(path, calibrate_table(table, Calibration("sdc", (Target(0.3),))), table)
-    policies = load_policies(path)
-    return policies["organ"], read_reference(reference_path(path), policies)["organ"]
+    make_policy(calibrate_table(table, Calibration("sdc", (Target(0.3),))), table).save(path)
+    policy = load_policies(path)["organ"]
+    return policy, policy.reference.confidences
 
 
 def test_the_very_cases_are_recognised(made):
@@ -335,12 +340,11 @@ def test_zero_and_negative_confidences(made):
 
 
 def test_copies_count_once_in_the_drift_test():
-    policies = {"": policy()}
-    reference = {"": np.linspace(0.4, 1.0, 200).tolist()}
+    policies = {"": with_reference(np.linspace(0.4, 1.0, 200).tolist())}
     one = {"structure": "organ", "sdc": 0.45, "k": 5, "checksum": "crc32:1", "file": "a.npy"}
     others = [{**one, "sdc": 0.4 + at / 50, "checksum": f"crc32:{at + 2}"} for at in range(30)]
-    alone = check_drift([one, *others], policies, reference)[""]
-    copied = check_drift([one] * 40 + others, policies, reference)[""]
+    alone = check_drift([one, *others], policies)[""]
+    copied = check_drift([one] * 40 + others, policies)[""]
     assert copied.p_value == alone.p_value
     unknown = [{**one, "checksum": ""}] * 40 + others  # nothing tells that these are copies
-    assert check_drift(unknown, policies, reference)[""].p_value < alone.p_value
+    assert check_drift(unknown, policies)[""].p_value < alone.p_value

@@ -7,7 +7,7 @@ import segtrust as st
 from segtrust.errors import CaseValueError, TooFewCasesError, WrongContentError
 from segtrust.evaluation import (
     ALL_STRUCTURES,
-    Evaluation,
+    EvaluationSettings,
     evaluate_rows,
     evaluated_sets,
     over_structures,
@@ -39,7 +39,7 @@ def rows(n, seed=0, structure="organ", **more):
 
 
 def how(**options):
-    return Evaluation(("sdc", "amsp"), **{"bootstrap": QUICK, **options})
+    return EvaluationSettings(("sdc", "amsp"), **{"bootstrap": QUICK, **options})
 
 
 class TestTables:
@@ -107,7 +107,7 @@ class TestTables:
         assert (ours["low"], ours["high"]) == (expected.low, expected.high)
 
     def test_another_estimator_is_compared_where_the_sdc_is_not_there(self):
-        assert Evaluation(("amsp", "ane")).reference == "amsp"
+        assert EvaluationSettings(("amsp", "ane")).reference == "amsp"
 
     def test_copies_are_drawn_together(self):
         found = rows(40)

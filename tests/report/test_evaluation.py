@@ -4,7 +4,7 @@ import csv
 
 import pytest
 
-from segtrust.evaluation import Evaluation, evaluated_sets
+from segtrust.evaluation import EvaluationSettings, evaluated_sets
 from segtrust.report.evaluation import draw_curves, write_evaluation
 from segtrust.selective import Bootstrap
 from tests.evaluation.test_tables import how, rows
@@ -31,7 +31,7 @@ def test_everything_is_written(tmp_path):
     for name in ("tables", "figures"):
         (tmp_path / name).mkdir()
     tables = write_evaluation(
-        tmp_path, {"ID": both}, Evaluation(("sdc",), bootstrap=Bootstrap(resamples=100))
+        tmp_path, {"ID": both}, EvaluationSettings(("sdc",), bootstrap=Bootstrap(resamples=100))
     )
     assert not tables["comparisons"], "there is nothing to compare with"
     names = {path.name for path in (tmp_path / "figures").iterdir()}

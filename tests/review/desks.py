@@ -19,7 +19,7 @@ from segtrust.engine import (
     ScoreRun,
     calibrate_table,
     make_executor,
-    save_policies,
+    make_policy,
     score_cases,
 )
 from segtrust.io import ArrayRef, CaseFiles, Dataset, Table, read_table, write_table
@@ -119,7 +119,7 @@ def write_policy(path, table, rows=400, risk=0.35, targets=()):
     found = calibrate_table(
         known, Calibration("sdc", targets or (Target(risk),), predictor=PREDICTOR, seed=0)
     )
-    save_policies(path, found, known)
+    make_policy(found, known).save(path)
     return path
 
 

@@ -185,7 +185,7 @@ def test_monitoring(counted):
     assert found["reference"] == sorted(column(table, "sdc")[:400].tolist())
     assert found["new"] == [row["sdc"] for row in new]
     assert found["left_out"] == 400
-    test = check_drift(new, desk.policies, desk.reference)["foreground"]
+    test = check_drift(new, desk.policies)["foreground"]
     assert found["drift"] == {"alarm": test.alarm, "text": test.explain(), "p_value": test.p_value}
     watch = ExchangeabilityMartingale(found["reference"])
     watch.extend(found["new"])

@@ -12,9 +12,7 @@ from segtrust.engine import (
     check_drift,
     load_policies,
     log_beside,
-    read_reference,
-    reference_path,
-    save_policies,
+    make_policy,
 )
 from segtrust.engine.run_log import RunLog
 from segtrust.io import Table, write_table
@@ -133,12 +131,12 @@ def test_a_watch_goes_on_and_begins_anew(tmp_path):
     table = desks.write_scores(tmp_path / "scores.csv", 500)
     policy = desks.write_policy(tmp_path / "policy.json", table)
     policies = load_policies(policy)
-    monitor = Monitor(policies, read_reference(reference_path(policy), policies))
+    monitor = Monitor(policies)
 
     def look(order):
         chosen = tuple(table.rows[place] for place in order)
         rows = Rows(Table(table.columns, chosen), "sdc", np.arange(len(chosen)))
-        fresh = Monitor(policies, monitor.reference).look(rows, None)
+        fresh = Monitor(policies).look(rows, None)
         found = monitor.look(rows, None)
         assert found == fresh
         return found
@@ -153,13 +151,12 @@ def test_alarms_of_several_structures_share_the_chance_of_a_false_one(tmp_path):
     rows = [{**row, "structure": name} for row in desks.rows_of(300) for name in ("liver", "spleen")]
     known = Table.of(rows, desks.READING)
     found = calibrate_table(known, Calibration("sdc", (Target(0.35),), predictor=desks.PREDICTOR, seed=0))
-    save_policies(tmp_path / "policy.json", found, known)
+    make_policy(found, known).save(tmp_path / "policy.json")
     policies = load_policies(tmp_path / "policy.json")
-    reference = read_reference(reference_path(tmp_path / "policy.json"), policies)
     new = [{**row, "case": f"new {row['case']}", "sdc": row["sdc"] / 2} for row in rows]
-    found = Monitor(policies, reference).look(Rows(Table.of(new), "sdc", np.arange(len(new))), "liver")
+    found = Monitor(policies).look(Rows(Table.of(new), "sdc", np.arange(len(new))), "liver")
     assert found.martingale.alarm_at == -np.log10(0.05 / 2)
-    assert found.drift.text == check_drift(new, policies, reference)["liver"].explain()
+    assert found.drift.text == check_drift(new, policies)["liver"].explain()
 
 
 def test_limits_are_about_losses_of_their_own_kind(tmp_path):

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from segtrust.cli.console import progress_bar
-from segtrust.cli.jobs import HowFlags, Plan, plan_of
-from segtrust.cli.judging import FIRST
-from segtrust.cli.options import CaseFlags, ReadFlags, RunFlags, with_options
+from segtrust.cli.options import CaseFlags, ReadFlags, RunFlags, changed_options, with_options
 from segtrust.cli.pipes import paths_of
-from segtrust.cli.promising import PromiseFlags, certify_rows, tell_certified
-from segtrust.cli.scoring import table_run
 from segtrust.cli.telling import (
     Images,
     as_values,
@@ -27,21 +22,24 @@ from segtrust.cli.telling import (
     print_failures,
     print_questions,
     tell_policies,
-    tell_unversioned,
     warnings_of,
 )
-from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.engine import Policies, ScoreTable, Triage
-    from segtrust.io import Dataset, Failure, ScoreRow, Table
+    from segtrust.engine import Triage
+    from segtrust.io import Dataset, ScoreRow
+    from segtrust.workflows import CalibrationResult
 
 __all__ = [
     "CALIBRATE_EPILOG",
     "TRIAGE_EPILOG",
+    "CalibrationFlags",
+    "TargetFlags",
     "TriageFlags",
     "calibrate",
-    "finish_triage",
+    "calibration_values",
+    "print_calibration",
+    "print_triage",
     "triage",
     "triage_cases",
 ]
@@ -59,9 +57,42 @@ TRIAGE_EPILOG = (
 
 
 @dataclass
-class RowFlags:
-    """Which rows are learned from."""
+class TargetFlags:
+    """What is to be guaranteed."""
 
+    target_risk: Annotated[float, typer.Option(help="Limit on the mean loss of the accepted cases.")]
+    below_dice: Annotated[
+        float | None,
+        typer.Option(help="Limit instead the share of accepted cases whose Dice is below this."),
+    ] = None
+    delta: Annotated[float, typer.Option(help="Probability that the guarantee does not hold.")] = 0.05
+    start_coverage: Annotated[
+        float,
+        typer.Option(help="Where the search begins, fixed before a loss is seen; lower for hard targets."),
+    ] = 0.5
+    estimator: Annotated[str, typer.Option(help="Column of the confidence.")] = "sdc"
+
+
+@dataclass
+class CalibrationFlags(TargetFlags):
+    """What is to be guaranteed, and for which rows."""
+
+    loss: Annotated[
+        str | None,
+        typer.Option(help="Loss to limit: dice, iou, f2 or hamming; by default that of the table."),
+    ] = None
+    loss_column: Annotated[str, typer.Option(help="Column of the loss; else one minus 'dice'.")] = "loss"
+    patients: Annotated[
+        bool, typer.Option("--patients", help="The column 'group' is the patient, who is the unit.")
+    ] = False
+    predictor: Annotated[str, typer.Option(help="Which model made the maps, in words.")] = ""
+    drop_unjudged: Annotated[
+        bool,
+        typer.Option(
+            "--drop-unjudged",
+            help="Leave out rows without a loss; the guarantee is about cases that have one.",
+        ),
+    ] = False
     chosen_set: Annotated[
         str | None, typer.Option("--set", help="Rows of this set; those in distribution unless given.")
     ] = None
@@ -75,61 +106,60 @@ class RowFlags:
 def calibrate(
     scores: Annotated[Path, typer.Argument(help="A table with losses, as `segtrust evaluate` writes it.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The policy, a JSON file.")],
-    promise: PromiseFlags,
-    rows: RowFlags,
+    what: CalibrationFlags,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object instead of a summary.")
     ] = False,
 ) -> None:
     """Certify an acceptance threshold on cases with known loss, and write the policy."""
-    chosen = _chosen_rows(scores, rows)
-    found = certify_rows(chosen, scores, promise, output, reference=rows.reference)
-    tell_unversioned(chosen)
+    from segtrust.workflows import certify_table
+
+    options = asdict(what)
+    result = certify_table(scores, output=output, model=options.pop("predictor"), **options)
     if as_json:
-        typer.echo(json.dumps(found.values))
+        for warning in result.warnings:
+            typer.secho(warning, err=True)
+        typer.echo(json.dumps(calibration_values(result)))
     else:
-        tell_certified(found, output)
-    if not found.certified:
+        print_calibration(result, output)
+    if result.policy is None:
         raise typer.Exit(1)
 
 
-def _chosen_rows(path: Path, asked: RowFlags) -> Table:
-    from segtrust.engine import PART, check_details
-    from segtrust.io import read_table
-
-    table = read_table(path)
-    check_details(table)
-    if PART in table.about:
-        raise ParameterError(f"{path}: expected a whole run, got a part of one: segtrust merge.")
-    chosen = asked.chosen_set if asked.chosen_set is not None else _in_distribution(table)
-    wanted = {"set": chosen, "split": asked.split}
-    splits = sorted({row.get("split") or "" for row in table.rows})
-    if asked.split is None and len(splits) > 1:
-        raise ParameterError(
-            f"{path}: expected cases of one split, got {', '.join(map(repr, splits))}. Those that a model "
-            "was trained on promise nothing: say which by --split."
-        )
-    rows = table.rows
-    for column, value in wanted.items():
-        if value is not None:
-            rows = tuple(row for row in rows if row.get(column, "") == value)
-    if not rows:
-        raise ParameterError(f"{path}: expected rows with {wanted}, got none.")
-    return replace(table, rows=rows)
+def print_calibration(result: CalibrationResult, output: Path) -> None:
+    """Print what is guaranteed, or why nothing is."""
+    for warning in result.warnings:
+        typer.secho(warning, err=True)
+    if result.policy is not None:
+        typer.echo(f"{result.policy}\n\nThe policy is in {output}.")
+        return
+    for name, certificate in result.certificates.items():
+        if not certificate.certified:
+            typer.secho(f"{name}: {certificate}" if name else str(certificate), err=True)
+    typer.secho("No policy was written.", err=True)
 
 
-def _in_distribution(table: Table) -> str | None:
-    """Give the set in distribution, where a table tells sets apart: of another nothing is to be promised."""
-    sets = list(dict.fromkeys(row.get("set") or "" for row in table.rows))
-    if not any(sets):
-        return None
-    if FIRST not in sets:
-        listed = ", ".join(sets)
-        raise ParameterError(
-            f"{table.source}: expected cases in distribution (set {FIRST}), got only {listed}. Say which set "
-            "is meant: --set."
-        )
-    return FIRST
+def calibration_values(result: CalibrationResult) -> dict[str, Any]:
+    """Return for machines what `print_calibration` prints, by structure."""
+    values = {}
+    for name, certificate in result.certificates.items():
+        doubt = result.doubt or ("no confidence is left" if certificate.total_delta >= 1.0 else "")
+        text = str(certificate)
+        if doubt and certificate.certified:
+            text = f"Estimated, and nothing is promised ({doubt}). Otherwise: {text}"
+        status = "estimated" if doubt else "certified"
+        values[name] = {
+            "certified": certificate.certified and not doubt,
+            "standing": status if certificate.certified else None,
+            "doubt": doubt,
+            "threshold": certificate.threshold,
+            "coverage": certificate.coverage,
+            "probability": 1.0 - certificate.total_delta,
+            "looks": certificate.evidence.earlier_looks + 1,
+            "cases": certificate.n,
+            "text": text,
+        }
+    return values
 
 
 @dataclass
@@ -138,7 +168,7 @@ class TriageFlags:
 
     policy: Annotated[Path, typer.Option(help="The policy, as `segtrust calibrate` writes it.")]
     predictor: Annotated[
-        str, typer.Option(help="Which model made the maps; the promise holds for the policy's own.")
+        str, typer.Option(help="Which model made the maps; the guarantee holds for the policy's own.")
     ] = ""
     link: Annotated[
         bool, typer.Option("--link", help="Fill folders accept/ and defer/ with links to the maps.")
@@ -166,63 +196,70 @@ def triage(
     A case that cannot be read is deferred, and listed in failures.csv.
     """
     run.get_ready()
-    found = files.find(paths_of(predictions))
-    triage_cases(found, output, how, read, run, images_in(files.image_dir, found.cases))
+    dataset = files.find(paths_of(predictions))
+    triage_cases(dataset, output, how, read, run, images_in(files.image_dir, dataset.cases))
 
 
 def triage_cases(
-    found: Dataset,
+    dataset: Dataset,
     output: Path,
     how: TriageFlags,
     read: ReadFlags,
     run: RunFlags,
     images: Sequence[Images] = (),
 ) -> None:
-    """Score cases, decide on them, and tell what came of it."""
-    from segtrust.engine import score_cases
+    """Decide on cases, and print the result."""
+    from segtrust.workflows import triage as decide
 
-    flags = HowFlags(estimators="", policy=how.policy, predictor=how.predictor)
-    plan = plan_of(flags, read, found.cases)
-    with progress_bar("cases", len(found.cases)) as advance:
-        table = replace(table_run(output / "scores.csv", run, advance), details=how.details)
-        print_dataset(found, images, quiet=run.as_json)
-        scored = score_cases(found, replace(plan.job, with_truth=False), table, finish=plan.decided)
-    finish_triage(scored, plan, output, how, run, images)
+    options: Any = {**changed_options(read), **run.options(), "details": how.details}
+    options["on_start"] = lambda: print_dataset(dataset, images, quiet=run.as_json)
+    result = decide(
+        dataset, how.policy, output=output, model=how.predictor, link=how.link, alpha=how.alpha, **options
+    )
+    print_triage(result, output, images, as_json=run.as_json)
 
 
-def finish_triage(
-    scored: ScoreTable,
-    plan: Plan,
-    output: Path,
-    how: TriageFlags,
-    run: RunFlags,
-    images: Sequence[Images] = (),
+def print_triage(
+    result: Triage, output: Path, images: Sequence[Images] = (), *, as_json: bool = False
 ) -> None:
-    """Write the lists of cases that a plan has decided on, tell of them, and leave with the exit code."""
-    from segtrust.engine import failures_beside, write_lists
+    """Print decisions, guarantee and drift, and leave with the exit code."""
+    from segtrust.engine import failures_beside
+    from segtrust.policy import Decision
 
-    plan = plan.after(scored.rows)
-    decided = _triage(scored, plan.policies, how)
-    write_lists(output, scored.rows, decided.decisions, link=how.link, failures=scored.failures)
-    unjudged = _without_policy(scored.rows)
-    listed = failures_beside(output / "scores.csv", None)
-    if run.as_json:
-        told = [*warnings_of(scored, images), *unjudged]
-        more = {"output": str(output), "warnings": told, **image_values(images)}
-        typer.echo(json.dumps(_as_values(decided, plan.policies, scored.failures) | more))
+    table = result.table
+    counts = {str(decision): result.count(decision) for decision in Decision}
+    unjudged = _structures_without_policy(table.rows)
+    if as_json:
+        values = {
+            "counts": counts,
+            **as_values(table.policies),
+            "drift": {name: test.to_dict() for name, test in result.drift.items()},
+            "alarm": result.alarm,
+            "failures": [each.row() for each in table.failures],
+            "output": str(output),
+            "warnings": [*warnings_of(table, images), *unjudged],
+            **image_values(images),
+        }
+        typer.echo(json.dumps(values))
     else:
-        print_failures(scored.failures, listed)
-        print_questions(scored)
-        _tell(decided, plan.policies, output)
+        print_failures(table.failures, failures_beside(output / "scores.csv", None))
+        print_questions(table)
+        tell_policies(table.policies)
+        typer.echo(f"{', '.join(f'{count} {name}' for name, count in counts.items())}. Lists: {output}")
+        for name, test in result.drift.items():
+            alarm = " DRIFT ALARM: what the policy says no longer holds for such cases." if test.alarm else ""
+            typer.echo(f"{f'{name}: ' if name else ''}{test.explain()}{alarm}")
+        if not result.drift:
+            typer.echo(f"No drift check: {result.no_drift_test}.")
         for warning in unjudged:
             typer.secho(warning, err=True)
-    exit_if_failed(scored.failures, nothing=not scored.rows)
-    if decided.alarm:
+    exit_if_failed(table.failures, nothing=not table.rows)
+    if result.alarm:
         raise typer.Exit(1)
 
 
-def _without_policy(rows: Sequence[ScoreRow]) -> list[str]:
-    """Say why cases are deferred that have structures nobody has calibrated for."""
+def _structures_without_policy(rows: Sequence[ScoreRow]) -> list[str]:
+    """Say why cases are deferred that have structures without a policy."""
     names = dict.fromkeys(row["structure"] for row in rows if not row["decision"])
     if not names:
         return []
@@ -231,42 +268,3 @@ def _without_policy(rows: Sequence[ScoreRow]) -> list[str]:
         f"The policy is not for {listed}: cases that have such a structure are deferred, whatever it says of "
         "others. Choose structures by --region, or calibrate for each."
     ]
-
-
-def _triage(scored: ScoreTable, policies: Policies, how: TriageFlags) -> Triage:
-    from segtrust.engine import Triage, check_drift, decisions_of_cases, read_reference, reference_path
-
-    reference = read_reference(reference_path(how.policy), policies)
-    failed = [failure.case for failure in scored.failures]
-    drift = check_drift(scored.rows, policies, reference, alpha=how.alpha)
-    beside = "the calibration confidences are not beside the policy"
-    why = "it takes at least two new cases" if reference else beside
-    return Triage(decisions_of_cases(scored.rows, failed), drift, "" if drift else why)
-
-
-def _counts(decided: Triage) -> dict[str, int]:
-    from segtrust.policy import Decision
-
-    return {str(decision): decided.count(decision) for decision in Decision}
-
-
-def _as_values(decided: Triage, policies: Policies, failures: Sequence[Failure]) -> dict[str, Any]:
-    """Give for machines what `_tell` tells people."""
-    return {
-        "counts": _counts(decided),
-        **as_values(policies),
-        "drift": {name: test.to_dict() for name, test in decided.drift.items()},
-        "alarm": decided.alarm,
-        "failures": [each.row() for each in failures],
-    }
-
-
-def _tell(decided: Triage, policies: Policies, output: Path) -> None:
-    tell_policies(policies)
-    counted = ", ".join(f"{count} {name}" for name, count in _counts(decided).items())
-    typer.echo(f"{counted}. Lists: {output}")
-    for name, test in decided.drift.items():
-        alarm = " DRIFT ALARM: what the policy says no longer holds for such cases." if test.alarm else ""
-        typer.echo(f"{f'{name}: ' if name else ''}{test.explain()}{alarm}")
-    if not decided.drift:
-        typer.echo(f"No drift check: {decided.no_drift_test}.")

@@ -13,7 +13,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from segtrust.cli.console import new_console, progress_bar
+from segtrust.cli.console import new_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,7 +27,6 @@ EPILOG = (
     "Examples:\n\n  segtrust demo\n\n  segtrust demo --output trial --json\n\n"
     "  segtrust review --demo   (the same cases at the review desk)"
 )
-_CASES = 100
 _SUBJECT = "100 images of cell nuclei, and the probability maps that a small network (UNeXt) made of them."
 _INTRODUCTION = """\
 60 are of the kind that it was trained on; 40 are bright or stained, and it has never seen the like. All are
@@ -63,8 +62,7 @@ def demo(
     for name in ("PIL", "matplotlib"):
         require(name, extra="demo")
     begin = time.perf_counter()
-    with progress_bar("cases", _CASES, goes_on=False) as advance:
-        done = run_demo(output, advance)
+    done = run_demo(output)
     if as_json:
         typer.echo(json.dumps(_values(done)))
     else:

@@ -3,47 +3,38 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from segtrust.cli.judging import (
-    FIRST,
-    Judged,
-    JudgeFlags,
-    SetFlags,
-    check_loss,
-    estimators_in,
-    find_sets,
-    images_of_sets,
-    judge_scores,
-    refuse_unknown_loss,
-    score_and_judge,
-)
-from segtrust.cli.options import ReadFlags, RunFlags, with_options
+from segtrust.cli.options import HowFlags, ReadFlags, RunFlags, TruthFlags, changed_options, with_options
 from segtrust.cli.telling import (
     Images,
     as_values,
     exit_if_failed,
     image_values,
+    images_in,
+    print_dataset,
     print_failures,
     print_questions,
     tell_policies,
     warnings_of,
 )
-from segtrust.cli.tuning import TuneFlags, told_tuning
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.evaluation import Evaluation
-    from segtrust.io import ScoreRow
+    from segtrust.io import Dataset
+    from segtrust.workflows import Evaluation
 
-__all__ = ["EVALUATE_EPILOG", "EvaluateFlags", "evaluate"]
+__all__ = ["EVALUATE_EPILOG", "EvaluateFlags", "SetFlags", "evaluate"]
 
+_FILES = "Which files"
+_JUDGING = "How it is evaluated"
+_PANEL = "Estimators that learn"
+_TUNABLE = ("sdc-tuned", "pla-tuned", "aef", "aef-sdc")
 EVALUATE_EPILOG = (
     "Examples:\n\n  segtrust evaluate predictions/ --truth labelsTs/ -o evaluation\n\n"
     "  segtrust evaluate kvasir/ clinicdb/ -o polyp --ood etis=etis/ --drop-empty-truth --estimators all\n\n"
@@ -54,8 +45,95 @@ EVALUATE_EPILOG = (
 
 
 @dataclass
+class SetFlags(TruthFlags):
+    """Which files belong to a case, of several sets."""
+
+    ood: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=DIR, another set to evaluate as well; repeatable.", rich_help_panel=_FILES),
+    ] = None
+    ood_truth: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=DIR, the ground truth of that set.", rich_help_panel=_FILES),
+    ] = None
+    ood_mask_dir: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=DIR, the delivered masks of that set.", rich_help_panel=_FILES),
+    ] = None
+    ood_member: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=DIR, the maps of one more member of that set; repeatable.", rich_help_panel=_FILES
+        ),
+    ] = None
+    ood_image_dir: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=DIR, the images of that set.", rich_help_panel=_FILES),
+    ] = None
+
+
+@dataclass
+class JudgeFlags(HowFlags):
+    """How cases are scored and judged."""
+
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            help="What the cases are evaluated by: dice (the default), iou, f2 or hamming.",
+            rich_help_panel=_JUDGING,
+        ),
+    ] = None
+    losses: Annotated[
+        Path | None,
+        typer.Option(
+            help="Losses from elsewhere: a table with 'case', or nnU-Net's summary.json.",
+            rich_help_panel=_JUDGING,
+        ),
+    ] = None
+    loss_column: Annotated[
+        str | None, typer.Option(help="Its column, or the metric of summary.json.", rich_help_panel=_JUDGING)
+    ] = None
+    drop_empty_truth: Annotated[
+        bool,
+        typer.Option(
+            "--drop-empty-truth",
+            help="Leave out cases whose ground truth is empty, as the paper does.",
+            rich_help_panel=_JUDGING,
+        ),
+    ] = False
+    patients: Annotated[
+        bool,
+        typer.Option(
+            "--patients",
+            help="The manifest's 'group' is the patient: draw patients.",
+            rich_help_panel=_JUDGING,
+        ),
+    ] = False
+    resamples: Annotated[int, typer.Option(min=100, help="Of the bootstrap.", rich_help_panel=_JUDGING)] = (
+        2000
+    )
+
+
+@dataclass
+class TuneFlags:
+    """Which estimators learn from parts of each set, and how often."""
+
+    tune: Annotated[
+        str,
+        typer.Option(
+            help=f"Evaluate them on random splits of each set: {', '.join(_TUNABLE)}, or 'all'.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = ""
+    repeats: Annotated[
+        int, typer.Option(min=1, help="Random splits for each size.", rich_help_panel=_PANEL)
+    ] = 50
+    seed: Annotated[int, typer.Option(min=0, help="Of the first split.", rich_help_panel=_PANEL)] = 0
+
+
+@dataclass
 class EvaluateFlags(JudgeFlags, TuneFlags):
-    """How cases are scored and judged, and which estimators learn from them."""
+    """How cases are scored and evaluated, and which estimators learn from them."""
 
 
 @with_options
@@ -79,120 +157,149 @@ def evaluate(
     paired tests and bound statistics, for other sets (--ood) beside them; with --tune also what estimators
     that learn make of parts of each set.
     """
-    from segtrust.engine import failures_beside, read_scores, write_failures
-    from segtrust.evaluation import rankable_sets
-    from segtrust.io import Dataset, write_table
-    from segtrust.report.evaluation import tables_for_people, write_evaluation
-    from segtrust.report.examples import save_examples
-    from segtrust.report.html.page import write_report
-    from segtrust.report.runs import fresh_results, mark_running, open_run, write_run
-
-    refuse_unknown_loss(how)
-    if how.tune and how.loss is not None and check_loss(how.loss) != "dice":
-        raise ParameterError(
-            f"--tune: estimators learn from the Dice and are judged by it, got --loss {how.loss}. Leave out "
-            "one of them."
-        )
     run.get_ready()
-    table = read_scores(predictions[0]) if len(predictions) == 1 else None
-    before = None if table is None else judge_scores(table, how, files, read)
-    open_run(output, command="evaluate")
-    mark_running(output, command="evaluate")
-    found = None if before is not None else find_sets(predictions, files, how)
-    images = images_of_sets(files, found or Dataset())
-    how.refuse_without_truth(found)
-    judged = before or score_and_judge(found or Dataset(), output, how, read, run, images)
-    if judged.table is not None:
-        write_table(output / "scores.parquet", judged.table)
-    failures_path = failures_beside(output / "scores.parquet", None)
-    write_failures(failures_path, judged.scored.failures, "scores.parquet")
-    sets = _by_set(judged.scored.rows)
-    if not sets or (files.ood and FIRST not in sets):
-        print_failures(judged.scored.failures, failures_path)
-        exit_if_failed(judged.scored.failures, nothing=True)
-        raise ParameterError(f"{predictions[0]}: expected cases to judge, got none.")
-    evaluation = _evaluation(how, judged.scored.rows)
-    files_of = judged.files_of(found)
-    judged_sets, unranked = rankable_sets(sets, evaluation)
-    summary = []
-    with fresh_results(output):
-        tables = write_evaluation(output, sets, evaluation)
-        if files_of is not None:
-            save_examples(judged_sets, files_of, output / "figures" / "examples")
-            summary = how.draw_tuning(judged_sets, files_of, output, run)
-        counts = {name: len(rows) for name, rows in sets.items()}
-        parameters = {"sets": counts, "failed": len(judged.scored.failures), **_parameters(how, evaluation)}
-        write_run(output, command="evaluate", parameters=parameters, seconds=judged.scored.seconds)
-        write_report(output, policy=how.policy, predictor=how.predictor)
-    if run.as_json:
-        results = {**tables, "tuning": summary, "unranked": unranked, **image_values(images)}
-        typer.echo(json.dumps(_values(judged, results, images) | {"output": str(output)}))
+    from segtrust.workflows import evaluate as evaluate_cases, find_score_table
+
+    table = find_score_table(predictions)
+    data: Any = table
+    images: list[Images] = []
+    if table is None:
+        data, images = _find_sets(predictions, files, needs_truth=how.losses is None)
     else:
-        print_failures(judged.scored.failures, failures_path)
-        print_questions(judged.scored)
-        _tell(judged, tables_for_people(tables) | told_tuning(summary), output)
-        _tell_unranked(unranked)
-    exit_if_failed(judged.scored.failures)
-    if unranked:
+        for name in changed_options(files):
+            raise ParameterError(
+                f"--{name.replace('_', '-')}: expected with maps only, got it with a score table."
+            )
+    names = ("loss", "losses", "loss_column", "drop_empty_truth", "patients", "resamples", "tune", "repeats")
+    options: Any = {name: getattr(how, name) for name in (*names, "seed")}
+    options |= {**how.score_options(), **changed_options(read), **run.options()}
+    options["on_start"] = lambda: print_dataset(data, images, quiet=run.as_json)
+    evaluation = evaluate_cases(
+        data,
+        output=output,
+        estimators=how.estimators,
+        policy=how.policy,
+        model=how.predictor,
+        **options,
+    )
+    if run.as_json:
+        print_values(evaluation, output, images)
+    else:
+        print_evaluation(evaluation, output)
+    exit_if_failed(evaluation.scores.failures)
+    if evaluation.unranked:
         raise typer.Exit(1)
 
 
-def _by_set(rows: Sequence[ScoreRow]) -> dict[str, list[ScoreRow]]:
-    """Sort rows by their set; that in distribution, whose risk the others are held against, is the first."""
-    found: dict[str, list[ScoreRow]] = {}
-    for row in sorted(rows, key=lambda row: row["set"] != FIRST):
-        found.setdefault(row["set"], []).append(row)
-    return found
+def print_evaluation(evaluation: Evaluation, output: Path) -> None:
+    """Print failures, questions, and the tables for people."""
+    from segtrust.engine import failures_beside
+    from segtrust.report.evaluation import tables_for_people
+    from segtrust.report.tuned_sets import tuning_table
 
-
-def _evaluation(how: JudgeFlags, rows: Sequence[ScoreRow]) -> Evaluation:
-    from segtrust.evaluation import Evaluation
-    from segtrust.selective import Bootstrap
-
-    unknown = [row["case"] for row in rows if row.get("truth_ratio") is None]
-    if how.drop_empty_truth and unknown:
-        raise ParameterError(
-            f"drop-empty-truth: expected the truths, which tell the empty ones, got none of {unknown[0]}. "
-            "Give them (--truth); losses may come from elsewhere all the same."
-        )
-    return Evaluation(
-        tuple(estimators_in(how, list(rows[0]))),
-        drop_empty=how.drop_empty_truth,
-        by_patient=how.patients,
-        bootstrap=Bootstrap(resamples=how.resamples),
-    )
-
-
-def _parameters(how: JudgeFlags, evaluation: Evaluation) -> dict[str, Any]:
-    """Give how cases were judged, so that a report of the folder can judge them likewise."""
-    return {
-        "estimators": list(evaluation.estimators),
-        "drop_empty_truth": how.drop_empty_truth,
-        "patients": how.patients,
-        "resamples": how.resamples,
-        "seed": evaluation.bootstrap.seed,
-        "arguments": sys.argv[1:],
-    }
-
-
-def _values(judged: Judged, results: Mapping[str, Any], images: Sequence[Images]) -> dict[str, Any]:
-    standing = {} if judged.plan is None else as_values(judged.plan.policies)
-    failed = [each.row() for each in judged.scored.failures]
-    warnings = warnings_of(judged.scored, images)
-    return {**results, **standing, "failed": failed, "warnings": warnings}
-
-
-def _tell_unranked(unranked: Sequence[str]) -> None:
-    """Say what is in the report, but neither in a table nor in a curve."""
-    for text in unranked:
+    scores = evaluation.scores
+    print_failures(scores.failures, failures_beside(output / "scores.parquet", None))
+    print_questions(scores)
+    for warning in scores.warnings:
+        typer.secho(warning, err=True)
+    tell_policies(scores.policies)
+    tables = tables_for_people(evaluation.tables)
+    if evaluation.tuning:
+        tables["tuning"] = tuning_table(evaluation.tuning)
+    for name in ("sets", "areas", "coverages", "tuning"):
+        if name in tables:
+            typer.echo(f"{tables[name]}\n")
+    typer.echo(f"Tables, figures and report are in {output.resolve()}.")
+    typer.echo(f"To be read in a browser: {output.resolve() / 'report.html'}")
+    for text in evaluation.unranked:
         typer.secho(f"Not ranked: {text}", err=True)
 
 
-def _tell(judged: Judged, shown: Mapping[str, str], output: Path) -> None:
-    if judged.plan is not None:
-        tell_policies(judged.plan.policies)
-    for name in ("sets", "areas", "coverages", "tuning"):
-        if name in shown:
-            typer.echo(f"{shown[name]}\n")
-    typer.echo(f"Tables, figures and report are in {output.resolve()}.")
-    typer.echo(f"To be read in a browser: {output.resolve() / 'report.html'}")
+def print_values(evaluation: Evaluation, output: Path, images: Sequence[Images]) -> None:
+    """Print the same for machines."""
+    values = {
+        **evaluation.tables,
+        "tuning": list(evaluation.tuning),
+        "unranked": list(evaluation.unranked),
+        **image_values(images),
+        **as_values(evaluation.scores.policies),
+        "failed": [each.row() for each in evaluation.scores.failures],
+        "warnings": warnings_of(evaluation.scores, images),
+        "output": str(output),
+    }
+    typer.echo(json.dumps(values))
+
+
+def _find_sets(paths: Sequence[Path], files: SetFlags, *, needs_truth: bool) -> tuple[Dataset, list[Images]]:
+    """Find the cases of all sets, and count the images in each folder of images."""
+    from segtrust.workflows import FIRST, join_sets
+
+    folders, truth, masks, image_dirs, members = (
+        _folders_by_set(getattr(files, name), name)
+        for name in ("ood", "ood_truth", "ood_mask_dir", "ood_image_dir", "ood_member")
+    )
+    unknown = sorted({*truth, *masks, *image_dirs, *members} - {*folders})
+    if unknown:
+        raise ParameterError(f"ood-truth: expected the name of a set given by --ood, got {unknown[0]!r}.")
+
+    def find(maps: Sequence[Path], flags: SetFlags) -> Dataset:
+        dataset = flags.find(maps, needs_truth=needs_truth or None)
+        if needs_truth and not any(case.truth for case in dataset.cases):
+            raise ParameterError(_no_truth_message(maps, dataset, flags))
+        return dataset
+
+    others = {}
+    for name, maps in folders.items():
+        flags = replace(
+            files,
+            pattern=_single(files.pattern),
+            mask_pattern=_single(files.mask_pattern),
+            image_pattern=_single(files.image_pattern),
+            truth_pattern=_single(files.truth_pattern),
+            truth=truth.get(name),
+            mask_dir=masks.get(name),
+            image_dir=image_dirs.get(name),
+            member=members.get(name),
+        )
+        others[name] = find([Path(folder) for folder in maps], flags)
+    joined = join_sets(find(paths, files), others, needs_truth=needs_truth)
+    images = [
+        found
+        for name, dirs in {FIRST: files.image_dir or [], **image_dirs}.items()
+        for found in images_in(dirs, [case for case in joined.cases if case.set == name])
+    ]
+    return joined, images
+
+
+def _single(patterns: list[str] | None) -> list[str] | None:
+    """Return a pattern that is for all maps; several are for the folders of the first set."""
+    return patterns if patterns is not None and len(patterns) == 1 else None
+
+
+def _folders_by_set(texts: Sequence[str] | None, name: str) -> dict[str, list[str]]:
+    """Return the folders of each set, in their order, given as NAME=DIR."""
+    from segtrust.workflows import FIRST
+
+    folders: dict[str, list[str]] = {}
+    for text in texts or ():
+        key, sign, path = text.partition("=")
+        if not (key and sign and path) or key == FIRST:
+            raise ParameterError(
+                f"{name.replace('_', '-')}: expected NAME=DIR, with a name other than {FIRST}, got {key!r}."
+            )
+        folders.setdefault(key, []).append(path)
+    return folders
+
+
+def _no_truth_message(paths: Sequence[Path], dataset: Dataset, files: SetFlags) -> str:
+    """Say that no case has ground truth, and how to pass it, or how its files ought to be called."""
+    listed = ", ".join(map(str, paths))
+    folder = Path((files.truth or [""])[0].rpartition("=")[2])
+    if not files.truth or not folder.is_dir():
+        return " ".join(
+            [f"{listed}: expected the ground truth of its cases. Pass its folder: --truth.", *dataset.notes]
+        )
+    there = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    got = f"files such as {there[0]}" if there else "an empty folder"
+    wanted = f", by the same names, such as {dataset.cases[0].id}" if dataset.cases else ""
+    return f"{folder}: expected the ground truth of the cases in {listed}{wanted}; got {got}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,20 +12,22 @@ import typer
 from typer.core import TyperGroup
 
 from segtrust.cli.apps import App
-from segtrust.cli.console import counted, progress_bar
-from segtrust.cli.deciding import TriageFlags, triage_cases
-from segtrust.cli.jobs import USUAL, HowFlags, plan_of
+from segtrust.cli.console import counted
+from segtrust.cli.deciding import (
+    TargetFlags,
+    TriageFlags,
+    calibration_values,
+    print_calibration,
+    triage_cases,
+)
 from segtrust.cli.nnunet_options import ModelFlags, target_of
 from segtrust.cli.nnunet_predict import PREDICT_EPILOG, predict
 from segtrust.cli.nnunet_show import SHOW_EPILOG, show
-from segtrust.cli.options import ReadFlags, RunFlags, with_options
-from segtrust.cli.promising import Certified, PromiseFlags, TargetFlags, certify_rows, tell_certified
-from segtrust.cli.scoring import table_run
+from segtrust.cli.options import USUAL, ReadFlags, RunFlags, changed_options, with_options
 from segtrust.cli.telling import exit_if_failed, print_dataset, print_failures, print_questions, warnings_of
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.engine import ScoreTable
     from segtrust.io import LabelledCases
 
 __all__ = ["nnunet_app"]
@@ -98,25 +100,50 @@ def calibrate(
     otherwise: by a single fold, or the ensemble. Scores are kept beside the policy, for `segtrust evaluate`.
     """
     run.get_ready()
+    from segtrust.engine import failures_beside
+    from segtrust.workflows import certify_table, score_cases
+
     found = _labelled_cases(what, source)
     if not run.as_json:
         _tell_found(found)
-        print_dataset(found.cases)
     table = output.with_name(f"{output.stem}.scores.csv")
-    scored = _score(found, table, HowFlags(f"{promise.estimator},{USUAL}", empty=source.empty), read, run)
+    options: Any = {**changed_options(read), **run.options()}
+    scored = score_cases(
+        found.cases,
+        f"{promise.estimator},{USUAL}",
+        output=table,
+        made_by=found.predictor,
+        doubt=found.doubt,
+        empty=source.empty,
+        on_start=lambda: print_dataset(found.cases, quiet=run.as_json),
+        **options,
+    )
     if not run.as_json:
-        print_failures(scored.failures, _failures(table))
+        print_failures(scored.failures, failures_beside(table, None))
         print_questions(scored)
     if not scored.rows:
         exit_if_failed(scored.failures, nothing=True)
-    certified = _certify(found, table, promise, output, source.reference)
+    result = certify_table(
+        table, output=output, model=found.predictor, reference=source.reference, **asdict(promise)
+    )
     if run.as_json:
-        typer.echo(json.dumps(_values(found, scored, certified, table)))
+        status = "estimated" if found.doubt else "certified"
+        values = {
+            "predictor": found.predictor,
+            "standing": status if result.policy is not None else None,
+            "structures": calibration_values(result),
+            "cases": scored.cases,
+            "unpredicted": found.unpredicted,
+            "table": str(table),
+            "failures": [each.row() for each in scored.failures],
+            "warnings": warnings_of(scored),
+        }
+        typer.echo(json.dumps(values))
     else:
-        tell_certified(certified, output)
+        print_calibration(result, output)
         typer.echo(f"Scores of {counted(scored.cases, 'case')}: {table}")
     exit_if_failed(scored.failures)
-    if not certified.certified:
+    if result.policy is None:
         raise typer.Exit(1)
 
 
@@ -130,8 +157,8 @@ def _tell_found(found: LabelledCases) -> None:
 
 
 _UNNAMED = (
-    "Which model made these predictions is not written beside them, so no promise can be tied to it. Repeat "
-    "what was given to nnUNetv2_predict (-c, -tr, -p, -f), or name it: --predictor."
+    "Which model made these predictions is not written beside them, so no guarantee can be tied to it. "
+    "Repeat what was given to nnUNetv2_predict (-c, -tr, -p, -f), or name it: --predictor."
 )
 
 
@@ -153,45 +180,6 @@ def _labelled_cases(what: str, source: CalibrationFlags) -> LabelledCases:
     return find_cross_validation(model, folds, truths)
 
 
-def _score(found: LabelledCases, table: Path, how: HowFlags, read: ReadFlags, run: RunFlags) -> ScoreTable:
-    from segtrust.engine import DOUBT, score_cases
-
-    plan = plan_of(how, read, found.cases.cases)
-    more = {DOUBT: found.doubt} if found.doubt else {}
-    with progress_bar("cases", len(found.cases.cases)) as advance:
-        job = replace(plan.job, predictor=found.predictor)
-        return score_cases(found.cases, job, table_run(table, run, advance), more=more)
-
-
-def _certify(
-    found: LabelledCases, table: Path, promise: TargetFlags, output: Path, reference: Path | None
-) -> Certified:
-    from segtrust.io import read_table
-
-    promised = PromiseFlags(**asdict(promise), predictor=found.predictor)
-    return certify_rows(read_table(table), table, promised, output, reference=reference)
-
-
-def _failures(table: Path) -> Path:
-    from segtrust.engine import failures_beside
-
-    return failures_beside(table, None)
-
-
-def _values(found: LabelledCases, scored: ScoreTable, certified: Certified, table: Path) -> dict[str, Any]:
-    standing = "estimated" if found.doubt else "certified"
-    return {
-        "predictor": found.predictor,
-        "standing": standing if certified.certified else None,
-        "structures": certified.values,
-        "cases": scored.cases,
-        "unpredicted": found.unpredicted,
-        "table": str(table),
-        "failures": [each.row() for each in scored.failures],
-        "warnings": warnings_of(scored),
-    }
-
-
 @dataclass
 class NnunetTriageFlags(ModelFlags, TriageFlags):
     """How decisions are made, and which model made the predictions."""
@@ -210,7 +198,7 @@ def triage(
 ) -> None:
     """Decide on predictions by a policy: lists of accepted and deferred ones, and whether they still fit it.
 
-    The promise of a policy holds for predictions of the model that it was made with. nnU-Net does not write
+    The guarantee of a policy holds for predictions of the model that it was made with. nnU-Net does not write
     down which model that was: repeat the options of nnUNetv2_predict (-c, -tr, -p, -f). Predictions of
     `segtrust nnunet predict` know it, and need no probabilities on the disk.
     """

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from segtrust.cli.console import progress_bar
-from segtrust.cli.deciding import TriageFlags, finish_triage
-from segtrust.cli.jobs import USUAL, HowFlags, plan_of
+from segtrust.cli.deciding import print_triage
 from segtrust.cli.nnunet_options import ModelFlags, target_of
-from segtrust.cli.options import ReadFlags, RunFlags, with_options
-from segtrust.cli.scoring import finish_scoring, table_run
+from segtrust.cli.options import USUAL, ReadFlags, RunFlags, changed_options, with_options
+from segtrust.cli.scoring import print_scores
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -72,9 +69,9 @@ def predict(
     Needs nnU-Net in this environment. The numbers are those of `segtrust score` on what --save_probabilities
     would have written. With --policy it decides as well. The same command goes on with a stopped run.
     """
-    from segtrust.engine import score_cases
     from segtrust.integrations.nnunet import doubt_about, find_images, load_predictor, name_predictor
     from segtrust.integrations.nnunet_engine import PredictingEngine
+    from segtrust.workflows import score_cases, triage
 
     model = target_of(what).chosen_model(how.choice)
     folds = how.folds or _trained_folds(model, how.checkpoint)
@@ -82,29 +79,30 @@ def predict(
     made = load_predictor(model.folder, folds, checkpoint=how.checkpoint, device=how.device, **settings)
     name = name_predictor(made, model.name, folds, checkpoint=how.checkpoint)
     found = find_images(made, images, how.truth)
-    flags = HowFlags("" if how.policy else how.estimators, how.policy, name)
-    plan = plan_of(flags, read, found.cases.cases)
-    with progress_bar("cases", len(found.cases.cases)) as advance:
-        table = table_run(output / "scores.csv", run, advance)
-        engine = PredictingEngine(run.workers, run.dask, made, found.channels, output, how.previous_stage)
-        engine.refuse_lost_masks(table)
-        engine.open_output(name)
-        job = replace(plan.job, predictor=name, with_truth=how.truth is not None)
-        doubt = doubt_about(made, found, images, folds)
-        scored = score_cases(
-            found.cases, job, replace(table, executor=engine), finish=plan.decided, more=doubt
-        )
-    _tell_doubt(doubt, quiet=run.as_json)
+    engine = PredictingEngine(run.workers, run.dask, made, found.channels, output, how.previous_stage)
+    table = output / "scores.csv"
+    if run.resume:
+        engine.check_masks(table)
+    engine.open_output(name)
+    doubt = doubt_about(made, found, images, folds)
+    options: Any = {**changed_options(read), **run.options(), "executor": engine}
+    scored = score_cases(
+        found.cases,
+        "" if how.policy else how.estimators,
+        output=table,
+        policy=how.policy,
+        model=name,
+        with_truth=how.truth is not None,
+        made_by=name,
+        doubt=doubt,
+        **options,
+    )
+    if doubt and not run.as_json:
+        typer.secho(f"Nothing can be certified with this table: {doubt}.", err=True)
     if how.policy is None:
-        finish_scoring(scored, plan, table, as_json=run.as_json)
+        print_scores(scored, as_json=run.as_json)
     else:
-        finish_triage(scored, plan, output, TriageFlags(how.policy, name), run)
-
-
-def _tell_doubt(doubt: Mapping[str, str], *, quiet: bool) -> None:
-    for why in doubt.values():
-        if not quiet:
-            typer.secho(f"Nothing can be certified with this table: {why}.", err=True)
+        print_triage(triage(scored, how.policy, output=output), output, as_json=run.as_json)
 
 
 def _trained_folds(model: Model, checkpoint: str) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ had them as parameters of its own.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from functools import wraps
@@ -19,11 +20,21 @@ import typer
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.engine import Executor
-    from segtrust.ensembles import Fusion
-    from segtrust.io import Dataset, ReadOptions, Resample
+    from segtrust.io import Dataset
+    from segtrust.workflows import RunOptions
 
-__all__ = ["CaseFlags", "DigestKind", "PartFlags", "ReadFlags", "RunFlags", "TruthFlags", "with_options"]
+__all__ = [
+    "USUAL",
+    "CaseFlags",
+    "DigestKind",
+    "HowFlags",
+    "PartFlags",
+    "ReadFlags",
+    "RunFlags",
+    "TruthFlags",
+    "changed_options",
+    "with_options",
+]
 
 
 def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -89,6 +100,15 @@ def _gathered(given: Mapping[str, Any], groups: Mapping[str, type]) -> dict[str,
         for name, group in groups.items()
     }
     return {**rest, **made}
+
+
+def changed_options(flags: Any, without: Collection[str] = ()) -> dict[str, Any]:
+    """Return the options of a group that differ from their default, by name."""
+    return {
+        each.name: getattr(flags, each.name)
+        for each in fields(flags)
+        if each.name not in without and getattr(flags, each.name) != each.default
+    }
 
 
 class DigestKind(StrEnum):
@@ -287,24 +307,39 @@ class ReadFlags:
         ),
     ] = False
 
-    def options(self) -> ReadOptions:
-        """Say what is read of a case."""
-        from segtrust.io import Decoding, MaskKind, ReadOptions
 
-        return ReadOptions(
-            regions=tuple(self.region or ()),
-            channel=self.channel,
-            labels=tuple(self.label) if self.label else None,
-            mask=cast(MaskKind, self.mask),  # checked there
-            threshold=self.threshold,
-            key=self.key,
-            resample=cast("Resample | None", self.resample),  # checked there
-            scheme=self.names,
-            decode=cast(Decoding, self.decode or Decoding.THRESHOLD),  # checked there
-            fuse=cast("Fusion | None", self.fuse),  # checked there
-            truth_threshold=self.truth_threshold,
-            fill_missing=self.fill_missing,
-        )
+USUAL = "sdc,idc,amsp"
+
+
+@dataclass
+class HowFlags:
+    """How cases are scored."""
+
+    estimators: Annotated[
+        str,
+        typer.Option(
+            help="Names, separated by commas (also of `segtrust plugins`); 'all' for all that need no ground "
+            "truth."
+        ),
+    ] = USUAL
+    policy: Annotated[
+        Path | None, typer.Option(help="Add what this policy decides: accept, defer, no finding.")
+    ] = None
+    predictor: Annotated[
+        str, typer.Option(help="Which model made the maps; a policy's guarantee holds for its own.")
+    ] = ""
+    calibrate_maps: Annotated[
+        Path | None, typer.Option(help="Recalibrate the maps first: a saved scaling (JSON).")
+    ] = None
+    empty: Annotated[
+        str, typer.Option(help="What two empty masks are worth: 'paper' a Dice of 0, 'agree' of 1.")
+    ] = "paper"
+    digest: Annotated[DigestKind, typer.Option(help="Checksum of the maps' files.")] = DigestKind.QUICK
+
+    def score_options(self) -> dict[str, Any]:
+        """Return the options for `segtrust.workflows` besides estimators, policy and model."""
+        names = ("calibrate_maps", "empty", "digest")
+        return {name: value for name, value in changed_options(self).items() if name in names}
 
 
 @dataclass
@@ -351,12 +386,14 @@ class RunFlags:
 
             preload_workers(__name__)
 
-    def executor(self) -> Executor:
-        """Return where cases are run."""
-        from segtrust.engine import make_executor
-
-        memory = bytes_of(self.memory) if self.memory else None
-        return make_executor(self.workers, self.dask, memory, seconds_of(self.timeout))
+    def options(self) -> RunOptions:
+        """Return the options for `segtrust.workflows`."""
+        options = changed_options(self, without=("as_json", "memory", "timeout"))
+        if self.memory:
+            options["memory"] = bytes_of(self.memory)
+        return cast(
+            "RunOptions", {**options, "timeout": seconds_of(self.timeout), "command": tuple(sys.argv[1:])}
+        )
 
 
 @dataclass
@@ -377,13 +414,6 @@ class PartFlags(RunFlags):
     part_id: Annotated[
         int | None, _option(panel=_RUNNING, min=0, help="Which of them this is, from 0 on.")
     ] = None
-
-    @property
-    def part(self) -> int:
-        """Which of the jobs this is."""
-        if self.part_id is None and self.num_parts > 1:
-            raise ParameterError(f"part-id: expected a number from 0 to {self.num_parts - 1}, got none.")
-        return self.part_id or 0
 
 
 _SECONDS = {"s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "": 60.0, "h": 3600.0}

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from segtrust.cli.console import counted, progress_bar
-from segtrust.cli.jobs import Plan, plan_of
-from segtrust.cli.options import PartFlags, ReadFlags, RunFlags, TruthFlags, with_options
+from segtrust.cli.console import counted
+from segtrust.cli.options import PartFlags, ReadFlags, TruthFlags, changed_options, with_options
 from segtrust.cli.pipes import is_pipe, paths_of, table_place
 from segtrust.cli.telling import (
     Images,
@@ -27,13 +26,13 @@ from segtrust.cli.telling import (
     tell_policies,
     warnings_of,
 )
-from segtrust.cli.watching import WatchFlags, awaited, check_watch, watch_until_stopped
+from segtrust.cli.watching import WatchFlags, watch_until_stopped
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.engine import ScoreRun, ScoreTable
+    from segtrust.engine import ScoreTable
 
-__all__ = ["MERGE_EPILOG", "SCORE_EPILOG", "finish_scoring", "merge", "score", "table_run"]
+__all__ = ["MERGE_EPILOG", "SCORE_EPILOG", "merge", "print_scores", "score"]
 
 SCORE_EPILOG = (
     "Examples:\n\n  segtrust score predictions/ -o scores.parquet\n\n"
@@ -85,107 +84,66 @@ def score(
     same command.
     """
     run.get_ready()
-    from segtrust.engine import part_of, score_cases
+    from segtrust.workflows import score_cases
 
     if is_pipe(output) and run.as_json:
         raise ParameterError("output: expected a file with --json, which is printed itself, got '-'.")
     paths = paths_of(predictions)
     if output.resolve() in {path.resolve() for path in paths}:
         raise ParameterError(f"{output}: expected another file than what is read, or that would be lost.")
+    options: Any = {**how.score_options(), **changed_options(read), **run.options()}
     if how.watch:
-        return _watch(paths, output, how, files, read, run)
-    found = files.find(paths, needs_truth=None)
-    images = images_in(files.image_dir, found.cases)
-    plan = plan_of(how, read, found.cases)
+        table = watch_until_stopped(paths, output, how, files, run, options)
+        print_scores(table, as_json=run.as_json)
+        return
+    dataset = files.find(paths, needs_truth=None)
+    images = images_in(files.image_dir, dataset.cases)
+    options["on_start"] = lambda: print_dataset(dataset, images, quiet=run.as_json, err=is_pipe(output))
     with table_place(output) as place:
-        with progress_bar("cases", len(part_of(found.cases, run.part, run.num_parts))) as advance:
-            table = table_run(place, run, advance)
-            print_dataset(found, images, quiet=run.as_json, err=is_pipe(output))
-            scored = score_cases(found, plan.job, table, finish=plan.decided)
-        if how.write_masks is not None:
-            scored = _with_masks(scored, how.write_masks, place, table.failures_path)
-        finish = _finish_pipe if is_pipe(output) else finish_scoring
-        finish(scored, plan, table, as_json=run.as_json, images=images)
+        table = score_cases(
+            dataset,
+            how.estimators,
+            output=place,
+            policy=how.policy,
+            model=how.predictor,
+            write_masks_to=how.write_masks,
+            **options,
+        )
+        if is_pipe(output):  # the table itself is printed
+            print_failures(table.failures, None)
+            print_questions(table)
+            exit_if_failed(table.failures, nothing=not table.rows)
+        else:
+            print_scores(table, part=run.part_id, as_json=run.as_json, images=images)
 
 
-def _watch(
-    folders: Sequence[Path], output: Path, how: ScoreFlags, files: TruthFlags, read: ReadFlags, run: PartFlags
+def print_scores(
+    table: ScoreTable, *, part: int | None = None, as_json: bool = False, images: Sequence[Images] = ()
 ) -> None:
-    """Score what arrives in folders until that is stopped."""
-    check_watch(folders, output, run, writes_masks=how.write_masks is not None)
-    plan = plan_of(how, read, [awaited(folders[0], files.member or ())])
-    table = table_run(output, run, lambda done: None)
-    scored = watch_until_stopped(
-        lambda: files.find(folders, needs_truth=None, may_be_empty=True),
-        plan,
-        table,
-        how.rhythm(),
-        quiet=run.as_json,
-    )
-    finish_scoring(scored, plan, table, as_json=run.as_json)
+    """Print what came of scoring cases, and leave with the exit code."""
+    from segtrust.engine import failures_beside
 
-
-def finish_scoring(
-    scored: ScoreTable, plan: Plan, table: ScoreRun, *, as_json: bool, images: Sequence[Images] = ()
-) -> None:
-    """Tell what came of scoring cases, and leave with the exit code."""
-    plan = plan.after(scored.rows)
     if as_json:
-        typer.echo(json.dumps(_values(scored, table, images) | as_values(plan.policies)))
+        values = {
+            "cases": table.cases,
+            "failed": len(table.failures),
+            "table": table.source,
+            "seconds": table.seconds,
+            "failures": [each.row() for each in table.failures],
+            "warnings": [*warnings_of(table, images), *table.warnings],
+            **image_values(images),
+            **as_values(table.policies),
+        }
+        typer.echo(json.dumps(values))
     else:
-        print_failures(scored.failures, table.failures_path)
-        print_questions(scored)
-        tell_policies(plan.policies)
-        _tell(scored, table)
-    exit_if_failed(scored.failures, nothing=not scored.rows)
-
-
-def _finish_pipe(scored: ScoreTable, *_: object, **__: object) -> None:
-    """Tell on standard error what a table that is printed does not: which cases failed."""
-    print_failures(scored.failures, None)
-    print_questions(scored)
-    exit_if_failed(scored.failures, nothing=not scored.rows)
-
-
-def _with_masks(scored: ScoreTable, folder: Path, output: Path, failures_path: Path) -> ScoreTable:
-    """Write the masks; those that could not be are added to what failed."""
-    from segtrust.engine import write_failures, write_masks
-    from segtrust.io import read_table
-
-    with progress_bar("masks", len(scored.rows)) as advance:
-        failures = write_masks(folder, scored.rows, read_table(output).about, advance)
-    told = replace(scored, failures=(*scored.failures, *failures))
-    write_failures(failures_path, told.failures, output.name)
-    return told
-
-
-def table_run(output: Path, run: RunFlags, advance: Callable[[int], object]) -> ScoreRun:
-    """Say where results go, and how cases are run."""
-    from segtrust.engine import ScoreRun
-
-    part, parts = (run.part, run.num_parts) if isinstance(run, PartFlags) else (0, 1)
-    command = tuple(sys.argv[1:])
-    details = isinstance(run, PartFlags) and run.details
-    return ScoreRun(output, run.executor(), run.resume, part, parts, advance, command, run.overwrite, details)
-
-
-def _values(scored: ScoreTable, table: ScoreRun, images: Sequence[Images]) -> dict[str, Any]:
-    return {
-        "cases": scored.cases,
-        "failed": len(scored.failures),
-        "table": str(table.out),
-        "seconds": scored.seconds,
-        "failures": [each.row() for each in scored.failures],
-        "warnings": [*warnings_of(scored, images), *scored.warnings],
-        **image_values(images),
-    }
-
-
-def _tell(scored: ScoreTable, table: ScoreRun) -> None:
-    done = f"{counted(scored.cases, 'case')} scored in {scored.seconds:.1f} s"
-    typer.echo(f"{done}, {len(scored.failures)} failed. Table: {table.out}")
-    for warning in scored.warnings:
-        typer.secho(warning, err=True)
+        print_failures(table.failures, failures_beside(Path(table.source), part))
+        print_questions(table)
+        tell_policies(table.policies)
+        done = f"{counted(table.cases, 'case')} scored in {table.seconds:.1f} s"
+        typer.echo(f"{done}, {len(table.failures)} failed. Table: {table.source}")
+        for warning in table.warnings:
+            typer.secho(warning, err=True)
+    exit_if_failed(table.failures, nothing=not table.rows)
 
 
 def merge(

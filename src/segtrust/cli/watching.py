@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from segtrust.cli.console import counted
-from segtrust.cli.jobs import HowFlags, Plan
-from segtrust.cli.options import PartFlags
+from segtrust.cli.options import HowFlags, PartFlags, TruthFlags
 from segtrust.cli.pipes import is_pipe
 from segtrust.cli.telling import print_dataset
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
-    from segtrust.engine import Rhythm, ScoreRun, ScoreTable, WatchStatus
-    from segtrust.io import CaseFiles, Dataset
+    from segtrust.engine import ScoreTable, WatchStatus
+    from segtrust.io import Dataset
 
-__all__ = ["WatchFlags", "awaited", "check_watch", "watch_until_stopped"]
+__all__ = ["WatchFlags", "watch_until_stopped"]
 
 _WATCHING = "Folders that are watched"
 
@@ -52,57 +51,51 @@ class WatchFlags(HowFlags):
         typer.Option(rich_help_panel=_WATCHING, help="End after so many seconds without anything new."),
     ] = None
 
-    def rhythm(self) -> Rhythm:
-        """Say how often is looked, and when a case is complete."""
-        from segtrust.engine import Rhythm
 
-        return Rhythm(settle_s=self.settle, idle_s=self.idle)
+def watch_until_stopped(
+    folders: Sequence[Path],
+    output: Path,
+    how: WatchFlags,
+    files: TruthFlags,
+    run: PartFlags,
+    options: Mapping[str, Any],
+) -> ScoreTable:
+    """Score what arrives in folders until Ctrl-C or SIGTERM, with news on standard error."""
+    from segtrust.workflows import watch_folders
 
-
-def check_watch(folders: Sequence[Path], output: Path, run: PartFlags, *, writes_masks: bool) -> None:
-    """Refuse what cannot be watched, or done while watching."""
     for folder in folders:
         if not folder.is_dir():
-            raise ParameterError(f"{folder}: expected a folder to watch, got {_kind(folder)}.")
+            got = "a file" if folder.exists() else "nothing of that name"
+            raise ParameterError(f"{folder}: expected a folder to watch, got {got}.")
     for what, is_asked in (
         ("output: expected a file", is_pipe(output)),
         ("num-parts: expected 1", run.num_parts > 1),
-        ("write-masks: expected nothing", writes_masks),
+        ("write-masks: expected nothing", getattr(how, "write_masks", None) is not None),
     ):
         if is_asked:
             raise ParameterError(f"{what} while folders are watched. Leave it or --watch out.")
+    has_printed = False
 
-
-def _kind(path: Path) -> str:
-    return "a file" if path.exists() else "nothing of that name"
-
-
-def awaited(folder: Path, members: Sequence[str]) -> CaseFiles:
-    """Give a case as one will come, to plan by while there is none."""
-    from segtrust.io import ArrayRef, CaseFiles
-
-    return CaseFiles("", ArrayRef(folder), members=tuple(ArrayRef(Path(member)) for member in members))
-
-
-def watch_until_stopped(
-    look: Callable[[], Dataset], plan: Plan, table: ScoreRun, rhythm: Rhythm, *, quiet: bool
-) -> ScoreTable:
-    """Watch, telling on standard error how it stands."""
-    from segtrust.engine import watch_cases
-
-    summaries: set[str] = set()
-
-    def look_and_print() -> Dataset:
-        found = look()
-        if found.cases and not summaries:  # the first time that there is something to pair
-            summaries.add(found.summary())
-            print_dataset(found, quiet=quiet)
-        return found
+    def find() -> Dataset:
+        nonlocal has_printed
+        dataset = files.find(folders, needs_truth=None, may_be_empty=True)
+        if dataset.cases and not has_printed:  # the first time that there is something to pair
+            has_printed = True
+            print_dataset(dataset, quiet=run.as_json)
+        return dataset
 
     with _sigterm_interrupts():
-        teller = _Teller(quiet)
-        return watch_cases(
-            look_and_print, plan.job, table, rhythm=rhythm, finish=plan.decided, tell=teller.tell
+        return watch_folders(
+            find,
+            output,
+            how.estimators,
+            policy=how.policy,
+            model=how.predictor,
+            members=len(files.member or ()),
+            settle=how.settle,
+            idle=how.idle,
+            tell=_Teller(run.as_json).tell,
+            **options,
         )
 
 

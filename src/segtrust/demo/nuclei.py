@@ -6,30 +6,16 @@ certified on all others. Those of the other set, which the network has never see
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from segtrust.confidence import get_estimators
-from segtrust.engine import (
-    Calibration,
-    LossSource,
-    ScoreJob,
-    ScoreRun,
-    calibrate_table,
-    check_drift,
-    decide_rows,
-    load_policies,
-    make_executor,
-    read_reference,
-    reference_path,
-    save_policies,
-    score_cases,
-)
-from segtrust.io import FOREGROUND, Dataset, Table, find_cases, read_table
-from segtrust.policy import Decision, Policy
+from segtrust.engine import ScoreTable, loss_of_row
+from segtrust.io import Dataset, Table, read_table
+from segtrust.policy import Policy
 from segtrust.selective import DriftTest, Observed, Target
+from segtrust.workflows import calibrate, find_cases, score_cases, triage
 
 __all__ = [
     "DATA",
@@ -48,6 +34,7 @@ DATA = Path(__file__).parent / "data"
 PREDICTOR = "the network of the embedded maps"
 """What its policy calls what made the maps."""
 SCORES = "scores.csv"
+_COMMAND = "demo"
 FIRST, BRIGHT = "ID", "bright"
 SETS = {FIRST: "id.csv", BRIGHT: "ood-bright.csv"}
 """The set that is like what the network was trained on, and the one that is not."""
@@ -84,25 +71,27 @@ class Triaged:
     drift: DriftTest
 
 
-def prepare_run(folder: Path, advance: Callable[[int], object] = lambda done: None) -> Path:
-    """Make a folder to be reported and reviewed, and give its policy; of one that is there verdicts stay."""
-    policy, judge = folder / "policy.json", LossSource()
-    job = ScoreJob(tuple(get_estimators(ESTIMATORS)))
-    # Never goes on with what is there: another release may have begun it.
-    run = ScoreRun(folder / SCORES, make_executor(), resume=False, advance=advance, command=("demo",))
-    score_cases(_both_sets(), job, run, finish=judge.add_to, more=judge.about)
-    made = read_table(run.out)
-    new = [row["sdc"] for row in _new_rows(made.rows, FIRST)]
-    known = _known_scores(made)
-    how = Calibration("sdc", (_TARGET,), predictor=PREDICTOR, reference={FOREGROUND: new})
-    save_policies(policy, calibrate_table(known, how), known)
+def prepare_run(folder: Path) -> Path:
+    """Make a folder to be reported and reviewed, and return its policy; verdicts that are there stay."""
+    # Never resumed: another release may have begun the run.
+    table = score_cases(_both_sets(), ESTIMATORS, output=folder / SCORES, resume=False, command=(_COMMAND,))
+    new = Table.of(_new_rows(table.rows, FIRST))
+    policy = folder / "policy.json"
+    calibrate(
+        _known_scores(table),
+        output=policy,
+        target_risk=_TARGET.risk,
+        below_dice=_TARGET.below_dice,
+        loss_column="dice",
+        model=PREDICTOR,
+        reference=new,
+    )
     return policy
 
 
 def promised(policy: Path) -> Policy:
     """Give the policy of a prepared run as it stands for the embedded maps, which are of its own network."""
-    (found,) = load_policies(policy).values()
-    return found.for_predictor(PREDICTOR)
+    return Policy.load(policy).for_predictor(PREDICTOR)
 
 
 def triage_new(folder: Path, policy: Path) -> list[Triaged]:
@@ -116,24 +105,24 @@ def triage_new(folder: Path, policy: Path) -> list[Triaged]:
     >>> same.observed.is_kept, same.drift.alarm, bright.observed.is_kept, bright.drift.alarm
     (True, False, False, True)
     """
-    rows = read_table(folder / SCORES).rows
-    return [_triaged(name, _new_rows(rows, name), policy) for name in SETS]
-
-
-def _triaged(name: str, rows: Sequence[Row], path: Path) -> Triaged:
-    policies = load_policies(path)
-    ((structure, policy),) = policies.items()
-    decided = decide_rows(policies)(rows)
-    accepted = [row for row in decided if row["decision"] == Decision.ACCEPT]
-    drift = check_drift(rows, policies, read_reference(reference_path(path), policies))
-    return Triaged(
-        name,
-        len(rows),
-        len(accepted),
-        sum(row["dice"] for row in accepted) / len(accepted),
-        policy.targets[0].observed([row["loss"] for row in accepted]),
-        drift[structure],
-    )
+    table = ScoreTable.load(folder / SCORES)
+    triaged = []
+    for name in SETS:
+        result = triage(replace(table, rows=tuple(_new_rows(table.rows, name))), policy, model=PREDICTOR)
+        ((structure, used),) = result.table.policies.items()
+        accepted = result.accepted.rows
+        losses = [loss_of_row(row, "dice") for row in accepted]
+        triaged.append(
+            Triaged(
+                name,
+                len(result.decisions),
+                len(accepted),
+                sum(row["dice"] for row in accepted) / len(accepted),
+                used.targets[0].observed(losses),
+                result.drift[structure],
+            )
+        )
+    return triaged
 
 
 def _both_sets() -> Dataset:

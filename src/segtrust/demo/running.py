@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +9,6 @@ from segtrust.demo.nuclei import (
     ESTIMATORS,
     PREDICTOR,
     SCORES,
-    SETS,
     Row,
     Triaged,
     prepare_run,
@@ -19,12 +16,9 @@ from segtrust.demo.nuclei import (
     triage_new,
 )
 from segtrust.errors import ParameterError
-from segtrust.evaluation import Evaluation
-from segtrust.io import read_table
 from segtrust.policy import Policy
-from segtrust.report.evaluation import write_evaluation
-from segtrust.report.html.page import write_report
-from segtrust.report.runs import fresh_results, mark_running, open_run, write_run
+from segtrust.report.runs import mark_running, open_run
+from segtrust.workflows import evaluate
 
 __all__ = ["Demo", "run_demo"]
 
@@ -59,31 +53,23 @@ class Demo:
     report: Path
 
 
-def run_demo(folder: Path, advance: Callable[[int], object] = lambda done: None) -> Demo:
-    """Score and judge the embedded cases, certify a threshold on some, decide on the others, and report.
+def run_demo(folder: Path) -> Demo:
+    """Score and evaluate the embedded cases, certify a threshold on some, decide on the others, and report.
 
     Parameters
     ----------
     folder
         For all that is written; one of an earlier demo, or new.
-    advance
-        Told of each case that is scored.
     """
-    begin = time.perf_counter()
     _refuse_others_files(folder)
     open_run(folder, command=_COMMAND)
     mark_running(folder, command=_COMMAND)
-    policy = prepare_run(folder, advance)
-    rows = read_table(folder / SCORES).rows
-    sets = {name: [row for row in rows if row["set"] == name] for name in SETS}
-    how = Evaluation(ESTIMATORS)
-    with fresh_results(folder):
-        tables = write_evaluation(folder, sets, how)
-        parameters = {"arguments": [_COMMAND], "seed": how.bootstrap.seed}
-        write_run(folder, command=_COMMAND, parameters=parameters, seconds=time.perf_counter() - begin)
-        page = write_report(folder, policy=policy, predictor=PREDICTOR)
+    policy = prepare_run(folder)
+    evaluation = evaluate(folder / SCORES, estimators=ESTIMATORS, command=(_COMMAND,))
+    page = evaluation.report(folder, policy=policy, model=PREDICTOR, command=_COMMAND)
     triaged = tuple(triage_new(folder, policy))
-    return Demo(folder, len(rows), tuple(tables["areas"]), promised(policy), triaged, page)
+    cases = len(evaluation.scores.rows)
+    return Demo(folder, cases, tuple(evaluation.areas.rows), promised(policy), triaged, page)
 
 
 def _refuse_others_files(folder: Path) -> None:

@@ -9,11 +9,9 @@ from segtrust.engine.calibration import (
     check_reading,
     fusion_of,
     looks_path,
+    make_policy,
     policies_for_rows,
     read_looks,
-    read_reference,
-    reference_path,
-    save_policies,
     structures_of,
     write_looks,
 )
@@ -43,7 +41,7 @@ from segtrust.engine.losses import (
 )
 from segtrust.engine.merging import merge_tables
 from segtrust.engine.outcomes import Outcome
-from segtrust.engine.questions import find_copies, questions_about
+from segtrust.engine.questions import checksum_of_row, find_copies, questions_about
 from segtrust.engine.run_log import is_running, lock_file, read_log
 from segtrust.engine.score_table import (
     COMMANDS,
@@ -83,7 +81,6 @@ from segtrust.engine.triage import (
     are_calibration_cases,
     check_drift,
     check_structures,
-    checksum_of_row,
     decide_rows,
     decisions_of_cases,
     load_policies,
@@ -150,6 +147,7 @@ __all__ = [
     "loss_of_row",
     "loss_of_target",
     "make_executor",
+    "make_policy",
     "merge_tables",
     "no_loss_message",
     "part_of",
@@ -160,12 +158,9 @@ __all__ = [
     "read_log",
     "read_looks",
     "read_options_of",
-    "read_reference",
     "read_scores",
     "read_unfinished_run",
-    "reference_path",
     "reopen_case",
-    "save_policies",
     "score_cases",
     "settings_of",
     "structures_of",

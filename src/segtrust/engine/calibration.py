@@ -1,4 +1,4 @@
-"""From a score table with losses to a policy, and the file beside it with the calibration confidences."""
+"""From a score table with losses to a policy, and whether policies hold for other tables."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from segtrust._files import (
-    atomic_write_all,
     check_format,
     check_keys,
-    format_json,
-    naming_errors,
     plain_values,
     read_json,
-    remove_stale_drafts_of,
     write_json,
 )
 from segtrust.engine.losses import (
@@ -28,13 +24,15 @@ from segtrust.engine.losses import (
     name_without_file,
     no_loss_message,
 )
+from segtrust.engine.questions import checksum_of_row
 from segtrust.engine.score_table import DOUBT, PACKAGES, PREDICTOR
-from segtrust.engine.triage import Policies, checksum_of_row
+from segtrust.engine.triage import Policies
 from segtrust.errors import ParameterError, PolicyError, SavedStateError, WrongContentError
 from segtrust.io import FOREGROUND, ScoreRow, Table
 from segtrust.policy import (
     OWN_VERSIONS,
     Policy,
+    Reference,
     Scoring,
     StructurePolicies,
     certify_structures,
@@ -50,18 +48,14 @@ __all__ = [
     "check_reading",
     "fusion_of",
     "looks_path",
+    "make_policy",
     "policies_for_rows",
     "read_looks",
-    "read_reference",
-    "reference_path",
-    "save_policies",
     "structures_of",
     "write_looks",
 ]
 
-_REFERENCE = "segtrust-reference-1"
 _LOOKS = "segtrust-table-looks-1"
-_IN_REFERENCE = {"digests": dict, "confidences": dict, "read": dict, "masks": list, "members": list}
 _READING = ("mask", "threshold", "channel", "labels", "decode", "fuse")
 """Options of reading on which confidences depend, besides the structure."""
 _EARLIER_DEFAULTS = {"decode": "threshold", "fuse": None}
@@ -276,48 +270,27 @@ def _number(row: Mapping[str, Any], column: str) -> float:
     return float(row[column])
 
 
-def save_policies(path: Path, found: Mapping[str, tuple[Certificate, Scoring]], table: Table) -> str:
-    """Write the policy of one or several structures, and beside it the calibration confidences.
+def make_policy(found: Mapping[str, tuple[Certificate, Scoring]], table: Table) -> Policy | StructurePolicies:
+    """Return the policy of one structure, or the policies of several, with what is known of the cases.
 
     Policies are estimated, without a guarantee, if the table says why its cases certify nothing.
 
     Parameters
     ----------
-    path
-        A JSON file.
     found, table
-        The result of `calibrate_table`, and its table.
-
-    Returns
-    -------
-    str
-        The guarantee in words.
+        The result of `calibrate_table`, in which all are certified, and its table.
     """
-    policies = {
-        name: _with_packages(Policy.from_certificate(certificate, scoring, structure=name), table)
-        for name, (certificate, scoring) in found.items()
-    }
-    if table.about.get(DOUBT):
-        policies = {name: each.estimated(str(table.about[DOUBT])) for name, each in policies.items()}
-    whole = StructurePolicies(policies) if len(policies) > 1 else next(iter(policies.values()))
-    confidences = {
-        name: sorted(row[scoring.estimator] for row in _rows_of(table, name))
-        for name, (_, scoring) in found.items()
-    }
-    digests = {policy.structure: policy.digest for policy in policies.values()}
-    values = {
-        "digests": digests,
-        "confidences": confidences,
-        "read": table.about.get("read", {}),
-        "masks": sorted({row["mask"] for row in table.rows if row.get("mask")}),
-        "members": _member_counts(table.rows),
-    }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    remove_stale_drafts_of(path)
-    with atomic_write_all(path, reference_path(path)) as (policy_draft, reference_draft):
-        policy_draft.write_text(format_json(whole.to_dict()), encoding="utf-8")
-        reference_draft.write_text(format_json({"format": _REFERENCE, **values}), encoding="utf-8")
-    return str(whole)
+    masks = tuple(sorted({row["mask"] for row in table.rows if row.get("mask")}))
+    members = tuple(_member_counts(table.rows))
+    policies = {}
+    for name, (certificate, scoring) in found.items():
+        policy = _with_packages(Policy.from_certificate(certificate, scoring, structure=name), table)
+        if table.about.get(DOUBT):
+            policy = policy.estimated(str(table.about[DOUBT]))
+        confidences = tuple(sorted(row[scoring.estimator] for row in _rows_of(table, name)))
+        reference = Reference(confidences, table.about.get("read") or {}, masks, members)
+        policies[name] = replace(policy, reference=reference)
+    return StructurePolicies(policies) if len(policies) > 1 else next(iter(policies.values()))
 
 
 def _with_packages(policy: Policy, table: Table) -> Policy:
@@ -327,33 +300,12 @@ def _with_packages(policy: Policy, table: Table) -> Policy:
     return replace(policy, versions={**own, **packages}) if packages else policy
 
 
-def reference_path(policy: Path) -> Path:
-    """Return the path of the file with the calibration confidences and how the cases were read."""
-    return policy.with_name(f"{policy.stem}.reference.json")
-
-
-def _saved_reference(path: Path) -> Any:
-    """Read the file beside a policy; ``None`` if there is none."""
-    if not path.exists():
-        return None
-    saved = read_json(path)
-    check_format(saved, _REFERENCE, str(path))
-    for name, kind in _IN_REFERENCE.items():
-        value = saved.get(name) or kind()
-        is_plain = kind is dict or (
-            isinstance(value, list) and all(isinstance(item, str | int) for item in value)
-        )
-        if not (isinstance(value, kind) and is_plain):
-            raise SavedStateError(f"{path}: expected a {kind.__name__} of {name}, got {saved[name]!r}.")
-    return saved
-
-
-def check_reading(path: Path, read: Mapping[str, Any]) -> None:
-    """Raise an error if cases are read in another way than the calibration cases of a policy.
+def check_reading(policies: Policies, read: Mapping[str, Any]) -> None:
+    """Raise an error if cases are read in another way than the calibration cases of policies.
 
     Another threshold, mask or channel gives other confidences, for which the guarantee does not apply.
     """
-    saved = (_saved_reference(path) or {}).get("read")
+    saved = _reading_of(policies)
     made_with = {**_EARLIER_DEFAULTS, **saved} if saved else {}
     asked = plain_values({name: {**_EARLIER_DEFAULTS, **read}.get(name) for name in _READING}, "read")
     usual = {"fuse": "mean-probability"}
@@ -364,28 +316,30 @@ def check_reading(path: Path, read: Mapping[str, Any]) -> None:
     ]
     if changes:
         raise PolicyError(
-            f"{path}: the policy was made with cases that were read with {'; '.join(changes)}. Read the new "
-            "ones in the same way, or calibrate again."
+            f"policy: it was made with cases that were read with {'; '.join(changes)}. Read the new ones in "
+            "the same way, or calibrate again."
         )
 
 
-def fusion_of(path: Path) -> str | None:
-    """Return how the maps of members were fused for a policy; ``None`` for the default.
-
-    ``path`` is that of the file beside the policy, see `reference_path`.
-    """
-    fusion = ((_saved_reference(path) or {}).get("read") or {}).get("fuse")
+def fusion_of(policies: Policies) -> str | None:
+    """Return how the maps of members were fused for policies; ``None`` for the default."""
+    fusion = _reading_of(policies).get("fuse")
     return None if fusion is None else str(fusion)
 
 
-def check_policies(policies: Policies, path: Path, table: Table) -> None:
+def _reading_of(policies: Policies) -> Mapping[str, Any]:
+    """Return how the calibration cases of policies were read; nothing if it is not known."""
+    references = [policy.reference for policy in policies.values() if policy.reference is not None]
+    return references[0].read if references else {}
+
+
+def check_policies(policies: Policies, table: Table) -> None:
     """Raise an error if the confidences of a table were computed in another way than those of the policies.
 
-    ``path`` is that of the file beside the policies, see `reference_path`. What a table does not say is not
-    compared.
+    What a table does not say is not compared.
     """
     if table.about.get("read"):
-        check_reading(path, table.about["read"])
+        check_reading(policies, table.about["read"])
     for policy in policies.values():
         if table.about.get("estimators"):
             scoring = scoring_of(table, Calibration(policy.scoring.estimator, (Target(1.0),)))
@@ -395,30 +349,34 @@ def check_policies(policies: Policies, path: Path, table: Table) -> None:
             policy.check_scoring(scoring)
 
 
-def policies_for_rows(policies: Policies, path: Path, rows: Sequence[ScoreRow]) -> Policies:
+def policies_for_rows(policies: Policies, rows: Sequence[ScoreRow]) -> Policies:
     """Return the policies as they hold for rows: certified only for the kind of masks they were made with.
 
     Parameters
     ----------
     policies
         By structure, as they hold for the model.
-    path
-        The file beside the policies, see `reference_path`.
     rows
         Rows on which they are used.
     """
-    saved = _saved_reference(path) or {}
-    members, calibrated_members = _member_counts(rows), saved.get("members") or [1]
-    other_masks = {row["mask"] for row in rows if row.get("mask")} - set(saved.get("masks") or ())
-    if not saved.get("masks") or not saved.get("read"):
-        why = "how the cases it was made with were read is not known"
-    elif other_masks:
-        why = f"made with masks of another kind than used ({', '.join(sorted(other_masks))})"
-    elif set(members) - set(calibrated_members):
-        why = f"made with {_format_counts(calibrated_members)} per case, used with {_format_counts(members)}"
-    else:
-        return policies
-    return {name: policy.estimated(why) for name, policy in policies.items()}
+    members, masks = _member_counts(rows), {row["mask"] for row in rows if row.get("mask")}
+    held = {}
+    for name, policy in policies.items():
+        reference = policy.reference
+        if reference is None or not reference.masks or not reference.read:
+            why = "how the cases it was made with were read is not known"
+        elif masks - set(reference.masks):
+            others = ", ".join(sorted(masks - set(reference.masks)))
+            why = f"made with masks of another kind than used ({others})"
+        elif reference.read.get("resample") == "map" and any(row.get("dice") is None for row in rows):
+            why = "made with maps resampled to the ground truth, used with cases without ground truth"
+        elif set(members) - set(reference.members):
+            counts = (_format_counts(each) for each in (reference.members, members))
+            why = "made with {} per case, used with {}".format(*counts)
+        else:
+            why = ""
+        held[name] = policy.estimated(why) if why else policy
+    return held
 
 
 def _member_counts(rows: Sequence[ScoreRow]) -> list[int]:
@@ -428,19 +386,3 @@ def _member_counts(rows: Sequence[ScoreRow]) -> list[int]:
 
 def _format_counts(members: Sequence[int]) -> str:
     return " or ".join("one map" if count == 1 else f"{count} maps" for count in members)
-
-
-def read_reference(path: Path, policies: Policies) -> dict[str, list[float]]:
-    """Read the confidences of the calibration cases; nothing if there is no such file."""
-    saved = _saved_reference(path)
-    if saved is None:
-        return {}
-    digests = saved.get("digests") or {}
-    if any(digests.get(name) != policy.digest for name, policy in policies.items()):
-        raise ParameterError(
-            f"{path}: expected the confidences that the policy was made with, got those of another. Keep "
-            "both files together, or calibrate again."
-        )
-    with naming_errors(str(path)):
-        found = saved.get("confidences") or {}
-        return {name: [float(value) for value in values] for name, values in found.items()}

@@ -9,15 +9,24 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from segtrust.engine.triage import checksum_of_row
-from segtrust.io import ScoreRow
+from segtrust.io import ArrayRef, ScoreRow
 
-__all__ = ["FEW_AT_TOP", "FULL_RANGE", "LABELS", "Copies", "find_copies", "hints_of_map", "questions_about"]
+__all__ = [
+    "FEW_AT_TOP",
+    "FULL_RANGE",
+    "LABELS",
+    "Copies",
+    "checksum_of_row",
+    "find_copies",
+    "hints_of_map",
+    "questions_about",
+]
 
 FULL_RANGE, FEW_AT_TOP, LABELS = "full range", "few at top", "labels"
 """Hints about one map; a question is asked if enough maps have them."""
@@ -182,3 +191,25 @@ def find_copies(rows: Sequence[ScoreRow]) -> Copies:
             names.setdefault((checksum, str(row.get("structure") or "")), {})[name] = None
     groups = {tuple(group): None for group in names.values() if len(group) > 1}
     return Copies(tuple(groups))
+
+
+def checksum_of_row(row: Mapping[str, Any]) -> str:
+    """Return the checksum by which the case of a row is recognised; empty for an empty mask.
+
+    Many images have the same map if there is nothing in it, and they are different cases. The checksum in
+    a table is that of the file; of a file with several maps, the place of the map is added.
+
+    Examples
+    --------
+    >>> (
+    ...     checksum_of_row({"checksum": "crc32:352441c2", "k": 7}),
+    ...     checksum_of_row({"checksum": "crc32:352441c2", "k": 0}),
+    ... )
+    ('crc32:352441c2', '')
+    >>> checksum_of_row({"checksum": "zip-crc32:352441c2", "k": 7, "file": "maps/stack.npz::p_hat[3]"})
+    'zip-crc32:352441c2::p_hat[3]'
+    """
+    if row.get("k") == 0 or not row.get("checksum"):
+        return ""
+    place = ArrayRef.parse(str(row.get("file") or ""))
+    return str(row["checksum"]) + str(replace(place, path=Path()))[len(str(Path())) :]

@@ -53,6 +53,8 @@ from segtrust.io import (
     stamps_of,
     write_table,
 )
+from segtrust.policy import Policy
+from segtrust.selective import LookLog
 
 __all__ = [
     "COMMANDS",
@@ -188,6 +190,10 @@ class ScoreTable(Table):
         What a user should know, and has cost no case its row.
     questions
         What looks wrong about the input, how files were read, and copies: to be read before the results.
+    policies
+        Policies by structure that decided, as they hold for these cases; empty if none did.
+    looks
+        What was asked of these cases in calibrations, by structure, if the table is in no file.
 
     Examples
     --------
@@ -200,6 +206,8 @@ class ScoreTable(Table):
     seconds: float = 0.0
     warnings: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
+    policies: Mapping[str, Policy] = field(default_factory=dict, compare=False)
+    looks: dict[str, LookLog] = field(default_factory=dict, compare=False)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

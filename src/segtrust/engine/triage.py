@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import numpy as np
 
 from segtrust._arguments import checksum_name
 from segtrust._files import read_json
+from segtrust.engine.questions import checksum_of_row
+from segtrust.engine.score_table import ScoreTable
 from segtrust.errors import PolicyError
 from segtrust.io import COLUMNS, ArrayRef, Failure, ScoreRow, Table, map_rows, stem_of, write_table
 from segtrust.policy import Decision, Policy, StructurePolicies
@@ -26,7 +29,6 @@ __all__ = [
     "are_calibration_cases",
     "check_drift",
     "check_structures",
-    "checksum_of_row",
     "decide_rows",
     "decisions_of_cases",
     "load_policies",
@@ -42,15 +44,20 @@ _SAME_CONFIDENCE = 1e-9
 """Relative difference up to which two confidences are the same; files keep them in full."""
 
 
-def load_policies(path: Path) -> Policies:
-    """Read a policy, or the policies of several structures."""
+def load_policies(policy: str | Path | Policy | StructurePolicies) -> Policies:
+    """Return policies by structure: of a file, or those that are given."""
+    if isinstance(policy, StructurePolicies):
+        return policy.policies
+    if isinstance(policy, Policy):
+        return {policy.structure: policy}
+    path = Path(policy)
     if not path.is_file():
         raise PolicyError(f"{path}: expected a policy, got no such file.")
     saved = read_json(path, error=PolicyError)
     if isinstance(saved, Mapping) and "policies" in saved:
-        return StructurePolicies.from_dict(saved, source=str(path)).policies
-    policy = Policy.from_dict(saved, source=str(path))
-    return {policy.structure: policy}
+        return StructurePolicies.load(path).policies
+    single = Policy.load(path)
+    return {single.structure: single}
 
 
 def check_structures(policies: Policies, structures: Sequence[str]) -> None:
@@ -86,23 +93,49 @@ def decide_rows(policies: Policies) -> Callable[[Sequence[ScoreRow]], Sequence[S
     return decide_all
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Triage:
     """Decisions on cases.
 
     Attributes
     ----------
+    table
+        Score table with the decision of each row, its failures, and the policies as they hold for the cases.
     decisions
-        By case; a case is deferred if any of its structures is.
+        By case; a case is deferred if any of its structures is, or if it failed.
     drift
         Drift tests by structure; empty if nothing can be compared.
     no_drift_test
         Why there is no drift test.
     """
 
+    table: ScoreTable
     decisions: Mapping[str, Decision]
     drift: Mapping[str, DriftTest]
     no_drift_test: str = ""
+
+    @property
+    def accepted(self) -> ScoreTable:
+        """Rows of the accepted cases, the least certain first."""
+        return self._chosen(Decision.ACCEPT)
+
+    @property
+    def deferred(self) -> ScoreTable:
+        """Rows of the cases that a person must review, the most urgent first; failed cases have no rows."""
+        return self._chosen(Decision.DEFER)
+
+    def _chosen(self, decision: Decision) -> ScoreTable:
+        rows = (row for row in self.table.rows if self.decisions[row["case"]] is decision)
+        return replace(self.table, rows=tuple(sorted(rows, key=_margin)))
+
+    def __str__(self) -> str:
+        """Return the drift, the number of cases by decision, and the guarantee."""
+        drift = [f"{name}: {test.explain()}" if name else test.explain() for name, test in self.drift.items()]
+        counts = ", ".join(f"{self.count(decision)} {decision}" for decision in Decision)
+        return "\n".join([*drift, counts, *map(str, self.table.policies.values())])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
     def count(self, decision: Decision) -> int:
         """Return the number of cases with a decision."""
@@ -132,13 +165,7 @@ def decisions_of_cases(rows: Sequence[ScoreRow], deferred: Sequence[str] = ()) -
     return decided | dict.fromkeys(deferred, Decision.DEFER)
 
 
-def check_drift(
-    rows: Sequence[ScoreRow],
-    policies: Policies,
-    reference: Mapping[str, Sequence[float]],
-    *,
-    alpha: float = 0.05,
-) -> dict[str, DriftTest]:
+def check_drift(rows: Sequence[ScoreRow], policies: Policies, *, alpha: float = 0.05) -> dict[str, DriftTest]:
     """Compare the confidences of new cases with those of the calibration cases, by structure.
 
     Copies (equal checksums) count as one case.
@@ -150,8 +177,9 @@ def check_drift(
             (checksum_of_row(row) or number, row["structure"]): row for number, row in enumerate(of_structure)
         }
         new = [row[policy.scoring.estimator] for row in different.values()]
-        if len(reference.get(name, ())) >= _FEWEST_FOR_DRIFT and len(new) >= _FEWEST_FOR_DRIFT:
-            tests[name] = drift_test(reference=reference[name], new=new, alpha=alpha / len(policies))
+        known = () if policy.reference is None else policy.reference.confidences
+        if min(len(known), len(new)) >= _FEWEST_FOR_DRIFT:
+            tests[name] = drift_test(reference=known, new=new, alpha=alpha / len(policies))
     return tests
 
 
@@ -169,7 +197,7 @@ def write_lists(
     """
     reasons = {failure.case: {"file": failure.file, "reason": failure.reason} for failure in failures}
     internal = {column.name for column in COLUMNS.values() if column.is_internal}
-    by_margin = sorted(rows, key=lambda row: math.inf if row["margin"] is None else row["margin"])
+    by_margin = sorted(rows, key=_margin)
     for decision in Decision:
         name = str(decision).replace(" ", "_")
         chosen = [row for row in by_margin if decisions[row["case"]] is decision]
@@ -181,6 +209,10 @@ def write_lists(
         write_table(out / f"{name}.csv", Table.of(listed) if listed else Table(("case",), ()))
         if link:
             _write_links(out / name, chosen)
+
+
+def _margin(row: ScoreRow) -> float:
+    return math.inf if row["margin"] is None else float(row["margin"])
 
 
 def _write_links(folder: Path, rows: Sequence[ScoreRow]) -> None:
@@ -200,28 +232,6 @@ def _write_links(folder: Path, rows: Sequence[ScoreRow]) -> None:
             if not link.is_symlink() and not link.exists():
                 link.symlink_to(target)
                 break
-
-
-def checksum_of_row(row: Mapping[str, Any]) -> str:
-    """Return the checksum by which the case of a row is recognised; empty for an empty mask.
-
-    Many images have the same map if there is nothing in it, and they are different cases. The checksum in
-    a table is that of the file; of a file with several maps, the place of the map is added.
-
-    Examples
-    --------
-    >>> (
-    ...     checksum_of_row({"checksum": "crc32:352441c2", "k": 7}),
-    ...     checksum_of_row({"checksum": "crc32:352441c2", "k": 0}),
-    ... )
-    ('crc32:352441c2', '')
-    >>> checksum_of_row({"checksum": "zip-crc32:352441c2", "k": 7, "file": "maps/stack.npz::p_hat[3]"})
-    'zip-crc32:352441c2::p_hat[3]'
-    """
-    if row.get("k") == 0 or not row.get("checksum"):
-        return ""
-    place = ArrayRef.parse(str(row.get("file") or ""))
-    return str(row["checksum"]) + str(replace(place, path=Path()))[len(str(Path())) :]
 
 
 def are_calibration_cases(

@@ -1,4 +1,4 @@
-"""Evaluation of scored cases: how well confidences rank errors, and what tuning cases add."""
+"""EvaluationSettings of scored cases: how well confidences rank errors, and what tuning cases add."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from segtrust.evaluation.tables import (
     ALL_STRUCTURES,
     REFERENCES,
     EvaluatedSet,
-    Evaluation,
+    EvaluationSettings,
     evaluate_rows,
     evaluate_sets,
     evaluated_sets,
@@ -40,7 +40,7 @@ __all__ = [
     "REFERENCES",
     "SHARES",
     "EvaluatedSet",
-    "Evaluation",
+    "EvaluationSettings",
     "FileCase",
     "Part",
     "PartStore",

@@ -70,7 +70,7 @@ class EvaluatedSet:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class EvaluationSettings:
     """How rows are judged.
 
     Attributes
@@ -102,7 +102,7 @@ class Evaluation:
         return self.against if self.against in self.estimators else self.estimators[0]
 
 
-def evaluate_rows(sets: Mapping[str, Sequence[Row]], how: Evaluation) -> dict[str, list[Row]]:
+def evaluate_rows(sets: Mapping[str, Sequence[Row]], how: EvaluationSettings) -> dict[str, list[Row]]:
     """Give the tables of an evaluation by name.
 
     Parameters
@@ -123,7 +123,7 @@ def evaluate_rows(sets: Mapping[str, Sequence[Row]], how: Evaluation) -> dict[st
     return evaluate_sets(evaluated_sets(sets, how), how)
 
 
-def evaluate_sets(found: Sequence[EvaluatedSet], how: Evaluation) -> dict[str, list[Row]]:
+def evaluate_sets(found: Sequence[EvaluatedSet], how: EvaluationSettings) -> dict[str, list[Row]]:
     """Give the tables of sets that are sorted already, see `evaluate_rows`."""
     first = {each.structure: each.full_risk for each in found if each.name == found[0].name}
     return {
@@ -137,18 +137,20 @@ def evaluate_sets(found: Sequence[EvaluatedSet], how: Evaluation) -> dict[str, l
     }
 
 
-def evaluated_sets(sets: Mapping[str, Sequence[Row]], how: Evaluation) -> list[EvaluatedSet]:
+def evaluated_sets(sets: Mapping[str, Sequence[Row]], how: EvaluationSettings) -> list[EvaluatedSet]:
     """Sort the rows of each set by structure; several structures also give their mean."""
     return [_evaluated(*each, how) for each in _structures_of(sets, how)]
 
 
-def rankable_sets(sets: Mapping[str, Sequence[Row]], how: Evaluation) -> tuple[list[EvaluatedSet], list[str]]:
+def rankable_sets(
+    sets: Mapping[str, Sequence[Row]], how: EvaluationSettings
+) -> tuple[list[EvaluatedSet], list[str]]:
     """Sort rows as `evaluated_sets` does; what has too few cases to rank is left out, and told in words.
 
     Examples
     --------
     >>> row = {"case": "a", "structure": "organ", "sdc": 0.9, "loss": 0.1, "k": 5}
-    >>> rankable_sets({"ID": [row]}, Evaluation(("sdc",)))
+    >>> rankable_sets({"ID": [row]}, EvaluationSettings(("sdc",)))
     ([], ['ID, organ: expected at least 2 cases to rank, got 1.'])
     """
     found, told = [], []
@@ -161,7 +163,7 @@ def rankable_sets(sets: Mapping[str, Sequence[Row]], how: Evaluation) -> tuple[l
 
 
 def _structures_of(
-    sets: Mapping[str, Sequence[Row]], how: Evaluation
+    sets: Mapping[str, Sequence[Row]], how: EvaluationSettings
 ) -> Iterator[tuple[str, str, Sequence[Row]]]:
     for name, rows in sets.items():
         structures = list(dict.fromkeys(row["structure"] for row in rows))
@@ -171,7 +173,7 @@ def _structures_of(
             yield name, ALL_STRUCTURES, over_structures(rows, how)
 
 
-def _evaluated(name: str, structure: str, rows: Sequence[Row], how: Evaluation) -> EvaluatedSet:
+def _evaluated(name: str, structure: str, rows: Sequence[Row], how: EvaluationSettings) -> EvaluatedSet:
     kept = [row for row in rows if not (how.drop_empty and row.get("truth_ratio") == 0.0)]
     left_out = len(rows) - len(kept)
     if len(kept) < _FEWEST:
@@ -210,7 +212,7 @@ def _numbers(rows: Sequence[Row], column: str) -> Any:
     return np.array([row[column] for row in rows], np.float64)
 
 
-def over_structures(rows: Sequence[Row], how: Evaluation) -> list[Row]:
+def over_structures(rows: Sequence[Row], how: EvaluationSettings) -> list[Row]:
     """Give one row a case: the mean confidence of the structures in its mask, the mean loss of those there.
 
     A structure is there if the mask or the truth has it. Where none is, all of them count.
@@ -221,7 +223,7 @@ def over_structures(rows: Sequence[Row], how: Evaluation) -> list[Row]:
     return [_over(group, how) for group in cases.values()]
 
 
-def _over(group: Sequence[Row], how: Evaluation) -> Row:
+def _over(group: Sequence[Row], how: EvaluationSettings) -> Row:
     predicted = [row for row in group if row["k"] > 0] or group
     there = [row for row in group if row["k"] > 0 or (row.get("truth_ratio") or 0.0) > 0] or group
     ratios = [row["truth_ratio"] for row in group if row.get("truth_ratio") is not None]
@@ -256,7 +258,7 @@ def _about(found: EvaluatedSet) -> Row:
     }
 
 
-def _areas(found: EvaluatedSet, how: Evaluation) -> Iterator[Row]:
+def _areas(found: EvaluatedSet, how: EvaluationSettings) -> Iterator[Row]:
     for name, curve in found.curves.items():
         row = {**_key(found), "estimator": name, "aurc": curve.aurc, "low": None, "high": None}
         if name in found.confidences:
@@ -273,7 +275,7 @@ def _normalised(curve: RiskCoverageCurve, name: str) -> float | None:
     return curve.normalised_aurc
 
 
-def _coverages(found: EvaluatedSet, risks: Mapping[str, float], how: Evaluation) -> Iterator[Row]:
+def _coverages(found: EvaluatedSet, risks: Mapping[str, float], how: EvaluationSettings) -> Iterator[Row]:
     target = risks[found.structure]
     for name, curve in found.curves.items():
         row = {**_key(found), "estimator": name, "target_risk": target}
@@ -290,7 +292,7 @@ def _coverages(found: EvaluatedSet, risks: Mapping[str, float], how: Evaluation)
         yield row
 
 
-def _comparisons(found: EvaluatedSet, how: Evaluation) -> Iterator[Row]:
+def _comparisons(found: EvaluatedSet, how: EvaluationSettings) -> Iterator[Row]:
     for name in how.estimators:
         if name == how.reference:
             continue

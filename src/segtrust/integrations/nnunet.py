@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from segtrust._optional import require
-from segtrust.confidence import get_estimators
-from segtrust.engine import DOUBT, ScoreJob, ScoreRun, ScoreTable, score_cases
+from segtrust.engine import ScoreTable
 from segtrust.errors import DamagedFileError, PairingError, ParameterError
 from segtrust.integrations.nnunet_engine import PredictingEngine
 from segtrust.io import (
@@ -31,6 +30,7 @@ from segtrust.io import (
     training_overlap,
     with_own_truths,
 )
+from segtrust.workflows import score_cases
 
 __all__ = [
     "ImageFiles",
@@ -223,14 +223,24 @@ def score_predictions(
     name = how.name or name_predictor(predictor)
     engine = PredictingEngine(how.workers, predictor=predictor, channels=found.channels, output=folder)
     engine.open_output(name)
-    job = ScoreJob(tuple(get_estimators(how.estimators)), how.read, predictor=name)
-    run = ScoreRun(table or folder / "scores.csv", engine, how.resume)
-    engine.refuse_lost_masks(run)
-    return score_cases(found.cases, job, run, more=doubt_about(predictor, found, images, ()))
+    path = table or folder / "scores.csv"
+    if how.resume:
+        engine.check_masks(path)
+    return score_cases(
+        found.cases,
+        how.estimators,
+        output=path,
+        made_by=name,
+        doubt=doubt_about(predictor, found, images, ()),
+        reading=how.read,
+        resume=how.resume,
+        executor=engine,
+        progress=False,
+    )
 
 
-def doubt_about(predictor: Any, found: ImageFiles, images: Path, folds: Sequence[str]) -> Mapping[str, str]:
-    """Say in a table why its cases certify nothing; nothing where they may.
+def doubt_about(predictor: Any, found: ImageFiles, images: Path, folds: Sequence[str]) -> str:
+    """Return why the cases of a table certify nothing; empty if they may.
 
     Parameters
     ----------
@@ -243,4 +253,4 @@ def doubt_about(predictor: Any, found: ImageFiles, images: Path, folds: Sequence
     """
     labelled = [case for case in found.cases.cases if case.truth is not None]
     doubt = training_overlap(labelled, predictor.plans_manager.dataset_name, folds, Path(images))
-    return {DOUBT: doubt} if labelled and doubt else {}
+    return doubt if labelled else ""

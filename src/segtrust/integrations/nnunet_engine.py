@@ -13,7 +13,7 @@ import numpy as np
 
 from segtrust._files import write_json
 from segtrust._optional import require
-from segtrust.engine import Outcome, ProcessExecutor, ScoreRun, WorkerGroup, failure_of, read_log
+from segtrust.engine import Outcome, ProcessExecutor, WorkerGroup, failure_of, log_beside, read_log
 from segtrust.errors import ParameterError, WorkerError
 from segtrust.io import ArrayRef, CaseFiles, OpenedCase, Volume, open_truth, volume_in_memory, write_predictor
 
@@ -67,11 +67,11 @@ class PredictingEngine:
         write_json(self.output / "plans.json", self.predictor.plans_manager.plans)
         write_predictor(self.output, name)
 
-    def refuse_lost_masks(self, run: ScoreRun) -> None:
-        """Refuse to go on with a run whose masks have been removed: their rows would tell of nothing."""
-        if not (run.resume and run.log_path.exists()):
+    def check_masks(self, table: Path) -> None:
+        """Check that a run that is resumed still has its masks: rows without them would be of no use."""
+        if not log_beside(table).exists():
             return
-        outcomes = read_log(run.log_path).outcomes
+        outcomes = read_log(log_beside(table)).outcomes
         done = [each.case for each in outcomes if each.rows and each.case in self.channels]
         lost = [case for case in done if not self._finisher(None).mask_of(case).exists()]
         if lost:

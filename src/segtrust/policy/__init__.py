@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from segtrust.policy.policy import OWN_VERSIONS, Decision, MapDecision, Policy, PolicyStatus, rank_empty_last
+from segtrust.policy.reference import Reference, reference_path
 from segtrust.policy.scoring import Scoring, prepare_prediction
 from segtrust.policy.structures import StructurePolicies, certify_structures
 
@@ -12,9 +13,11 @@ __all__ = [
     "MapDecision",
     "Policy",
     "PolicyStatus",
+    "Reference",
     "Scoring",
     "StructurePolicies",
     "certify_structures",
     "prepare_prediction",
     "rank_empty_last",
+    "reference_path",
 ]

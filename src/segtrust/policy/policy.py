@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import Field, asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
@@ -31,6 +32,7 @@ from segtrust._storage import Storable
 from segtrust.errors import ParameterError, PolicyError, UnknownNameError
 from segtrust.kernels import on_host
 from segtrust.plugins import warn_once
+from segtrust.policy.reference import Reference, read_references, write_with_references
 from segtrust.policy.scoring import Scoring
 from segtrust.selective import (
     TEST_TITLES,
@@ -185,6 +187,9 @@ class Policy(Displayed, Storable):
         if that is not segtrust.
     intervals
         Conformal Dice intervals that belong to it (see `with_intervals`), or ``None``.
+    reference
+        What is known about the calibration cases besides: confidences, for drift tests, and how their files
+        were read. It is kept in a file beside the policy (``policy.reference.json``); ``None`` if unknown.
     """
 
     scoring: Scoring
@@ -200,6 +205,7 @@ class Policy(Displayed, Storable):
     made: str = field(default_factory=_now)
     versions: Mapping[str, str] = field(default_factory=_versions)
     intervals: ConformalDice | None = None
+    reference: Reference | None = field(default=None, repr=False, compare=False)
 
     _format = _FORMAT
     _older_formats = (_FORMAT_0_1,)
@@ -743,10 +749,36 @@ class Policy(Displayed, Storable):
         is_new = self.evidence.tests or {"scale", "correction"} & set(values["intervals"] or ())
         return {"format": _FORMAT if is_new else _FORMAT_0_1, **values, "checksum": checksum(values)}
 
+    def save(self, path: str | Path) -> None:
+        """Write the policy as JSON, and its reference, if it has one, into a file beside it.
+
+        Parameters
+        ----------
+        path
+            Path of the policy; the reference of ``policy.json`` is ``policy.reference.json``.
+        """
+        if self.reference is None:
+            super().save(path)
+        else:
+            write_with_references(Path(path), self.to_dict(), {self.structure: (self.digest, self.reference)})
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a policy, and the reference beside it if there is one.
+
+        Parameters
+        ----------
+        path
+            Path of the policy.
+        """
+        policy = super().load(path)
+        references = read_references(Path(path), {policy.structure: policy.digest})
+        return replace(policy, reference=references.get(policy.structure))
+
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any], *, source: str = "policy") -> Self:
         """Rebuild a policy from plain values; reject what is corrupt, incomplete or of another kind."""
-        names = {_SAVED_AS.get(attribute.name, attribute.name): attribute.name for attribute in fields(cls)}
+        names = {_SAVED_AS.get(each.name, each.name): each.name for each in _saved_fields()}
         version = saved.get("format") if isinstance(saved, Mapping) else None
         expected = _FORMAT_0_1 if version == _FORMAT_0_1 else _FORMAT
         checked = check_saved_policy(saved, expected, list(names), source)
@@ -848,11 +880,15 @@ _USUAL_MASKS = {"decode": "threshold", "threshold": 0.5}
 """How masks are made unless a policy states it; saved only if different, so that earlier checksums hold."""
 
 
+def _saved_fields() -> list[Field[Any]]:
+    return [attribute for attribute in fields(Policy) if attribute.name != "reference"]
+
+
 def _plain_values(policy: Policy) -> dict[str, Any]:
     """Return all attributes of a policy as plain values; no id is readable."""
     values = {
         _SAVED_AS.get(attribute.name, attribute.name): getattr(policy, attribute.name)
-        for attribute in fields(policy)
+        for attribute in _saved_fields()
     }
     for name in ("scoring", "operation", "procedure"):
         values[name] = asdict(values[name])

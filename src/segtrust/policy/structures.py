@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from segtrust._storage import Storable
 from segtrust.errors import ParameterError, PolicyError, UnknownNameError
 from segtrust.kernels import on_host
 from segtrust.policy.policy import Decision, Policy, PolicyStatus, check_saved_policy
+from segtrust.policy.reference import read_references, write_with_references
 from segtrust.selective import (
     CalibrationCases,
     Certificate,
@@ -256,6 +258,41 @@ class StructurePolicies(Displayed, Storable):
                 raise ParameterError(
                     f"confidences: {name!r} has an empty mask; pass the confidence of that mask, not None."
                 )
+
+    def save(self, path: str | Path) -> None:
+        """Write the policies as one JSON file, and their references, if they have any, beside it.
+
+        Parameters
+        ----------
+        path
+            Path of the policies; the references of ``policy.json`` are in ``policy.reference.json``.
+        """
+        references = {
+            name: (policy.digest, policy.reference)
+            for name, policy in self.policies.items()
+            if policy.reference is not None
+        }
+        if len(references) < len(self.policies):
+            super().save(path)
+        else:
+            write_with_references(Path(path), self.to_dict(), references)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read policies, and the references beside them if there are any.
+
+        Parameters
+        ----------
+        path
+            Path of the policies.
+        """
+        saved = super().load(path)
+        digests = {name: policy.digest for name, policy in saved.policies.items()}
+        references = read_references(Path(path), digests)
+        policies = {
+            name: replace(policy, reference=references.get(name)) for name, policy in saved.policies.items()
+        }
+        return replace(saved, policies=policies)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as they are saved; no id is readable."""

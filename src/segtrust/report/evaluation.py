@@ -9,7 +9,7 @@ from typing import Any
 from segtrust.evaluation import (
     REFERENCES,
     EvaluatedSet,
-    Evaluation,
+    EvaluationSettings,
     evaluate_sets,
     rankable_sets,
 )
@@ -33,7 +33,7 @@ Row = dict[str, Any]
 Tables = Mapping[str, Sequence[Row]]
 
 
-def write_evaluation(out: Path, sets: Mapping[str, Sequence[Row]], how: Evaluation) -> Tables:
+def write_evaluation(out: Path, sets: Mapping[str, Sequence[Row]], how: EvaluationSettings) -> Tables:
     """Judge the rows of each set; write tables, figures and a short report into a folder; give the tables.
 
     Sets of too few cases to rank are left out, see `rankable_sets`.
@@ -44,7 +44,9 @@ def write_evaluation(out: Path, sets: Mapping[str, Sequence[Row]], how: Evaluati
     return tables
 
 
-def write_evaluated(out: Path, found: Sequence[EvaluatedSet], tables: Tables, how: Evaluation) -> None:
+def write_evaluated(
+    out: Path, found: Sequence[EvaluatedSet], tables: Tables, how: EvaluationSettings
+) -> None:
     """Write the tables of an evaluation, its figures and a short report into a folder."""
     for name in RESULTS:
         (out / name).mkdir(parents=True, exist_ok=True)
@@ -121,7 +123,7 @@ TITLES = {
 """What the tables show, by name."""
 
 
-def _report(shown: Mapping[str, str], how: Evaluation) -> str:
+def _report(shown: Mapping[str, str], how: EvaluationSettings) -> str:
     units = "patients" if how.by_patient else "cases"
     dropped = "left out" if how.drop_empty else "kept"
     notes = (

@@ -21,8 +21,6 @@ from segtrust.engine import (
     load_policies,
     log_beside,
     policies_for_rows,
-    read_reference,
-    reference_path,
 )
 from segtrust.errors import PolicyError, SegtrustError, UnknownNameError, WrongContentError
 from segtrust.io import ScoreRow, Table
@@ -76,10 +74,6 @@ class Desk:
     ----------
     run, policies, store
         What is looked at, what decides, and where verdicts go.
-    reference
-        Confidences that the policies were made with, by structure.
-    calibration
-        The file beside the policy that says how its cases were read; ``None`` without a policy.
     title
         Of the run.
     reviewer, minutes
@@ -93,8 +87,6 @@ class Desk:
     run: Run
     policies: Policies
     store: Store
-    reference: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    calibration: Path | None = None
     title: str = ""
     reviewer: str = ""
     minutes: float = 5.0
@@ -112,16 +104,14 @@ class Desk:
 
     def __post_init__(self) -> None:
         """Begin to watch."""
-        self._monitor = Monitor(self.policies, self.reference)
+        self._monitor = Monitor(self.policies)
 
     def standing_policies(self, snapshot: Snapshot) -> Policies:
         """Give the policies as they stand for the rows of a moment: new ones may bring other masks along."""
-        if self.calibration is None:
-            return self.policies
         with self._lock:
             known, found = self._stand
             if known != snapshot.version:
-                found = _standing(self.policies, self.calibration, snapshot.rows.table)
+                found = _standing(self.policies, snapshot.rows.table)
                 self._stand = snapshot.version, found
             return found
 
@@ -423,30 +413,30 @@ def open_desk(opening: Opening, *, reviewer: str = "", minutes: float = 5.0) -> 
         If one of them cannot be used, or the policy is for other cases.
     """
     table = find_table(opening.path)
-    policies, reference = _policies(opening)
-    calibration = None if opening.policy is None else reference_path(opening.policy)
+    loaded = {} if opening.policy is None else load_policies(opening.policy)
+    policies = {name: policy.for_predictor(opening.predictor) for name, policy in loaded.items()}
     run = Run(table, policies)
     if not is_running(log_beside(table)):
         run.now()  # or say at once why it cannot be read; while it is written that may pass
-    if calibration is not None:
+    if policies:
         rows = run.now().rows
         check_structures(policies, rows.known("structure"))
-        check_policies(policies, calibration, rows.table)
+        check_policies(policies, rows.table)
     title = opening.name or name_of(table)
     # A folder may hold several tables: each has verdicts of its own, whichever way it is opened.
     store = Store.open(
         database_url(opening.database, table.parent), title if opening.database else table.name
     )
-    return Desk(run, policies, store, reference, calibration, title, reviewer, minutes)
+    return Desk(run, policies, store, title, reviewer, minutes)
 
 
-def _standing(policies: Policies, calibration: Path, table: Table) -> Policies:
+def _standing(policies: Policies, table: Table) -> Policies:
     """Give policies as they stand for a table, which may have been made anew since the desk was opened."""
     try:
-        check_policies(policies, calibration, table)
+        check_policies(policies, table)
     except PolicyError as error:
         return {name: policy.estimated(str(error)) for name, policy in policies.items()}
-    return policies_for_rows(policies, calibration, table.rows)
+    return policies_for_rows(policies, table.rows)
 
 
 def name_of(table: Path) -> str:
@@ -459,11 +449,3 @@ def name_of(table: Path) -> str:
     """
     folder = table.parent.resolve().name
     return folder if table.stem == "scores" else f"{folder}/{table.stem}"
-
-
-def _policies(opening: Opening) -> tuple[Policies, Mapping[str, Sequence[float]]]:
-    if opening.policy is None:
-        return {}, {}
-    found = load_policies(opening.policy)
-    reference = read_reference(reference_path(opening.policy), found)
-    return {name: each.for_predictor(opening.predictor) for name, each in found.items()}, reference

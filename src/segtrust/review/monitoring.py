@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -133,16 +133,21 @@ class Monitor:
     ----------
     policies
         By structure.
-    reference
-        Confidences that they were made with, by structure.
     """
 
     policies: Policies
-    reference: Mapping[str, Sequence[float]]
     _watches: dict[str, tuple[list[float], ExchangeabilityMartingale]] = field(
         default_factory=dict, init=False
     )
     _drifts: dict[str, tuple[list[float], Drift | None]] = field(default_factory=dict, init=False)
+
+    @property
+    def reference(self) -> dict[str, tuple[float, ...]]:
+        """Confidences of the calibration cases by structure; empty if they are not known."""
+        return {
+            name: () if policy.reference is None else policy.reference.confidences
+            for name, policy in self.policies.items()
+        }
 
     def audit(
         self, rows: Rows, structure: str | None, verdicts: Any, *, finished: bool, share: float = AUDIT_SHARE
@@ -217,7 +222,7 @@ class Monitor:
         known, found = self._drifts.get(name, (None, None))
         if known != new:
             rows = [{policy.scoring.estimator: each, "structure": name} for each in new]
-            test = check_drift(rows, {name: policy}, self.reference, alpha=self._alpha).get(name)
+            test = check_drift(rows, {name: policy}, alpha=self._alpha).get(name)
             found = None if test is None else Drift(test.alarm, test.explain(), test.p_value)
             self._drifts[name] = new, found
         return found

@@ -1,11 +1,13 @@
 """One stream under a policy: when its promise breaks, when alarms go off, and that they are those in use."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from segtrust.io import Table
 from segtrust.paper.drift.streams import ALPHA, WINDOW, Stream, TrueRisk, watch_stream
-from segtrust.policy import Policy, Scoring
+from segtrust.policy import Policy, Reference, Scoring
 from segtrust.review.monitoring import Monitor
 from segtrust.review.rows import Rows
 from segtrust.selective import CalibrationCases, Target, certify, drift_test
@@ -61,8 +63,8 @@ def test_the_alarm_is_that_of_the_desk(fall):
     rows = [
         {"case": str(at), "structure": "", "sdc": each} for at, each in enumerate(stream.confidence.tolist())
     ]
-    reference = {"": np.sort(stream.calibration.confidence).tolist()}
-    desk = Monitor({"": policy}, reference).look(Rows(Table.of(rows), "sdc", np.arange(len(rows))), None)
+    known = replace(policy, reference=Reference(tuple(np.sort(stream.calibration.confidence))))
+    desk = Monitor({"": known}).look(Rows(Table.of(rows), "sdc", np.arange(len(rows))), None)
     assert watched(source, 3).martingale == (desk.martingale.alarmed_after or np.inf)
 
 

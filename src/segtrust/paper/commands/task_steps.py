@@ -371,8 +371,7 @@ def _region(task: Task) -> list[str]:
 
 def evaluate_maps(task: Task, found: Predictions, out: Path) -> None:
     """Judge maps as `segtrust evaluate` does."""
-    from segtrust.cli.evaluating import EvaluateFlags, evaluate
-    from segtrust.cli.judging import SetFlags
+    from segtrust.cli.evaluating import EvaluateFlags, SetFlags, evaluate
     from segtrust.cli.options import ReadFlags, RunFlags
 
     first, others = _judged_sets(found)

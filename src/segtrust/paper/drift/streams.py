@@ -12,9 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from segtrust.engine import check_drift
 from segtrust.policy import Policy, Scoring
-from segtrust.selective import CalibrationCases, ExchangeabilityMartingale, Target, certify
+from segtrust.selective import CalibrationCases, ExchangeabilityMartingale, Target, certify, drift_test
 
 __all__ = ["ALPHA", "WINDOW", "Stream", "StreamSource", "TrueRisk", "Watched", "watch_stream"]
 
@@ -154,13 +153,13 @@ def watch_stream(source: StreamSource, target: Target, rng: np.random.Generator,
     taken = stream.confidence >= policy.threshold
     alarms = {
         "martingale": _martingale_alarm(reference, stream.confidence),
-        "batch": source.change + _first_batch(policy, reference, later, batch),
+        "batch": source.change + _first_batch(reference, later, batch),
     }
     unkept = taken & (risk.now > target.risk)
     return Watched(
         policy.threshold,
         **alarms,
-        quiet_alarms=float(np.mean([_alarms(policy, reference, each) for each in _pieces(quiet, batch)])),
+        quiet_alarms=float(np.mean([_alarms(reference, each) for each in _pieces(quiet, batch)])),
         broken_now=_first(risk.now > target.risk),
         broken_since=_first(risk.since_start > target.risk),
         **{f"exposed_{name}": _count_until(unkept, at) for name, at in alarms.items()},
@@ -190,18 +189,16 @@ def _pieces(confidences: Any, size: int) -> list[Any]:
     return [confidences[at : at + size] for at in range(0, len(confidences) - size + 1, size)]
 
 
-def _first_batch(policy: Policy, reference: Sequence[float], confidences: Any, size: int) -> float:
-    """Give the cases up to the end of the first batch that alarms."""
-    for number, each in enumerate(_pieces(confidences, size), start=1):
-        if _alarms(policy, reference, each):
+def _first_batch(reference: Sequence[float], confidences: Any, size: int) -> float:
+    """Return the cases up to the end of the first batch that alarms, tested as ``triage`` does."""
+    for number, batch in enumerate(_pieces(confidences, size), start=1):
+        if _alarms(reference, batch):
             return float(number * size)
     return np.inf
 
 
-def _alarms(policy: Policy, reference: Sequence[float], batch: Any) -> bool:
-    """Ask as ``triage`` does whether a batch differs from the calibration cases."""
-    rows = [{_ESTIMATOR: each, "structure": ""} for each in batch.tolist()]
-    return check_drift(rows, {"": policy}, {"": reference}, alpha=ALPHA)[""].alarm
+def _alarms(reference: Sequence[float], batch: Any) -> bool:
+    return drift_test(reference=reference, new=batch, alpha=ALPHA).alarm
 
 
 def _first(happens: Any) -> float:

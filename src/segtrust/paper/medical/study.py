@@ -22,7 +22,7 @@ from segtrust.engine import (
 from segtrust.errors import TooFewCasesError
 from segtrust.evaluation import (
     EvaluatedSet,
-    Evaluation,
+    EvaluationSettings,
     FileCase,
     TunedSets,
     TuningPlan,
@@ -93,9 +93,9 @@ class MedicalSettings:
         return Stretched() if "stretched" in self.deviations else None
 
     @property
-    def evaluation(self) -> Evaluation:
+    def evaluation(self) -> EvaluationSettings:
         """How cases are judged: those with an empty truth are left out, as in the paper."""
-        return Evaluation(self.plain, drop_empty=True, bootstrap=Bootstrap(resamples=self.resamples))
+        return EvaluationSettings(self.plain, drop_empty=True, bootstrap=Bootstrap(resamples=self.resamples))
 
     @property
     def tuning(self) -> TuningPlan:
@@ -214,7 +214,7 @@ def _scored(
     return scored.rows, scored.failures
 
 
-def _evaluated(rows: Sequence[ScoreRow], how: Evaluation) -> list[EvaluatedSet]:
+def _evaluated(rows: Sequence[ScoreRow], how: EvaluationSettings) -> list[EvaluatedSet]:
     by_set: dict[str, list[ScoreRow]] = {}
     for row in sorted(rows, key=lambda row: row["set"] != ID):
         by_set.setdefault(row["set"], []).append(row)

@@ -14,6 +14,7 @@ from pathlib import Path
 from segtrust._files import make_writable_folder
 from segtrust.errors import ParameterError
 from segtrust.evaluation import EvaluatedSet
+from segtrust.policy import Policy, StructurePolicies
 from segtrust.report.html.cautions import cautions_of
 from segtrust.report.html.charts import Chart, chart_figure
 from segtrust.report.html.colours import colour_rules
@@ -60,7 +61,11 @@ class _Section:
 
 
 def write_report(
-    path: Path, *, out: Path | None = None, policy: Path | None = None, predictor: str = ""
+    path: Path,
+    *,
+    out: Path | None = None,
+    policy: str | Path | Policy | StructurePolicies | None = None,
+    predictor: str = "",
 ) -> Path:
     """Write the report of a run, and of a folder the figures that go with it; give the page's path.
 

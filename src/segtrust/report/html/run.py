@@ -12,11 +12,12 @@ from segtrust.engine import LOSS, Policies, failures_beside, find_table, loss_co
 from segtrust.errors import ParameterError, SegtrustError
 from segtrust.evaluation import (
     EvaluatedSet,
-    Evaluation,
+    EvaluationSettings,
     evaluate_sets,
     rankable_sets,
 )
 from segtrust.io import Table, read_table
+from segtrust.policy import Policy, StructurePolicies
 from segtrust.report.html.reading import read_run_table
 from segtrust.report.html.standing import (
     Comparisons,
@@ -83,7 +84,7 @@ class ReportedRun:
     main: str
     sets: tuple[EvaluatedSet, ...]
     tables: Mapping[str, Sequence[Row]]
-    how: Evaluation
+    how: EvaluationSettings
     settings: Mapping[str, Any]
     failures: tuple[Row, ...]
     policies: Policies
@@ -141,7 +142,9 @@ class ReportedRun:
         return found.pop() if len(found) == 1 else None
 
 
-def open_run_folder(path: Path, policy: Path | None = None, predictor: str = "") -> ReportedRun:
+def open_run_folder(
+    path: Path, policy: str | Path | Policy | StructurePolicies | None = None, predictor: str = ""
+) -> ReportedRun:
     """Read all that a report tells of.
 
     Parameters
@@ -180,9 +183,9 @@ def open_run_folder(path: Path, policy: Path | None = None, predictor: str = "")
         settings,
         _failures(source),
         policies,
-        policy,
+        Path(policy) if isinstance(policy, str | Path) else None,
         predictor,
-        compared_with_calibration(policy, policies, rows),
+        compared_with_calibration(policies, rows),
         len(rows) - len(judged) if judged else 0,
         tuple(unranked),
         is_finished,
@@ -220,12 +223,12 @@ def _main(estimators: Sequence[str], policies: Policies) -> str:
 
 def _how(
     estimators: tuple[str, ...], settings: Mapping[str, Any], saved: Mapping[str, Sequence[Row]]
-) -> Evaluation:
+) -> EvaluationSettings:
     """Give the way in which rows were judged, so that curves are those of the tables."""
     given = settings.get("parameters") or {}
     left_out = any(row.get("left_out_empty_truth") for row in saved.get("sets", ()))
     resamples = int(given.get("resamples") or 0)
-    return Evaluation(
+    return EvaluationSettings(
         estimators,
         drop_empty=bool(given.get("drop_empty_truth", left_out)),
         by_patient=bool(given.get("patients", False)),
@@ -240,7 +243,7 @@ def _by_set(rows: Sequence[Row]) -> dict[str, list[Row]]:
     return found
 
 
-def _tables(sets: Sequence[EvaluatedSet], how: Evaluation) -> Mapping[str, Sequence[Row]]:
+def _tables(sets: Sequence[EvaluatedSet], how: EvaluationSettings) -> Mapping[str, Sequence[Row]]:
     return {name: rows for name, rows in evaluate_sets(sets, how).items() if rows} if sets else {}
 
 

@@ -20,12 +20,10 @@ from segtrust.engine import (
     loss_of_row,
     loss_of_target,
     policies_for_rows,
-    read_reference,
-    reference_path,
 )
 from segtrust.errors import ParameterError
 from segtrust.io import Table
-from segtrust.policy import Policy
+from segtrust.policy import Policy, StructurePolicies
 from segtrust.selective import DriftTest, Observed
 
 __all__ = [
@@ -85,24 +83,25 @@ Comparisons = Mapping[str, Mapping[str, Comparison]]
 """By set, and in it by structure of the policy."""
 
 
-def policies_for(path: Path | None, predictor: str, table: Table) -> Policies:
+def policies_for(
+    policy: str | Path | Policy | StructurePolicies | None, predictor: str, table: Table
+) -> Policies:
     """Read policies as they stand for the cases of a table; none where no file is given.
 
     They are certified only where maps are of the predictor, and read and cut as those they were made with;
     the same rules as for new cases.
     """
-    if path is None:
+    if policy is None:
         return {}
-    found = {name: policy.for_predictor(predictor) for name, policy in load_policies(path).items()}
-    needed = {policy.scoring.estimator for policy in found.values()} - set(table.columns)
+    found = {name: each.for_predictor(predictor) for name, each in load_policies(policy).items()}
+    needed = {each.scoring.estimator for each in found.values()} - set(table.columns)
     if needed:
         raise ParameterError(
             f"{table.source}: expected the confidence that the policy decides by ({sorted(needed)[0]}), got "
             "none. Score the cases with --policy."
         )
-    reference = reference_path(path)
-    check_policies(found, reference, table)
-    return policies_for_rows(found, reference, table.rows)
+    check_policies(found, table)
+    return policies_for_rows(found, table.rows)
 
 
 def decided_by(policies: Policies, rows: Sequence[Row]) -> Sequence[Row]:
@@ -132,17 +131,14 @@ def observed_risks(accepted: Sequence[Row], policy: Policy, loss: str | None) ->
     return found
 
 
-def compared_with_calibration(path: Path | None, policies: Policies, rows: Sequence[Row]) -> Comparisons:
+def compared_with_calibration(policies: Policies, rows: Sequence[Row]) -> Comparisons:
     """Compare the cases of each set with those that policies were made with; these are left out of a test."""
-    if path is None:
-        return {}
-    reference = read_reference(reference_path(path), policies)
     by_set: dict[str, list[Row]] = {}
     for row in rows:
         by_set.setdefault(row["set"], []).append(row)
     found = {
         name: {
-            structure: _compared(chosen, policy, reference.get(structure, ()), _ALPHA / len(policies))
+            structure: _compared(chosen, policy, _ALPHA / len(policies))
             for structure, policy in policies.items()
             if (chosen := [row for row in of_set if structure in ("", row["structure"])])
         }
@@ -151,12 +147,13 @@ def compared_with_calibration(path: Path | None, policies: Policies, rows: Seque
     return {name: each for name, each in found.items() if each}
 
 
-def _compared(rows: Sequence[Row], policy: Policy, reference: Sequence[float], alpha: float) -> Comparison:
+def _compared(rows: Sequence[Row], policy: Policy, alpha: float) -> Comparison:
+    reference = () if policy.reference is None else policy.reference.confidences
     confidence = [row[policy.scoring.estimator] for row in rows]
     checksums = [checksum_of_row(row) for row in rows]
     names = [row["case"] for row in rows]
     seen = are_calibration_cases(names, confidence, policy, reference, checksums=checksums)
     new = [row for row, is_seen in zip(rows, seen, strict=True) if not is_seen]
     name = policy.structure
-    tests = check_drift(new, {name: policy}, {name: reference}, alpha=alpha)
+    tests = check_drift(new, {name: policy}, alpha=alpha)
     return Comparison(len(rows), new, bool(policy.used_ids), bool(len(reference)), tests.get(name))
