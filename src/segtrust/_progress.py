@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
 from typing import Any
 
 __all__ = ["Progress", "count_steps"]
@@ -59,13 +60,15 @@ def _called(progress: Progress, what: str, total: int) -> Iterator[Callable[[int
 
 @contextmanager
 def _notebook_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    from IPython.display import HTML, display
+    display = import_module("IPython.display")
 
     def html(done: int) -> Any:
-        return HTML(f'<progress max="{max(total, 1)}" value="{done}"></progress> {done} of {total} {what}')
+        return display.HTML(
+            f'<progress max="{max(total, 1)}" value="{done}"></progress> {done} of {total} {what}'
+        )
 
     done, drawn = 0, time.monotonic()
-    handle = display(html(0), display_id=True)
+    handle = display.display(html(0), display_id=True)
 
     def advance(steps: int) -> None:
         nonlocal done, drawn

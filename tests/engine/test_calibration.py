@@ -184,9 +184,7 @@ def test_no_reference_and_one_that_is_damaged(tmp_path):
     path = tmp_path / "policy.json"
     make_policy(calibrate_table(table, HOW), table).save(path)
     reference_path(path).write_text(json.dumps({"format": "other-1"}))
-    with pytest.raises(
-        SavedStateError, match=r"policy.reference\.json: expected format 'segtrust-reference"
-    ):
+    with pytest.raises(SavedStateError, match=r"policy.reference\.json: expected format 'segtrust-reference"):
         load_policies(path)
     reference_path(path).unlink()
     assert load_policies(path)["organ"].reference is None

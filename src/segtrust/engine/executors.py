@@ -12,6 +12,7 @@ import logging
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 from collections import deque
@@ -31,6 +32,7 @@ from itertools import chain
 from multiprocessing import connection, forkserver, get_all_start_methods, get_context, resource_tracker
 from multiprocessing.process import parent_process
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Generic, Protocol, TypeVar
 
 import psutil
@@ -216,6 +218,23 @@ def _run_task(task: Any) -> Any:
     return result
 
 
+@contextmanager
+def _hide_main(work: Callable[[Any], Any]) -> Iterator[None]:
+    """Keep workers that start here from importing the script that the user runs, unless the work needs it.
+
+    Otherwise a script that does not guard its code with ``if __name__ == "__main__"`` runs in each worker.
+    """
+    if b"__main__" in pickle.dumps(work):
+        yield
+        return
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
 class _Worker:
     """One process with one task at a time."""
 
@@ -229,7 +248,8 @@ class _Worker:
         self._pool = ProcessPoolExecutor(
             1, mp_context=get_context(_METHOD), initializer=_prepare_worker, initargs=arguments
         )
-        self._pool.submit(os.getpid)  # starts the process
+        with _hide_main(work):
+            self._pool.submit(os.getpid)  # starts the process
         (self._process,) = self._pool._processes.values()
         # As long as this process could write results itself, it would wait forever for the rest of a result
         # whose writer was killed.
