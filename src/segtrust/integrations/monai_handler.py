@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from segtrust._optional import require
-from segtrust.engine import FOLDER, check_output, loss_of_row
+from segtrust.engine import FOLDER, ScoreTable, check_output, loss_of_row
 from segtrust.errors import ParameterError
 from segtrust.integrations.channels import named
 from segtrust.integrations.monai import CaseScores
-from segtrust.io import ScoreRow, Table, stem_of, write_table
+from segtrust.io import ScoreRow, stem_of
 from segtrust.selective import trace_curve
 
 require("ignite", extra="monai")
@@ -34,10 +34,11 @@ class ConfidenceSaver:
     """Gathers the confidences of all cases of a run, and writes the table that `segtrust score` writes.
 
     A handler of Ignite: give it to an evaluator among its ``handlers``, or `attach` it. The post-processing
-    must hold a `SegmentationConfidenced`. When the run ends, ``engine.state.confidences`` is the table, and
-    ``engine.state.metrics`` has the mean confidence (``"sdc_mean"``) and, where labels were given, the mean
-    Dice (``"dice_mean"``) and the area under the risk-coverage curve (``"sdc_aurc"``); of several structures
-    the mean over them, and each (``"sdc_aurc_liver"``).
+    must hold a `SegmentationConfidenced`. When the run ends, ``engine.state.confidences`` is the score table,
+    which `segtrust.evaluate`, `calibrate` and `triage` take, and ``engine.state.metrics`` has the mean
+    confidence (``"sdc_mean"``) and, if labels were given, the mean Dice (``"dice_mean"``) and the area under
+    the risk-coverage curve (``"sdc_aurc"``); of several structures the mean over them, and each
+    (``"sdc_aurc_liver"``).
 
     On several processes all of them get the cases of all, each case once, although samplers repeat some so
     that all processes have as many; the first process writes.
@@ -118,7 +119,7 @@ class ConfidenceSaver:
         engine.state.metrics.update(_metrics(table))
         is_first = not _is_distributed() or distributed.get_rank() == 0
         if self.output is not None and is_first:
-            write_table(self.output, table)
+            table.save(self.output)
 
 
 def _items(batch: Any, output: Any) -> Iterator[dict[Any, Any]]:
@@ -193,7 +194,7 @@ def _is_near(one: Any, other: Any, share: float, least: float = 0.0) -> bool:
     return bool(one == other)
 
 
-def _table(cases: Mapping[str, CaseScores], *, are_files: bool) -> Table:
+def _table(cases: Mapping[str, CaseScores], *, are_files: bool) -> ScoreTable:
     names = _case_names(list(cases)) if are_files else dict.fromkeys(cases, "")
     rows = [
         row
@@ -201,7 +202,7 @@ def _table(cases: Mapping[str, CaseScores], *, are_files: bool) -> Table:
         for row in named(scores.rows, names[file] or file, file if are_files else "")
     ]
     about = dict(next(iter(cases.values())).about) if cases else {}
-    return Table.of(rows, {**about, FOLDER: str(Path.cwd())})
+    return ScoreTable.of(rows, {**about, FOLDER: str(Path.cwd())})
 
 
 def _case_names(files: Sequence[str]) -> dict[str, str]:
@@ -222,7 +223,7 @@ def _case_names(files: Sequence[str]) -> dict[str, str]:
     return {file: (folders[file] / stem).as_posix() for file, stem in stems.items()}
 
 
-def _metrics(table: Table) -> dict[str, float]:
+def _metrics(table: ScoreTable) -> dict[str, float]:
     """Give means and areas of each structure, and their means over the structures."""
     structures = list(dict.fromkeys(row["structure"] for row in table.rows))
     estimators = list(table.about.get("estimators", ()))
