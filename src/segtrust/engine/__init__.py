@@ -17,6 +17,7 @@ from segtrust.engine.calibration import (
     structures_of,
     write_looks,
 )
+from segtrust.engine.case_reader import CaseReader
 from segtrust.engine.executors import (
     Executor,
     ProcessExecutor,
@@ -101,6 +102,7 @@ __all__ = [
     "PART",
     "UNLABELLED",
     "Calibration",
+    "CaseReader",
     "Executor",
     "LossSource",
     "Outcome",
