@@ -115,16 +115,19 @@ def recognises(path, head):
     return head[:4] == b"TRAP"
 
 def open_trap(path, key):
+    trap = path.with_suffix(".does")
+    does = trap.read_text() if trap.exists() else ""
     with path.open("rb") as file:
         file.seek(HEAD)
         np.lib.format.read_magic(file)
         shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-        values = np.memmap(path, dtype, "r", file.tell(), shape)
+        start = file.tell()
+    if does == "truncate always":  # also when it is read again
+        os.truncate(path, start + dtype.itemsize * int(np.prod(shape)))
+    values = np.memmap(path, dtype, "r", start, shape)
     def load(channel):
-        trap = path.with_suffix(".does")
-        does = trap.read_text() if trap.exists() else ""
-        if does == "truncate":
-            os.truncate(path, 0)
+        if does.startswith("truncate"):  # by the reader itself: always at the same moment
+            os.truncate(path, start)
         elif does == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         elif does == "hang":
