@@ -100,3 +100,24 @@ def test_a_map_that_loses_its_end_while_the_desk_is_open(tmp_path):
         )
         np.save(folder / "files/0.npy", whole)
         assert client.get(TILE.format(0)).status_code == 200
+
+
+@pytest.mark.needs("h5py")
+def test_a_file_that_hdf5_links_to_is_written_again(tmp_path):
+    """Attack 9: the desk showed the new pixels under the old checksum."""
+    import h5py
+
+    def write(p):
+        with h5py.File(tmp_path / "pixels.data", "w") as file:
+            file["p"] = p
+
+    write(desks.blob((300, 280), 1))
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["p"] = h5py.ExternalLink("pixels.data", "p")
+    cases = [CaseFiles("a", ArrayRef(tmp_path / "a.h5", "p"), set="ID")]
+    with desks.desk_on(desks.score_run(tmp_path, cases)) as (_, client):
+        assert client.get(TILE.format(0)).status_code == 200
+        write(desks.blob((300, 280), 2))
+        answer = client.get(TILE.format(0))
+        assert answer.status_code == 409
+        assert "no longer the one that was scored" in desks.detail(answer)
