@@ -414,7 +414,7 @@ def _read_map(volume: Volume, structure: Structure) -> Any:
     if is_integer and volume.grid is not None and p.size and 1 <= p.max() <= _MAX_LABEL:
         raise WrongContentError(
             f"{volume.path}: expected probabilities, times 255 if they are 8-bit numbers, got whole numbers "
-            f"up to {p.max()}, which are labels. Give the map, and the mask by --mask-dir; or save "
+            f"up to {p.max()}, which are labels. Pass the map, and the mask with --mask-dir; or save "
             "probabilities as floats."
         )
     axes = len(p.shape)
@@ -507,7 +507,7 @@ def _check_unnamed(volume: Volume, path: Path, options: ReadOptions) -> None:
     if regions:
         raise WrongContentError(
             f"{path}: expected a dataset.json that names the regions {regions}, got none beside the file or "
-            "above it. Give one (--names), or choose by number (--channel)."
+            "above it. Pass one (--names), or choose by number (--channel)."
         )
     long_axes = [length for length in volume.shape if length > 1]
     if options.channel is None and volume.has_channels is None and len(long_axes) > _MAX_AXES:
@@ -559,7 +559,7 @@ def _numbered_classes(volume: Volume, path: Path) -> LabelScheme:
     check_normalised(
         np.stack(samples),
         source=str(path),
-        remedy="No dataset.json says what its channels are: if they are regions, give one (--names), or "
+        remedy="No dataset.json says what its channels are: if they are regions, pass one (--names), or "
         "choose a channel (--channel).",
     )
     return LabelScheme(tuple((f"class {i}", (i,)) for i in range(1, volume.shape[0])), is_regions=False)

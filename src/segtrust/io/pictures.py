@@ -208,7 +208,7 @@ def read_case_image(
         return values
     raise PairingError(
         f"{place}: expected an image of the map's shape, {' × '.join(map(str, shape))}, got "
-        f"{' × '.join(map(str, values.shape))}. Give the image that the map was computed from."
+        f"{' × '.join(map(str, values.shape))}. Use the image that the map was computed from."
     )
 
 
