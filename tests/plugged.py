@@ -3,6 +3,8 @@
 from contextlib import contextmanager
 from importlib import invalidate_caches
 
+import numpy as np
+
 from segtrust import plugins
 
 
@@ -99,3 +101,58 @@ TASK = Task(
     source=Source("here", "mine", "me", "images and masks"),
 )
 """
+
+TRAP = """
+import os
+import signal
+import time
+import numpy as np
+from segtrust.io import Reader, Volume
+
+HEAD = 4096  # a NumPy array follows it, so that it begins on a page
+
+def recognises(path, head):
+    return head[:4] == b"TRAP"
+
+def open_trap(path, key):
+    trap = path.with_suffix(".does")
+    does = trap.read_text() if trap.exists() else ""
+    with path.open("rb") as file:
+        file.seek(HEAD)
+        np.lib.format.read_magic(file)
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        start = file.tell()
+    if does == "truncate always":  # also when it is read again
+        os.truncate(path, start + dtype.itemsize * int(np.prod(shape)))
+    values = np.memmap(path, dtype, "r", start, shape)
+    def load(channel):
+        if does.startswith("truncate"):  # by the reader itself: always at the same moment
+            os.truncate(path, start)
+        elif does == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif does == "hang":
+            time.sleep(3600)
+        elif does == "raise":
+            raise RuntimeError("bad chunk")
+        return values if channel is None else values[channel]
+    return Volume(path, shape, dtype, load)
+
+READER = Reader("TRAP", recognises, open_trap)
+"""
+
+
+def trap_package(folder):
+    """Write a package that reads ``.trap`` files, as the text of the file ``.does`` beside them says.
+
+    It can truncate the file that it has mapped, kill its own process, wait, or raise an error.
+    """
+    return package(folder, "traps", {"readers": {"trap": "traps:READER"}}, {"traps": TRAP})
+
+
+def write_trap(path, values, does=""):
+    """Write a map for this reader; without ``does`` it is read as any other."""
+    with path.open("wb") as file:
+        file.write(b"TRAP".ljust(4096, b"\0"))
+        np.save(file, values)
+    if does:
+        path.with_suffix(".does").write_text(does)

@@ -1,5 +1,6 @@
 """Files that once led to a wrong number which a certified policy accepted: each is a failure, or deferred."""
 
+import shutil
 import struct
 import zipfile
 import zlib
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import segtrust as st
+from tests.behaviour.decision_data import write_cases
 from tests.behaviour.helpers import read_csv
 from tests.commands import segtrust
 
@@ -255,3 +257,58 @@ def test_an_empty_mask_is_never_accepted_under_the_policy_paper():
         policy = st.Policy.from_certificate(certificate, st.Scoring("amsp", empty=empty))
         assert policy.decide(1.0, empty_mask=True) == decision
         assert policy.decide(1.0) == "accept"
+
+
+@pytest.mark.needs("PIL")
+def test_maps_of_a_wrong_scale_are_never_accepted(tmp_path):
+    """A policy on aMSP, and maps of 0 and 1, of 12 bits in 16, and in per cent: all pixels look sure."""
+    from PIL import Image
+
+    write_cases(tmp_path / "known", 160, truth_folder=tmp_path / "truth")
+    scored = tmp_path / "known.csv"
+    options = ("--truth", tmp_path / "truth", "--estimators", "amsp")
+    assert segtrust("score", tmp_path / "known", "-o", scored, *options).returncode == 0
+    policy = ("calibrate", scored, "-o", tmp_path / "policy.json", "--target-risk", 0.5)
+    done = segtrust(*policy, "--estimator", "amsp", "--predictor", "net")
+    assert done.returncode == 0, done.stderr
+    new = tmp_path / "new"
+    new.mkdir()
+    shutil.copy(write_cases(tmp_path / "other", 1, first=300) / "case_000.npy", new / "whole.npy")
+    scales = {"ones": (1, np.uint8), "bits": (4095, np.uint16), "percent": (100, np.uint8)}
+    for name, (most, dtype) in scales.items():
+        Image.fromarray(np.round(disc() * most).astype(dtype)).save(new / f"{name}.png")
+    out = tmp_path / "triage"
+    done = segtrust("triage", new, "--policy", tmp_path / "policy.json", "-o", out, "--predictor", "net")
+    assert done.returncode == 0, done.stderr
+    decisions = {row["case"]: (row["decision"], float(row["amsp"])) for row in read_csv(out / "scores.csv")}
+    assert sorted(decisions) == ["bits", "ones", "percent", "whole"]
+    surest = max(float(row["amsp"]) for row in read_csv(scored))
+    for name in scales:
+        assert decisions[name][0] == "defer"
+        assert name == "percent" or decisions[name][1] > surest
+
+
+@pytest.mark.needs("nibabel")
+def test_arrays_in_the_order_of_nibabel_against_nifti(tmp_path):
+    """A cubic array (x, y, z) without geometry fits ground truth in NIfTI, and the Dice was 0."""
+    import nibabel
+
+    truth = np.zeros((16, 16, 16), np.uint8)
+    truth[2:14, 9:14, 1:4] = 1
+    np.save(tmp_path / "map.npy", np.where(truth, 0.9, 0.1).astype(np.float32))
+    nibabel.save(nibabel.Nifti1Image(truth, np.eye(4)), tmp_path / "truth.nii.gz")
+    (tmp_path / "cases.csv").write_text("case,probabilities,truth\na,map.npy,truth.nii.gz\n")
+    done = segtrust("score", tmp_path / "cases.csv", "-o", tmp_path / "scores.csv")
+    assert done.returncode != 0
+    assert "(z, y, x)" in read_csv(tmp_path / "failures.csv")[0]["reason"]
+
+
+def test_copies_are_reported_by_name(tmp_path):
+    """The same map under several names, in one folder."""
+    maps = write_cases(tmp_path / "maps", 3)
+    for number in range(2):
+        shutil.copy(maps / "case_001.npy", maps / f"copy_{number}.npy")
+    done = segtrust("score", maps, "-o", tmp_path / "scores.csv")
+    assert done.returncode == 0
+    assert "copies" in done.stderr
+    assert "copy_0" in done.stderr

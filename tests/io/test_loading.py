@@ -703,12 +703,12 @@ def test_predictions_carry_the_checksum_of_their_file(tmp_path):
 
     path = npy(tmp_path / "a.npy", P[1])
     (loaded,) = load(case_of(path))
-    assert loaded.digest == loaded.prediction.checksum == checksum_of(path)
+    assert loaded.checksum == loaded.prediction.checksum == checksum_of(path)
     np.savez(tmp_path / "stack.npz", p_hat=P)
     (loaded,) = load(CaseFiles("a", ArrayRef(tmp_path / "stack.npz", "p_hat", 1)))
     row = {"checksum": checksum_of(tmp_path / "stack.npz"), "k": 7, "file": f"{tmp_path}/stack.npz::p_hat[1]"}
     assert loaded.prediction.checksum == checksum_of_row(row)
-    assert loaded.digest == row["checksum"]
+    assert loaded.checksum == row["checksum"]
     (loaded,) = load_case(case_of(path), ReadOptions(), digest="sha256")
     assert loaded.prediction.checksum.startswith("sha256:")
 
@@ -716,7 +716,7 @@ def test_predictions_carry_the_checksum_of_their_file(tmp_path):
 @pytest.mark.parametrize("p", [np.zeros((4, 5)), np.full((4, 5), 127, np.uint8), np.full((4, 5), 0.49)])
 def test_an_empty_mask_recognises_no_case(tmp_path, p):
     (loaded,) = load(case_of(npy(tmp_path / "a.npy", p)))
-    assert loaded.digest
+    assert loaded.checksum
     assert loaded.prediction.checksum == ""
     (loaded,) = load(
         case_of(npy(tmp_path / "a.npy", P[1, 0]), npy(tmp_path / "m.npy", np.zeros((5, 6), bool)))

@@ -1,7 +1,6 @@
 """Labels of nnU-Net's ``dataset.json``, and the channels that belong to them."""
 
 import json
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -10,27 +9,7 @@ import pytest
 from segtrust.errors import ReadError, WrongContentError
 from segtrust.io.formats.nnunet import open_nnunet
 from segtrust.io.structures import check_channels, find_dataset_json, find_scheme, read_scheme
-
-ROOT = Path(__file__).parents[1] / "fixtures/nnunet"
-CASES = sorted(ROOT.glob("*/*/*.npz"))
-P = np.random.default_rng(1).dirichlet(np.ones(3), (4, 5, 6)).transpose(3, 0, 1, 2).astype(np.float32)
-ITK = {"spacing": (0.5, 0.7, 3.0), "origin": (1.0, 2.0, 3.0), "direction": (0, 1, 0, -1, 0, 0, 0, 0, 1)}
-
-of_cases = pytest.mark.parametrize("path", CASES, ids=lambda path: "-".join(path.parts[-3:]))
-
-
-@pytest.fixture
-def write(tmp_path):
-    """Write a case, with what is noted about it."""
-
-    def written(about=None, *, key="probabilities", values=P):
-        path = tmp_path / "case.npz"
-        np.savez_compressed(path, **{key: values})
-        if about is not None:
-            path.with_suffix(".pkl").write_bytes(pickle.dumps(about))
-        return path
-
-    return written
+from tests.io.formats.test_nnunet import P, of_cases
 
 
 def label(folder, **described):
@@ -119,8 +98,9 @@ def test_fixtures_have_the_channels_of_their_description(path):
     check_channels(open_nnunet(path), read_scheme(model))
 
 
-def test_channels_of_another_model_are_told(write, tmp_path):
-    volume = open_nnunet(write())
+def test_channels_of_another_model_are_told(tmp_path):
+    np.savez_compressed(tmp_path / "case.npz", probabilities=P)
+    volume = open_nnunet(tmp_path / "case.npz")
     regions = read_scheme(label(tmp_path / "a", labels={"background": 0, "whole": [1, 2], "core": 2}))
     with pytest.raises(
         WrongContentError,

@@ -481,18 +481,3 @@ def test_methods_that_a_path_does_not_have(pictured):
     for path, methods in (("/api/verdicts", "GET, POST"), ("/api/cases/0", "GET")):
         answer = client.delete(path)
         assert (answer.status_code, answer.headers["allow"]) == (405, methods)
-
-
-def test_a_file_that_a_library_stumbles_over_is_told(tmp_path, monkeypatch):
-    folder = desks.make_run(tmp_path / "run", names=["a"])
-
-    def stumble(*_, **__):
-        raise RuntimeError("bad chunk")
-
-    monkeypatch.setattr("segtrust.review.pictures.reduced", stumble)
-    with desks.desk_on(folder) as (_, client):
-        answer = client.get("/api/cases/0/tiles/mask/0/0/0/0.png")
-        assert (answer.status_code, desks.detail(answer)) == (
-            409,
-            "a: its files cannot be read (RuntimeError: bad chunk).",
-        )

@@ -15,6 +15,7 @@ from segtrust.engine.calibration import (
     structures_of,
     write_looks,
 )
+from segtrust.engine.case_reader import CaseReader
 from segtrust.engine.executors import (
     Executor,
     ProcessExecutor,
@@ -98,6 +99,7 @@ __all__ = [
     "PART",
     "UNLABELLED",
     "Calibration",
+    "CaseReader",
     "Executor",
     "LossSource",
     "Outcome",

@@ -133,7 +133,7 @@ class ScoreJob:
         try:
             stamps = stamp_files(refs)
             for loaded in load():
-                rows.append(self.row(loaded, files) | {"checksum": loaded.digest})
+                rows.append(self.row(loaded, files) | {"checksum": loaded.checksum})
                 notes |= dict.fromkeys(loaded.notes)
                 hints |= dict.fromkeys(hints_of_map(loaded.prediction.probabilities))
             mask = "" if files.mask is None else checksum_of(files.mask.path, self.digest)

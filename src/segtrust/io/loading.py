@@ -195,7 +195,7 @@ class LoadedCase:
     notes
         What a reader of the results should know about how the files were read, such as ground truth that was
         thresholded.
-    digest
+    checksum
         Checksum of the files of the map; empty if it is in memory.
     """
 
@@ -205,7 +205,7 @@ class LoadedCase:
     truth: Any
     grid: Grid | None = None
     notes: tuple[str, ...] = ()
-    digest: str = ""
+    checksum: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +224,7 @@ class OpenedCase:
         Delivered mask and ground truth; ``None`` if there is none.
     members
         Probabilities of the other members of an ensemble.
-    digest
+    checksum
         Checksum of the files of the maps; empty if they are in memory.
     array
         Key and index of the map in its file, as text; empty if the file contains one map.
@@ -236,7 +236,7 @@ class OpenedCase:
     mask: Volume | None = None
     truth: Volume | None = None
     members: tuple[Volume, ...] = ()
-    digest: str = ""
+    checksum: str = ""
     array: str = ""
 
 
@@ -314,7 +314,7 @@ def load_opened(case: OpenedCase, options: ReadOptions) -> Iterator[LoadedCase]:
         shape = tuple(p.shape)
         spacing = None if grid is None or len(grid.shape) < len(shape) else grid.spacing_mm[-len(shape) :]
         is_placed = grid is not None and grid.lengths == (*shape[::-1], 1, 1)[:3] and len(shape) in (2, 3)
-        checksum = case.digest + case.array if case.digest and not _is_empty(p, scored, options) else ""
+        checksum = case.checksum + case.array if case.checksum and not _is_empty(p, scored, options) else ""
         yield LoadedCase(
             structure.name,
             Prediction(p, scored, options.threshold, case.id, spacing, agreement, checksum=checksum),
@@ -322,7 +322,7 @@ def load_opened(case: OpenedCase, options: ReadOptions) -> Iterator[LoadedCase]:
             known,
             grid if is_placed else None,
             (note,) if note else (),
-            case.digest,
+            case.checksum,
         )
 
 
@@ -414,7 +414,7 @@ def _read_map(volume: Volume, structure: Structure) -> Any:
     if is_integer and volume.grid is not None and p.size and 1 <= p.max() <= _MAX_LABEL:
         raise WrongContentError(
             f"{volume.path}: expected probabilities, times 255 if they are 8-bit numbers, got whole numbers "
-            f"up to {p.max()}, which are labels. Give the map, and the mask by --mask-dir; or save "
+            f"up to {p.max()}, which are labels. Pass the map, and the mask with --mask-dir; or save "
             "probabilities as floats."
         )
     axes = len(p.shape)
@@ -507,7 +507,7 @@ def _check_unnamed(volume: Volume, path: Path, options: ReadOptions) -> None:
     if regions:
         raise WrongContentError(
             f"{path}: expected a dataset.json that names the regions {regions}, got none beside the file or "
-            "above it. Give one (--names), or choose by number (--channel)."
+            "above it. Pass one (--names), or choose by number (--channel)."
         )
     long_axes = [length for length in volume.shape if length > 1]
     if options.channel is None and volume.has_channels is None and len(long_axes) > _MAX_AXES:
@@ -559,7 +559,7 @@ def _numbered_classes(volume: Volume, path: Path) -> LabelScheme:
     check_normalised(
         np.stack(samples),
         source=str(path),
-        remedy="No dataset.json says what its channels are: if they are regions, give one (--names), or "
+        remedy="No dataset.json says what its channels are: if they are regions, pass one (--names), or "
         "choose a channel (--channel).",
     )
     return LabelScheme(tuple((f"class {i}", (i,)) for i in range(1, volume.shape[0])), is_regions=False)

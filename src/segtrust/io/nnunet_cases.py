@@ -96,7 +96,7 @@ def find_cross_validation(model: Model, folds: Sequence[str], truths: Path | Non
     if labels is None:
         raise PairingError(
             f"{model.folder}: expected the labels of the training cases. Their folder is looked for below "
-            "nnUNet_preprocessed and nnUNet_raw; or give it: --truth."
+            "nnUNet_preprocessed and nnUNet_raw; or pass it with --truth."
         )
     reason = "a fold without probabilities. If it is trained, make them:"
     without_maps = tuple(
@@ -127,7 +127,7 @@ def find_held_out(
     if labels is None:
         raise PairingError(
             f"{predictions.folder}: expected the labels of these cases, got none beside the images that were "
-            "predicted. Give their folder: --truth."
+            "predicted. Pass their folder with --truth."
         )
     cases = find_cases(predictions.folder, needs_truth=False)
     paired = add_files(cases, "truth", labels)

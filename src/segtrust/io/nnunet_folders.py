@@ -187,7 +187,7 @@ def choose_model(models: Sequence[Model], choice: ModelChoice, where: str) -> Mo
     if not models:
         raise PairingError(
             f"{where}: expected a trained model, got none. Models are looked for in the folder that "
-            "nnUNet_results names; or give the model's own folder."
+            "nnUNet_results names; or pass the model's own folder."
         )
     listed = ", ".join(model.folder.name for model in fitting or models)
     raise ParameterError(
@@ -278,7 +278,7 @@ def _data_set_name(text: str, roots: Roots) -> str:
     got = f"several: {', '.join(sorted(names))}" if names else "none"
     raise ParameterError(
         f"{text}: expected a data set of nnU-Net by number, name or folder, got {got} ({roots}). Set these "
-        "variables as for nnU-Net, or give the folder of a model or of predictions."
+        "variables as for nnU-Net, or pass the folder of a model or of predictions."
     )
 
 

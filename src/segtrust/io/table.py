@@ -47,6 +47,7 @@ __all__ = [
     "Table",
     "about_path",
     "check_table_path",
+    "guard_formula",
     "map_rows",
     "printable",
     "read_csv_rows",
@@ -336,7 +337,7 @@ Those of East Asia accept wide signs."""
 _UNGUARDED, _GUARDED = re.compile(_BEGINS + _FORMULA), re.compile(_BEGINS + "'" + _FORMULA)
 
 
-def _guarded(value: Any) -> Any:
+def guard_formula(value: Any) -> Any:
     """Return text with an apostrophe before what a spreadsheet would run; see `_unguarded`."""
     return _UNGUARDED.sub(r"\1'", value) if isinstance(value, str) else value
 
@@ -350,9 +351,9 @@ def _write_csv(path: Path, table: Table) -> int:
     count = 0
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(map(_guarded, table.columns))
+        writer.writerow(map(guard_formula, table.columns))
         for count, row in enumerate(table.rows, 1):  # noqa: B007 - a stream has no other number of rows
-            writer.writerow([_guarded(row[name]) for name in table.columns])
+            writer.writerow([guard_formula(row[name]) for name in table.columns])
     return count
 
 
@@ -362,11 +363,11 @@ def _write_csv_with_hidden(path: Path, note: Path, table: Table, shown: Sequence
     count, between = 0, ""
     with path.open("w", newline="", encoding="utf-8") as file, note.open("w", encoding="utf-8") as beside:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(map(_guarded, shown))
+        writer.writerow(map(guard_formula, shown))
         order = {"order": table.columns, "columns": hidden}
         beside.write(f'{{"{_HIDDEN}": {json.dumps(order)[:-1]}, "rows": [')
         for count, row in enumerate(table.rows, 1):  # noqa: B007 - a stream has no other number of rows
-            writer.writerow([_guarded(row[name]) for name in shown])
+            writer.writerow([guard_formula(row[name]) for name in shown])
             values = [*(str(row.get(name) or "") for name in _KEY), *(row[name] for name in hidden)]
             beside.write(f"{between}\n{json.dumps(plain_values(values, 'hidden columns'))}")
             between = ","

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from segtrust.confidence import mask_and_truth
+from segtrust.engine import CaseReader
 from segtrust.errors import SegtrustError
 from segtrust.evaluation import ALL_STRUCTURES, EvaluatedSet, FileCase
 from segtrust.io import orientation_of, read_case_image
@@ -20,6 +22,7 @@ from segtrust.report.styles import style_of
 
 __all__ = ["Example", "choose_pair", "draw_examples", "load_example", "overlay", "save_examples"]
 
+_LOG = logging.getLogger(__name__)
 Row = Mapping[str, Any]
 RIGHT, MISSED, FALSE = (0.56, 0.93, 0.56), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)
 """Colours of true positives, false negatives and false positives: light green, blue and red."""
@@ -81,7 +84,10 @@ def choose_pair(rows: Sequence[Row], right: str = "sdc", wrong: str = "amsp") ->
 def save_examples(
     sets: Sequence[EvaluatedSet], cases_of: Callable[[EvaluatedSet], Sequence[FileCase]], stem: Path
 ) -> None:
-    """Draw two cases, see `choose_pair`, of each set and structure whose images are at hand, as files."""
+    """Draw two cases, see `choose_pair`, of each set and structure whose images are at hand, as files.
+
+    A worker process reads the cases; one that cannot be read is a warning in the log.
+    """
     structures = list(dict.fromkeys(found.structure for found in sets))
     taken: set[str] = set()
     for found, figure in _examples(sets, cases_of):
@@ -95,15 +101,24 @@ def save_examples(
 def _examples(
     sets: Sequence[EvaluatedSet], cases_of: Callable[[EvaluatedSet], Sequence[FileCase]]
 ) -> Iterator[tuple[EvaluatedSet, Any]]:
-    for found in sets:
-        pair = choose_pair(found.rows) if found.structure != ALL_STRUCTURES else None
-        if pair is None:
-            continue
-        cases = dict(zip((row["case"] for row in found.rows), cases_of(found), strict=True))
-        shown = [load_example(row, cases[row["case"]]) for row in pair]
-        drawn = [each for each in shown if each is not None]
-        if len(drawn) == len(shown):
-            yield found, draw_examples(drawn)
+    with CaseReader() as reader:
+        for found in sets:
+            pair = choose_pair(found.rows) if found.structure != ALL_STRUCTURES else None
+            if pair is None:
+                continue
+            cases = dict(zip((row["case"] for row in found.rows), cases_of(found), strict=True))
+            examples = []
+            for row in pair:
+                files = cases[row["case"]].files
+                refs = [ref for ref in (*files.maps, files.mask, files.truth, files.image) if ref is not None]
+                try:
+                    examples.append(reader.call(refs, load_example, row, cases[row["case"]]))
+                except Exception as error:  # noqa: BLE001 - whatever a library makes of a file
+                    _LOG.warning("No example picture of %s, %s: %s", found.name, found.structure, error)
+                    examples.append(None)
+            drawn = [example for example in examples if example is not None]
+            if len(drawn) == len(pair):
+                yield found, draw_examples(drawn)
 
 
 def load_example(row: Row, case: FileCase) -> Example | None:

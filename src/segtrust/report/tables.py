@@ -9,6 +9,7 @@ from typing import Any
 
 from segtrust._files import atomic_write
 from segtrust.errors import EmptyArrayError
+from segtrust.io import guard_formula
 
 __all__ = [
     "latex_table",
@@ -43,6 +44,8 @@ _IN_LATEX = {
 def write_csv(path: Path, rows: Sequence[Row]) -> None:
     """Write rows with the same columns, numbers to their last digit.
 
+    Text that a spreadsheet would run as a formula is preceded by an apostrophe.
+
     Examples
     --------
     >>> import tempfile
@@ -53,9 +56,9 @@ def write_csv(path: Path, rows: Sequence[Row]) -> None:
     """
     _check_rows(rows, path)
     with atomic_write(path) as draft, draft.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(map(guard_formula, rows[0]))
+        writer.writerows([guard_formula(row.get(name)) for name in rows[0]] for row in rows)
 
 
 def _check_rows(rows: Sequence[Row], path: Path) -> None:

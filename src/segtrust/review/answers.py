@@ -21,7 +21,7 @@ from segtrust.review.models import (
     TargetAnswer,
     ViewAnswer,
 )
-from segtrust.review.pictures import OpenedCase
+from segtrust.review.pictures import CaseView
 from segtrust.review.rows import estimators_of
 from segtrust.review.tiles import TILE
 from segtrust.risks import describe_loss, find_risk
@@ -91,7 +91,7 @@ def detail_of(desk: Desk, number: int, threshold: float | None = None) -> CaseDe
     return CaseDetail(**known, scores=scores, history=history, view=view, problem=problem)
 
 
-def _view(case: OpenedCase) -> ViewAnswer:
+def _view(case: CaseView) -> ViewAnswer:
     return ViewAnswer(
         dimensions=case.dimensions,
         shape=list(case.shape),

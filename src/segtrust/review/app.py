@@ -219,7 +219,7 @@ def create_app(desk: Desk, static: Path | None = None) -> FastAPI:
     async def closing(_: FastAPI) -> AsyncIterator[None]:
         Thread(target=desk.warm_up, daemon=True).start()
         yield
-        desk.store.close()
+        desk.close()
 
     app = FastAPI(
         title="segtrust review desk",

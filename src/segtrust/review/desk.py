@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from segtrust.engine import (
+    CaseReader,
     Policies,
     check_policies,
     check_structures,
+    files_of_row,
     find_table,
     is_running,
     load_policies,
@@ -23,27 +25,27 @@ from segtrust.engine import (
     policies_for_rows,
 )
 from segtrust.errors import PolicyError, SegtrustError, UnknownNameError, WrongContentError
-from segtrust.io import ScoreRow, Table
+from segtrust.io import ScoreRow, Table, companions_of
 from segtrust.review.audit import AUDIT_SHARE, Audit
 from segtrust.review.cache import ByteCache
 from segtrust.review.changes import change_of
 from segtrust.review.deciding import decide, policy_for
 from segtrust.review.entries import Entry, Seen, Standings, Verdict, on_map
 from segtrust.review.monitoring import Agreement, Alarm, Monitor, Monitoring, agreement_of
-from segtrust.review.pictures import Layer, OpenedCase, TilePlace, open_case, stamp_of_case
+from segtrust.review.pictures import CaseView, Layer, OpenedCase, TilePlace, ask_case, stamp_of_case
 from segtrust.review.rows import Key, Rows
 from segtrust.review.run import Run, Snapshot
 from segtrust.review.store import Store, database_url
 from segtrust.review.thresholds import Numbers
-from segtrust.review.tiles import box_of
+from segtrust.review.tiles import box_of, level_count
 from segtrust.review.worklist import Query, Verdicts, select
 
 __all__ = ["Desk", "Opening", "Page", "Said", "open_desk"]
 
-_MOST_CASES = 1 << 30
-"""Bytes of opened cases that are kept."""
-_MOST_CHANGES = 1 << 17
-"""Cases of which it is known whether their files have changed."""
+_READERS = 2
+"""Processes that read case files: one file that hangs does not keep the other cases waiting."""
+_MOST_CASES = 1 << 17
+"""Cases of which it is known how they can be looked at, and whether their files have changed."""
 _MOST_TILES = 64 << 20
 
 
@@ -82,6 +84,9 @@ class Desk:
         Share of the accepted cases that is audited.
     instance
         Tells a desk from one that was started before on the same run: numbers of rows may be others.
+    reader
+        Reads the files of cases, in processes of its own: a file that ends or stops its reader is an error of
+        its case.
     """
 
     run: Run
@@ -92,11 +97,13 @@ class Desk:
     minutes: float = 5.0
     audit_share: float = AUDIT_SHARE
     instance: str = field(default_factory=lambda: secrets.token_hex(8), init=False)
+    reader: CaseReader = field(default_factory=lambda: CaseReader(_READERS), init=False)
     _lock: Lock = field(default_factory=Lock, init=False)
     _standings: Standings = field(default_factory=Standings, init=False)
     _numbers: dict[tuple[int, str | None], Numbers] = field(default_factory=dict, init=False)
-    _cases: ByteCache[OpenedCase] = field(default_factory=lambda: ByteCache(_MOST_CASES), init=False)
-    _changes: ByteCache[str] = field(default_factory=lambda: ByteCache(_MOST_CHANGES), init=False)
+    _views: ByteCache[CaseView] = field(default_factory=lambda: ByteCache(_MOST_CASES), init=False)
+    _changes: ByteCache[str] = field(default_factory=lambda: ByteCache(_MOST_CASES), init=False)
+    _companions: ByteCache[list[Path]] = field(default_factory=lambda: ByteCache(_MOST_CASES), init=False)
     _tiles: ByteCache[bytes] = field(default_factory=lambda: ByteCache(_MOST_TILES), init=False)
     _monitor_lock: Lock = field(default_factory=Lock, init=False)
     _stand: tuple[int, Policies] = field(default=(-1, {}), init=False)
@@ -115,8 +122,15 @@ class Desk:
                 self._stand = snapshot.version, found
             return found
 
+    def close(self) -> None:
+        """Close the log of verdicts, and end the processes that read files."""
+        self.store.close()
+        self.reader.close()
+
     def warm_up(self) -> None:
-        """Import and compile what the first look at a threshold needs, while somebody opens the page."""
+        """Import and compile what the first looks need, while somebody opens the page."""
+        with suppress(SegtrustError):
+            self.reader.call((), level_count, (1, 1))  # starts a process
         with suppress(SegtrustError):
             numbers = self.numbers(None)
             numbers.at_threshold(0.5, self.minutes)
@@ -204,29 +218,56 @@ class Desk:
             raise UnknownNameError(f"There is no row of the number {number}.")
         return rows, rows.places[number]
 
-    def case(self, number: int) -> OpenedCase:
-        """Open the case of a row, or take it from those that were opened last.
+    def case(self, number: int) -> CaseView:
+        """Return how the case of a row can be looked at.
 
         Raises
         ------
         SegtrustError
-            If its files cannot be opened.
+            If its files cannot be opened, or have changed since they were scored.
         """
         row, about = self._row(number)
-        key = (number, stamp_of_case(row, about))
-        self._refuse_changed(number)
-        with _telling(row):
-            return self._cases.get(key, lambda: open_case(row, about), lambda case: case.memory)
+        key = self._check_unchanged(number, row, about)
+        return self._views.get(key, lambda: self._ask(key, row, about, OpenedCase.view), lambda _: 1)
 
-    def _refuse_changed(self, number: int) -> None:
-        """Refuse a case whose files are not those that were scored; each state of them is looked at once."""
-        row, about = self._row(number)
-        if not row.get("file"):
-            return
-        key = (number, stamp_of_case(row, about))
-        change = self._changes.get(key, lambda: change_of(row, about), lambda _: 1)
+    def _ask(
+        self, key: Hashable, row: ScoreRow, about: Mapping[str, Any], question: Any, *arguments: Any
+    ) -> Any:
+        """Ask an opened case something, in a process that reads its files."""
+        return self._read(row, about, ask_case, key, row, about, question, *arguments)
+
+    def _read(self, row: ScoreRow, about: Mapping[str, Any], function: Any, *arguments: Any) -> Any:
+        files = files_of_row(row, about)
+        refs = [ref for ref in (*files.maps, files.mask, files.truth, files.image) if ref is not None]
+        try:
+            return self.reader.call(refs, function, *arguments)
+        except SegtrustError:
+            raise
+        except Exception as error:  # whatever a library makes of the files: they must not stop the desk
+            raise WrongContentError(
+                f"{row['case']}: its files cannot be read ({type(error).__name__}: {error})."
+            ) from error
+
+    def _stamp(self, number: int, row: ScoreRow, about: Mapping[str, Any]) -> Hashable:
+        """Return what changes with a row and its files."""
+
+        def find_companions(path: Path) -> list[Path]:
+            state = path.stat()
+            key = (path, state.st_mtime_ns, state.st_ctime_ns, state.st_size, state.st_ino)
+            return self._companions.get(key, lambda: self._read(row, about, companions_of, path), lambda _: 1)
+
+        return number, stamp_of_case(row, about, find_companions)
+
+    def _check_unchanged(self, number: int, row: ScoreRow, about: Mapping[str, Any]) -> Hashable:
+        """Check that the files of a row are those that were scored, and return their stamp.
+
+        Each state of them is examined once.
+        """
+        key = self._stamp(number, row, about)
+        change = self._changes.get(key, lambda: self._read(row, about, change_of, row, about), lambda _: 1)
         if change:
             raise WrongContentError(change)
+        return key
 
     def _row(self, number: int) -> tuple[ScoreRow, Mapping[str, Any]]:
         rows, place = self._find(number)
@@ -240,25 +281,28 @@ class Desk:
         if box is None or not 0 <= at.slice < slices:
             raise UnknownNameError("There is no such tile.")
         row, about = self._row(at.number)
-        key = (at, window, stamp_of_case(row, about))
-        with _telling(row):
-            return self._tiles.get(key, lambda: case.tile(at.layer, at.slice, box, window), len)
+        key = self._stamp(at.number, row, about)
 
-    def layer(self, number: int, layer: Layer) -> OpenedCase:
-        """Open a case that has a layer."""
-        self._find(number)
+        def draw() -> bytes:
+            tile: bytes = self._ask(key, row, about, OpenedCase.tile, at.layer, at.slice, box, window)
+            return tile
+
+        return self._tiles.get((at, window, key), draw, len)
+
+    def layer(self, number: int, layer: Layer) -> CaseView:
+        """Return how a case that has a layer can be looked at."""
         case = self.case(number)
         if layer not in case.layers:
             raise UnknownNameError(f"This case has no layer {layer}.")
         return case
 
     def volume(self, number: int, layer: Layer) -> bytes:
-        """Give a layer of a volume as NIfTI."""
-        case = self.layer(number, layer)
-        if case.dimensions != 3:
+        """Return a layer of a volume as NIfTI."""
+        if self.layer(number, layer).dimensions != 3:
             raise UnknownNameError("This case is no volume.")
-        with _telling(self._row(number)[0]):
-            return case.volume(layer)
+        row, about = self._row(number)
+        volume: bytes = self._ask(self._stamp(number, row, about), row, about, OpenedCase.volume, layer)
+        return volume
 
     def numbers(self, structure: str | None) -> Numbers:
         """Give the cases of a structure as vectors."""
@@ -321,7 +365,9 @@ class Desk:
         known = self.store.written_by(said.request)
         key, seen = self._shown(number) if known is None else (known.key, known.seen)
         if known is None:
-            self._refuse_changed(number)
+            row, about = self._row(number)
+            if row.get("file"):
+                self._check_unchanged(number, row, about)
         names: tuple[str, ...] = ("set", "case", "structure", "digest")
         there: dict[str, str] = dict(zip(names, (*key, seen.digest), strict=True))
         if any(there[name] != value for name, value in meant.items()):
@@ -356,19 +402,6 @@ class Desk:
         digests = {key: "" if place is None else rows.digest(place) for key, place in places.items()}
         holding = {entry.id for key, said in found.items() for entry in on_map(said, digests[key])}
         return [entry.id in holding for entry in entries]
-
-
-@contextmanager
-def _telling(row: ScoreRow) -> Iterator[None]:
-    """Say of which case files cannot be read, whatever a library makes of them."""
-    try:
-        yield
-    except SegtrustError:
-        raise
-    except Exception as error:  # one bad file must not stop the desk
-        raise WrongContentError(
-            f"{row['case']}: its files cannot be read ({type(error).__name__}: {error})."
-        ) from error
 
 
 def _is_number(value: Any) -> bool:

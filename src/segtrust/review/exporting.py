@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from segtrust.io import guard_formula
 
 __all__ = ["COLUMNS", "as_csv"]
 
@@ -14,10 +15,6 @@ COLUMNS = (
     *("id", "time", "reviewer", "set", "case", "structure"),
     *("verdict", "comment", "confidence", "decision", "policy", "digest", "undoes", "holds"),
 )
-_FORMULA = re.compile(r"""(^|[\n\r\t;])(?=["\s]*[=+\-@\uff1d\uff0b\uff0d\uff20])|^(?=[\t\r])""")
-"""Where a cell begins that a spreadsheet would run as a formula: at the beginning of a text, and within it
-where one begins for a spreadsheet that separates by semicolons or tabs, as in many countries, and so does not
-heed the quotes of this file. Those of East Asia take wide signs for the usual ones."""
 
 
 def as_csv(entries: Sequence[Mapping[str, Any]]) -> str:
@@ -31,11 +28,12 @@ def as_csv(entries: Sequence[Mapping[str, Any]]) -> str:
     file = io.StringIO(newline="")
     writer = csv.DictWriter(file, COLUMNS, lineterminator="\r\n")
     writer.writeheader()
-    writer.writerows({name: _cell(entry.get(name)) for name in COLUMNS} for entry in entries)
+    for entry in entries:
+        cells = {name: entry.get(name) for name in COLUMNS}
+        writer.writerow(
+            {
+                name: int(cell) if isinstance(cell, bool) else guard_formula(cell)
+                for name, cell in cells.items()
+            }
+        )
     return file.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, bool):
-        return int(value)
-    return _FORMULA.sub(r"\1'", value) if isinstance(value, str) else value

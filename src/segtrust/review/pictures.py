@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, partial
@@ -31,10 +31,24 @@ from segtrust.io import (
     window_of,
 )
 from segtrust.kernels import is_chunked, threshold_map
+from segtrust.review.cache import ByteCache
 from segtrust.review.nifti_file import nifti_bytes
 from segtrust.review.tiles import Box, level_count, png_of, reduced
 
-__all__ = ["Layer", "OpenedCase", "Plane", "Slices", "TilePlace", "open_case", "stamp_of_case"]
+__all__ = [
+    "CaseView",
+    "Layer",
+    "OpenedCase",
+    "Plane",
+    "Slices",
+    "TilePlace",
+    "ask_case",
+    "open_case",
+    "stamp_of_case",
+]
+
+_OPENED_BYTES = 1 << 29
+"""Of opened cases that a worker process keeps."""
 
 MOST_BYTES = 1 << 30
 """Of a volume that is sent to the page."""
@@ -91,6 +105,25 @@ class Slices:
 
     middle: int
     uncertain: int
+
+
+@dataclass(frozen=True)
+class CaseView:
+    """How a case can be looked at; see `OpenedCase` for what the attributes mean."""
+
+    shape: tuple[int, ...]
+    spacing_mm: tuple[float, ...] | None
+    layers: list[Layer]
+    levels: int
+    plane: Plane
+    slices: Slices
+    window: Window | None
+    note: str
+
+    @property
+    def dimensions(self) -> int:
+        """Of a picture 2, of a volume 3."""
+        return len(self.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +184,11 @@ class OpenedCase:
     def levels(self) -> int:
         """Of tiles."""
         return level_count(self.shape[-2:])
+
+    def view(self) -> CaseView:
+        """Return how the case can be looked at."""
+        names = ("shape", "spacing_mm", "layers", "levels", "plane", "slices", "window", "note")
+        return CaseView(**{name: getattr(self, name) for name in names})
 
     @property
     def memory(self) -> int:
@@ -258,6 +296,25 @@ def _as_labels(values: Any) -> Any:
     return (values != 0).astype(np.uint8)
 
 
+_opened: ByteCache[OpenedCase] = ByteCache(_OPENED_BYTES)
+"""The cases that this worker process has opened."""
+
+
+def ask_case(
+    key: Hashable,
+    row: ScoreRow,
+    about: Mapping[str, Any],
+    question: Callable[..., Any],
+    *arguments: Any,
+) -> Any:
+    """Return ``question(case, *arguments)`` for the opened case of a row; to be called in a worker process.
+
+    The case stays open under its key.
+    """
+    case = _opened.get(key, lambda: open_case(row, about), lambda opened: opened.memory)
+    return question(case, *arguments)
+
+
 def open_case(row: ScoreRow, about: Mapping[str, Any]) -> OpenedCase:
     """Open the case of a row of a score table, which is the only way to any file.
 
@@ -297,28 +354,29 @@ def _image(
         return None, f"The image is not shown. {error}"
 
 
-def stamp_of_case(row: ScoreRow, about: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Give what changes when a case is scored again, or one of its files is written again."""
+def stamp_of_case(
+    row: ScoreRow, about: Mapping[str, Any], find_companions: Callable[[Path], Sequence[Path]] = companions_of
+) -> tuple[Any, ...]:
+    """Return what changes when a case is scored again, or one of its files is written again.
+
+    ``find_companions`` returns the files that belong to a file, which may have to be read for that.
+    """
     if not row.get("file"):
-        raise WrongContentError(f"{row['case']}: the table does not say where its map is. Score it anew.")
+        raise WrongContentError(f"{row['case']}: the table does not say where its map is. Score it again.")
     files = files_of_row(row, about)
-    places = (*files.maps, files.mask, files.truth, files.image)
-    scored = tuple(row.get(name) for name in _SCORED)
-    return (
-        about.get("checksum"),
-        *scored,
-        *(None if each is None else _changed(each.path) for each in places),
-    )
-
-
-def _changed(path: Path) -> tuple[Any, ...]:
-    """Tell the state of a file and of those that belong to it."""
-    try:
-        found = [each.stat() for each in (path, *companions_of(path))]
-    except (OSError, ReadError):
-        return (str(path),)
-    # Who puts a file of before back, with the time that it had then, changes when its entry was changed.
-    return (str(path), *((each.st_mtime_ns, each.st_size, each.st_ctime_ns, each.st_ino) for each in found))
+    stamps: list[Any] = [about.get("checksum"), *(row.get(name) for name in _SCORED)]
+    for ref in (*files.maps, files.mask, files.truth, files.image):
+        if ref is None:
+            stamps.append(None)
+            continue
+        try:
+            states = [path.stat() for path in (ref.path, *find_companions(ref.path))]
+        except (OSError, ReadError):
+            states = []
+        # A file of before that is put back with its old time has another time of its directory entry.
+        stamps += [str(ref.path)]
+        stamps += [(state.st_mtime_ns, state.st_size, state.st_ctime_ns, state.st_ino) for state in states]
+    return tuple(stamps)
 
 
 def _affine(grid: Grid | None, spacing_mm: tuple[float, ...]) -> Any:

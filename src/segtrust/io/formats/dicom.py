@@ -104,7 +104,7 @@ def _check_kind(path: Path, dataset: Any) -> None:
         received = f"the type {dataset.SegmentationType!r}"
     if received:
         raise WrongContentError(
-            f"{path}: expected a DICOM segmentation (SEG) of pixels, got {received}. Give the file that the "
+            f"{path}: expected a DICOM segmentation (SEG) of pixels, got {received}. Pass the file that the "
             "model wrote, not the image."
         )
     if dataset.SegmentationType == "FRACTIONAL" and dataset.SegmentationFractionalType != "PROBABILITY":

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.errors import SegtrustError
+from segtrust.engine import CaseReader
 from segtrust.report.html.charts import short_name
 from segtrust.report.html.choosing import MOST_CASES, Choice, choices_of
 from segtrust.report.html.contours import outline
@@ -34,20 +34,22 @@ def _palette() -> Any:
 
 
 def pictures_of(run: ReportedRun) -> list[Html]:
-    """Give a block for each set and structure; a case whose files are gone is a note in place of a picture.
+    """Return a block for each set and structure; a case whose files cannot be read is a note.
 
-    Once the pictures fill the page the rest are notes too.
+    A worker process reads the files. Once the pictures fill the page the rest are notes too.
     """
     room = _MOST_BYTES
     blocks = []
-    for (name, structure), rows in list(run.groups.items())[:_MOST_GROUPS]:
-        title = f"{name}, {structure}" if run.several_structures else name
-        kinds = []
-        for choice in choices_of(rows, run):
-            cards = [_card(row, run, room) for row in choice.rows]
-            room -= sum(map(len, cards))
-            kinds.append(_kind(choice, cards))
-        blocks.append(tag("section", tag("h3", title), tag("div", *kinds, class_="kinds"), class_="group"))
+    with CaseReader() as reader:
+        for (name, structure), rows in list(run.groups.items())[:_MOST_GROUPS]:
+            title = f"{name}, {structure}" if run.several_structures else name
+            kinds = []
+            for choice in choices_of(rows, run):
+                cards = [_card(row, run, room, reader) for row in choice.rows]
+                room -= sum(map(len, cards))
+                kinds.append(_kind(choice, cards))
+            shown = tag("div", *kinds, class_="kinds")
+            blocks.append(tag("section", tag("h3", title), shown, class_="group"))
     left = [f"{name}, {structure}" for name, structure in list(run.groups)[_MOST_GROUPS:]]
     return [*blocks, *([_note(f"Without pictures: {listed(left)}.")] if left else [])]
 
@@ -61,9 +63,9 @@ def _kind(choice: Choice, cards: Sequence[Html]) -> Html:
     return tag("section", heading, *cards, class_="kind")
 
 
-def _card(row: Row, run: ReportedRun, room: int) -> Html:
-    name = tag("span", short_name(row["case"]), class_="case")
-    return tag("figure", tag("figcaption", name, _facts(row, run)), _pictures(row, run, room), class_="card")
+def _card(row: Row, run: ReportedRun, room: int, reader: CaseReader) -> Html:
+    caption = tag("figcaption", tag("span", short_name(row["case"]), class_="case"), _facts(row, run))
+    return tag("figure", caption, _pictures(row, run, room, reader), class_="card")
 
 
 def _facts(row: Row, run: ReportedRun) -> Html:
@@ -83,15 +85,18 @@ def _facts(row: Row, run: ReportedRun) -> Html:
 _BADGES = ("accept", "defer", "no-finding")
 
 
-def _pictures(row: Row, run: ReportedRun, room: int) -> Html:
+def _pictures(row: Row, run: ReportedRun, room: int, reader: CaseReader) -> Html:
     if room <= 0:
         return _note("Not shown: the pictures above fill this page.")
     try:
-        found = planes_of(row, run.about)
-    except (SegtrustError, OSError, ValueError, KeyError, TypeError, MemoryError) as error:
+        found = reader.call([row.get(name) for name in _FILES if row.get(name)], planes_of, row, run.about)
+    except Exception as error:  # noqa: BLE001 - whatever a library makes of a file
         return _note(f"No picture: {error or type(error).__name__}")
     shown = tag("div", *(_plane(plane, short_name(row["case"])) for plane in found.planes), class_="planes")
     return joined(shown, _note(found.note)) if found.note else shown
+
+
+_FILES = ("file", "member_files", "mask_file", "truth_file", "image_file")
 
 
 def _note(text: str) -> Html:
