@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Required, TypedDict, Unpack, cast
 
 from segtrust._arguments import suggestion
 from segtrust._progress import Progress, count_steps
@@ -28,6 +28,7 @@ from segtrust.confidence import (
     usable_names,
 )
 from segtrust.engine import (
+    CASE_SECONDS,
     DICE,
     DOUBT,
     LOSS,
@@ -393,13 +394,12 @@ def _run(
 
 def _score_run(path: Path, options: ScoreOptions, advance: Callable[[int], object]) -> ScoreRun:
     part, parts = _part(options)
-    executor = options.get("executor")
-    if executor is None:
-        names = ("workers", "dask", "memory")
-        given = {name: options[name] for name in names if name in options}  # type: ignore[literal-required]
-        if "timeout" in options:
-            given["seconds"] = options["timeout"]
-        executor = make_executor(**given)
+    executor = options.get("executor") or make_executor(
+        options.get("workers", 1),
+        options.get("dask", ""),
+        options.get("memory"),
+        options.get("timeout", CASE_SECONDS),
+    )
     return ScoreRun(
         path,
         executor,
@@ -793,6 +793,7 @@ def evaluate(
             "of them."
         )
     table = find_score_table(data)
+    scores: ScoreTable | None = None
     if table is not None:
         _check_unused({**options, "ood": ood, "policy": policy, "predictor": model, "tune": tune})
         scores = judge.judge_table(table, estimators, options.get("names"))
@@ -801,7 +802,7 @@ def evaluate(
         open_run(folder, command="evaluate")
         mark_running(folder, command="evaluate")
     files_of: Callable[[EvaluatedSet], list[FileCase]] | None = None
-    if table is None:
+    if scores is None:
         dataset = join_sets(cast(Data, data), ood, needs_truth=losses is None)
         bare = [case.id for case in dataset.cases if case.truth is None]
         if tune and bare:
@@ -1123,7 +1124,7 @@ class CalibrationOptions(TypedDict, total=False):
         Scores of other, unlabelled cases, or their path, for candidate thresholds.
     """
 
-    target_risk: float
+    target_risk: Required[float]
     below_dice: float | None
     delta: float
     estimator: str

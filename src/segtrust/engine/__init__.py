@@ -17,6 +17,7 @@ from segtrust.engine.calibration import (
 )
 from segtrust.engine.case_reader import CaseReader
 from segtrust.engine.executors import (
+    CASE_SECONDS,
     Executor,
     ProcessExecutor,
     Sandbox,
@@ -90,6 +91,7 @@ from segtrust.engine.triage import (
 from segtrust.engine.watch import Rhythm, WatchStatus, watch_cases
 
 __all__ = [
+    "CASE_SECONDS",
     "COMMANDS",
     "DICE",
     "DOUBT",

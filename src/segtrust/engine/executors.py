@@ -45,6 +45,7 @@ from segtrust.io import CaseFiles, Failure, memory_of, open_volume
 from segtrust.kernels import TileMapper, tiles_mapped_by
 
 __all__ = [
+    "CASE_SECONDS",
     "DaskExecutor",
     "Executor",
     "InProcessExecutor",
@@ -70,7 +71,7 @@ _Result = TypeVar("_Result")
 Work = Callable[[CaseFiles], Outcome]
 """Scores one case. It can be pickled, and returns an outcome whatever happens."""
 
-SECONDS = 30 * 60.0
+CASE_SECONDS = 30 * 60.0
 """Time that one case may take, unless a user says otherwise."""
 _WATCH_S = 0.1
 _GRACE_S = 5.0
@@ -105,7 +106,7 @@ class Executor(Protocol):
 
 
 def make_executor(
-    workers: int = 1, dask: str = "", memory: int | None = None, seconds: float | None = SECONDS
+    workers: int = 1, dask: str = "", memory: int | None = None, seconds: float | None = CASE_SECONDS
 ) -> Executor:
     """Return the executor for some options of the command line.
 
@@ -211,7 +212,7 @@ def _run_task(task: Any) -> Any:
         result = _work(task)
     except Exception as error:
         try:
-            pickle.loads(pickle.dumps(error))  # nosec B301 - written by this process
+            pickle.loads(pickle.dumps(error))  # nosec B301
         except Exception:  # noqa: BLE001 - whatever its class does
             raise WorkerError(f"{type(error).__name__}: {error}") from None
         raise
@@ -457,7 +458,7 @@ class Sandbox:
     3
     """
 
-    def __init__(self, memory: int | None = None, seconds: float | None = SECONDS) -> None:
+    def __init__(self, memory: int | None = None, seconds: float | None = CASE_SECONDS) -> None:
         self._limits = Limits(memory, seconds)
         self._lock = threading.Lock()
         self._group: WorkerGroup[Any, Any] | None = None
@@ -501,7 +502,7 @@ def call_isolated(
     function: Callable[..., _Result],
     *arguments: Any,
     memory: int | None = None,
-    seconds: float | None = SECONDS,
+    seconds: float | None = CASE_SECONDS,
 ) -> _Result:
     """Return ``function(*arguments)``, computed in a process of its own; `WorkerError` if that ends."""
     with Sandbox(memory, seconds) as sandbox:
@@ -545,7 +546,7 @@ class ProcessExecutor:
     """
 
     workers: int = 1
-    limits: Limits = field(default_factory=lambda: Limits(seconds=SECONDS))
+    limits: Limits = field(default_factory=lambda: Limits(seconds=CASE_SECONDS))
     cost: Callable[[CaseFiles], int] = memory_of
     is_remote: bool = field(default=False, init=False)
     _group: WorkerGroup[CaseFiles, Outcome] | None = field(default=None, init=False)

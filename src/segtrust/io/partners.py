@@ -109,7 +109,7 @@ def pair_files(
     ids: Collection[str] | None = None,
     reports_others: bool = True,
 ) -> Dataset:
-    """Return the cases with the file of their name; a case with two masks or two files of ground truth is a failure."""
+    """Return the cases with the file of their name; a case with two masks, or two of ground truth, fails."""
     if not files:
         return dataset
     cases_of = cases_by_file(files, role, pattern)
