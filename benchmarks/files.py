@@ -10,7 +10,7 @@ import numpy as np
 
 from segtrust._optional import require
 
-__all__ = ["REGIONS", "SHAPE", "make_folder", "make_nifti", "make_nnunet_case", "make_zarr"]
+__all__ = ["REGIONS", "SHAPE", "make_folder", "make_nifti", "make_nnunet_case", "make_pngs", "make_zarr"]
 
 SHAPE = (155, 240, 240)
 """Of a case of BraTS."""
@@ -63,11 +63,26 @@ def make_folder(folder: Path, *, count: int, size: int, packed: bool) -> None:
             np.save(folder / f"case_{i:05d}.npy", p)
 
 
+def make_pngs(folder: Path, *, count: int, size: int) -> None:
+    """Write many maps of images as 8-bit PNG."""
+    image = require("PIL.Image", extra="io")
+    rng = np.random.default_rng(0)
+    base = 255 * blob((size, size), size / 4, size / 40 + 0.5)
+    for i in range(count):
+        p = np.roll(base, rng.integers(0, size, 2), (0, 1)) * np.float32(rng.uniform(0.7, 1.0))
+        image.fromarray(p.astype(np.uint8)).save(folder / f"case_{i:05d}.png")
+
+
 def make_zarr(path: Path, *, side: int) -> Any:
     """Write a cube of single floats in chunks, a slab at a time."""
     zarr = require("zarr", extra="io")
     array = zarr.create_array(
-        store=str(path), shape=(side,) * 3, chunks=(_SLAB,) * 3, dtype="float32", overwrite=True
+        store=str(path),
+        shape=(side,) * 3,
+        chunks=(_SLAB,) * 3,
+        dtype="float32",
+        overwrite=True,
+        config={"write_empty_chunks": True},  # a missing chunk is an error
     )
     slab = blob((_SLAB, side, side), side / 4, side / 100)
     for first in range(0, side, _SLAB):

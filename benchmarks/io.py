@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import math
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+import psutil
 
-from benchmarks.files import make_folder, make_nifti, make_nnunet_case, make_zarr
-from benchmarks.process import Reading
+from benchmarks.files import make_folder, make_nifti, make_nnunet_case, make_pngs, make_zarr
+from benchmarks.process import Reading, memory_of
 from benchmarks.timing import Ratio, shortest_times
 from segtrust._optional import require
 from segtrust.confidence import get_estimators
-from segtrust.engine import Executor, ScoreJob, make_executor
+from segtrust.engine import Executor, Outcome, ScoreJob, log_beside, make_executor
+from segtrust.engine.run_log import RunLog, mark_of
 from segtrust.io import ArrayRef, ReadOptions, find_cases, open_volume
+from segtrust.io.formats import numpy as numpy_format
 from segtrust.io.formats._deflate import deflate_library
 
 __all__ = [
@@ -29,7 +37,9 @@ __all__ = [
     "compare_reading",
     "compare_workers",
     "io_sections",
+    "measure_log",
     "measure_memory",
+    "measure_start",
 ]
 
 _TIMES = 6
@@ -50,7 +60,9 @@ def io_sections(*, rounds: int, folder: Path | None = None) -> Iterator[tuple[st
         yield "Gain of more processes, 200 maps of 512×512", compare_workers(here, rounds=min(rounds, 3))
         if find_spec("distributed") is not None:
             yield "Gain of more Dask workers, the same maps", compare_dask(here)
-        yield "Peak memory of a whole run", measure_memory(here)
+        yield "Start of worker processes", measure_start(here)
+        yield "Log of a run", measure_log(here)
+        yield "Whole runs", measure_memory(here)
 
 
 def compare_reading(
@@ -67,10 +79,13 @@ def compare_reading(
         "all three regions, SDC": ScoreJob(tuple(get_estimators(["sdc"])), ReadOptions(regions=("each",))),
     }
     runs: dict[str, Any] = {name: partial(_scored, job, case) for name, job in jobs.items()}
+    unchecked = "first region, SDC, without the checksum of the rest"
+    runs[unchecked] = partial(_scored_unchecked, jobs["first region, SDC"], case)
     times = shortest_times({"numpy.load": partial(_loaded, path), **runs}, rounds=rounds)
-    for name in jobs:
+    for name in runs:
         ratio = times[name] / times["numpy.load"]
-        yield Ratio(name, "numpy.load", path.name, times[name], ratio, "<= 1.1" if "first" in name else "")
+        target = "<= 0.5" if name in jobs and "first" in name else ""
+        yield Ratio(name, "numpy.load", path.name, times[name], ratio, target)
 
 
 def compare_nifti(folder: Path, *, rounds: int = 5, shape: tuple[int, ...] | None = None) -> Iterator[Ratio]:
@@ -98,8 +113,22 @@ def _scored(job: ScoreJob, case: Any) -> None:
         raise RuntimeError(outcome.failure.reason)
 
 
+def _scored_unchecked(job: ScoreJob, case: Any) -> None:
+    """Score a case whose archive is decompressed only as far as its pixels are needed."""
+
+    def read_some(pixels: Any, begin: int, count: int) -> Any:
+        out = np.empty(count, np.uint8)
+        with numpy_format._opened(pixels._path, pixels._member) as stream:
+            stream.skip(begin)
+            stream.fill(out.data)
+        return out
+
+    with patch.object(numpy_format._Pixels, "_verified", read_some):
+        _scored(job, case)
+
+
 def _rate(engine: Executor, job: ScoreJob, cases: Any) -> tuple[float, float]:
-    """Give the seconds that the cases take, and cases a second once all processes are at work.
+    """Return the seconds that the cases take, and cases per second once all processes are at work.
 
     The cases are run again and again, because processes take longer to start than to score a few maps.
     """
@@ -119,7 +148,7 @@ def compare_workers(folder: Path, *, rounds: int = 3, count: int = 200) -> Itera
     rates = {workers: max(rate for each, (_, rate) in runs if each == workers) for workers in (1, 2)}
     whole = {workers: min(seconds for each, (seconds, _) in runs if each == workers) for workers in (1, 2)}
     gain = rates[2] / rates[1]
-    yield Ratio("cases a second", "one process", "two processes at work", 1.0 / rates[2], gain, ">= 1.7")
+    yield Ratio("cases per second", "one process", "two processes at work", 1.0 / rates[2], gain, ">= 1.7")
     yield Ratio("whole run", "one process", "two, with their start", whole[2], whole[1] / whole[2])
 
 
@@ -129,34 +158,107 @@ def compare_dask(folder: Path) -> Iterator[Ratio]:
     cases, job = find_cases([place]).cases, ScoreJob(tuple(get_estimators(_ALL)))
     rates = {workers: _rate(make_executor(workers, "local"), job, cases)[1] for workers in (1, 2, 4)}
     for workers, rate in rates.items():
-        yield Ratio("cases a second", "one Dask worker", f"{workers} workers", 1.0 / rate, rate / rates[1])
+        yield Ratio("cases per second", "one Dask worker", f"{workers} workers", 1.0 / rate, rate / rates[1])
 
 
-_PEAK = """
-import sys
-from segtrust.cli import app
-try:
-    app(sys.argv[1:], standalone_mode=False)
-finally:
-    with open("/proc/self/status") as status:
-        sys.stderr.write(next(line.split()[1] for line in status if line.startswith("VmHWM")))
+_FIRST_RESULT = """
+import sys, time
+from pathlib import Path
+from segtrust.cli import scoring  # what the command imports
+from segtrust.confidence import get_estimators
+from segtrust.engine import ScoreJob, make_executor
+from segtrust.io import find_cases
+cases = find_cases(Path(sys.argv[1])).cases[:2]
+begin = time.perf_counter()
+moments = [time.perf_counter() for _ in make_executor(1).run(ScoreJob(tuple(get_estimators(["sdc"]))), cases)]
+print(moments[0] - begin)
 """
 
 
-def measure_memory(folder: Path, *, count: int = 10_000, side: int = 1024) -> Iterator[Reading]:
-    """Measure the peak memory of `segtrust score` on many small cases, and on one large map; Linux only."""
-    if not Path("/proc/self/status").exists():
+def measure_start(folder: Path, *, rounds: int = 5) -> Iterator[Reading]:
+    """Measure the time from the start of an executor to its first result, in new processes."""
+    place = folder / "few"
+    place.mkdir()
+    make_pngs(place, count=2, size=64)
+    command = [sys.executable, "-c", _FIRST_RESULT, str(place)]
+    seconds = [
+        float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        for _ in range(rounds)
+    ]
+    yield Reading("start of a worker, until its first result", min(seconds), "s", 0.5)
+
+
+def measure_memory(folder: Path, *, count: int = 20_000, side: int = 1024) -> Iterator[Reading]:
+    """Measure `segtrust score` on many PNGs and on one large map: first score, time and memory; Linux only.
+
+    The memory is that of all processes together.
+    """
+    if not Path("/proc/self/smaps_rollup").exists():
         return
-    small, large = folder / "small", folder / "large.zarr"
-    small.mkdir()
-    make_folder(small, count=count, size=64, packed=False)
+    many, large = folder / "many", folder / "large.zarr"
+    many.mkdir()
+    make_pngs(many, count=count, size=128)
+    run = _watch_command(many, folder / "many.csv")
+    quarter = run.seconds / 4
+    early, late = (
+        max(mib for at, mib in run.memory if begin <= at <= begin + quarter)
+        for begin in (quarter, 3 * quarter)
+    )
+    yield Reading(f"{count:,} PNGs of 128×128: first score", run.first_s, "s", 5.0)
+    yield Reading("all of them", run.seconds, "s", math.inf)
+    yield Reading("peak memory in the second quarter of that time", early, "MiB", 500.0)
+    yield Reading("peak memory in the last quarter", late, "MiB", 500.0)
     make_zarr(large, side=side)
-    yield Reading(f"{count:,} cases of 64×64", _peak_mib(small, folder / "small.csv"), "MiB", 500.0)
     gib = side**3 * 4 / 2**30
-    yield Reading(f"one Zarr map of {gib:g} GiB", _peak_mib(large, folder / "large.csv"), "MiB", 500.0)
+    peak = max(mib for _, mib in _watch_command(large, folder / "large.csv").memory)
+    yield Reading(f"peak memory, one Zarr map of {gib:g} GiB", peak, "MiB", 500.0)
 
 
-def _peak_mib(path: Path, out: Path) -> float:
-    command = [sys.executable, "-c", _PEAK, "score", str(path), "-o", str(out)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return float(done.stderr.splitlines()[-1]) / 1024
+@dataclass(frozen=True)
+class _Run:
+    """A command as seen from outside: seconds to the first score and to the end, and memory at moments."""
+
+    first_s: float
+    seconds: float
+    memory: list[tuple[float, float]]
+
+
+def _watch_command(path: Path, out: Path) -> _Run:
+    command = [sys.executable, "-m", "segtrust", "score", str(path), "-o", str(out)]
+    begin = time.perf_counter()
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    first, memory = math.nan, []
+    while process.poll() is None:
+        if math.isnan(first) and _has_row(log_beside(out)):
+            first = time.perf_counter() - begin
+        memory.append((time.perf_counter() - begin, memory_of(process.pid)))
+        time.sleep(0.02 if math.isnan(first) else 0.5)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)} ended with exit code {process.returncode}")
+    return _Run(first, time.perf_counter() - begin, memory)
+
+
+def _has_row(log: Path) -> bool:
+    try:
+        with closing(sqlite3.connect(f"file:{log}?mode=ro", uri=True)) as connection:
+            return connection.execute("SELECT 1 FROM cases LIMIT 1").fetchone() is not None
+    except sqlite3.OperationalError:  # it is not there yet, or has no table
+        return False
+
+
+def measure_log(folder: Path, *, count: int = 100_000) -> Iterator[Reading]:
+    """Measure the time and memory that the log of a run takes for many cases, with the row of a real one."""
+    place = folder / "few"
+    row = ScoreJob(tuple(get_estimators(_ALL)))(find_cases([place]).cases[0]).rows[0]
+    process = psutil.Process()
+    with RunLog(folder / ".scores.csv.log", {}) as log:
+        before, begin = process.memory_info().rss, time.perf_counter()
+        for number in range(count):
+            name = f"case_{number}"
+            log.add(Outcome(name, ({**row, "case": name},)), mark_of([name, number]))
+        log.sync()
+        seconds, after = time.perf_counter() - begin, process.memory_info().rss
+    yield Reading(f"log of {count:,} cases: time per case", 1e6 * seconds / count, "µs", 200.0)
+    yield Reading("memory while it is written", (after - before) / 2**20, "MiB", 20.0)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Reading", "first_calls", "peak_memory", "start_up"]
+__all__ = ["Reading", "first_calls", "memory_of", "peak_memory", "processes_of", "start_up"]
 
 _ROOT = Path(__file__).parents[1]
 """Where new processes find this package."""
@@ -96,3 +96,25 @@ def peak_memory() -> Iterator[Reading]:
         [sys.executable, "-c", _PEAK], check=True, capture_output=True, text=True, cwd=_ROOT
     )
     yield Reading("peak extra memory, all estimators", 100.0 * float(done.stdout), "% of the map", 20.0)
+
+
+def processes_of(session: int) -> Iterator[Path]:
+    """Yield the folders in ``/proc`` of the processes of a session, workers and their server among them."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.getsid(int(folder.name)) == session:
+                yield folder
+        except OSError:  # it has ended
+            continue
+
+
+def memory_of(session: int) -> float:
+    """Return the MiB that all processes of a session have together, with shared pages counted once."""
+    kib = 0
+    for folder in processes_of(session):
+        try:
+            lines = (folder / "smaps_rollup").read_text(encoding="ascii").splitlines()
+        except OSError:  # it has ended
+            continue
+        kib += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return kib / 1024

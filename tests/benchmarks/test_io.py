@@ -4,13 +4,20 @@ import sys
 
 import pytest
 
-from benchmarks.io import compare_nifti, compare_reading, compare_workers, measure_memory
+from benchmarks.io import (
+    compare_nifti,
+    compare_reading,
+    compare_workers,
+    measure_log,
+    measure_memory,
+    measure_start,
+)
 
 
 @pytest.mark.needs("nibabel")
 def test_reading_is_held_against_numpy(tmp_path):
     lines = list(compare_reading(tmp_path, rounds=1, shape=(10, 12, 14)))
-    assert [line.target for line in lines] == ["<= 1.1", "<= 1.1", ""]
+    assert [line.target for line in lines] == ["<= 0.5", "<= 0.5", "", ""]
     assert all(line.ratio > 0 for line in lines)
 
 
@@ -31,6 +38,17 @@ def test_workers(tmp_path):
 @pytest.mark.needs("zarr")
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_memory(tmp_path):
-    small, large = measure_memory(tmp_path, count=20, side=70)
-    assert 50 < small.value < 500
-    assert 50 < large.value < 500
+    readings = {each.what: each.value for each in measure_memory(tmp_path, count=200, side=70)}
+    first, whole, early, late, large = readings.values()
+    assert 0 < first < whole
+    assert all(50 < mib < 1000 for mib in (early, late, large))
+
+
+@pytest.mark.slow
+@pytest.mark.needs("PIL")
+def test_start_and_log(tmp_path):
+    (start,) = measure_start(tmp_path, rounds=1)
+    per_case_us, mib = measure_log(tmp_path, count=500)
+    assert start.value > 0
+    assert per_case_us.value > 0
+    assert mib.value < 20

@@ -16,12 +16,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.files import make_folder
+from benchmarks.process import memory_of
 from segtrust.io import Table, read_table, write_table
 from tools.reliability.powers import LABELS, SHARED, Study, Values, draw, said_of, table_of
 
@@ -83,28 +84,6 @@ class Sizes:
 
 
 SMALL = Sizes((1 << 20, 1 << 21, 1 << 22), (10, 20), (1, 2), ((20, 256),), 1)
-
-
-def processes_of(session: int) -> Iterator[Path]:
-    """Give the processes of a session, workers and their server among them."""
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if os.getsid(int(folder.name)) == session:
-                yield folder
-        except OSError:  # it has ended
-            continue
-
-
-def memory_of(session: int) -> float:
-    """Give the MiB that all processes of a session have together, shared pages counted once."""
-    kib = 0
-    for folder in processes_of(session):
-        try:
-            lines = (folder / "smaps_rollup").read_text(encoding="ascii").splitlines()
-        except OSError:  # it has ended
-            continue
-        kib += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-    return kib / 1024
 
 
 def assessed(voxels: int, *, times: int = 5) -> Values:
