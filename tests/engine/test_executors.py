@@ -24,7 +24,6 @@ from segtrust.engine.executors import (
     WorkerGroup,
     available_memory,
     block_interrupts,
-    call_isolated,
     compute_in_processes,
     is_huge,
     make_executor,
@@ -317,12 +316,6 @@ def test_broken_off_while_large_results_are_on_their_way():
         time.sleep(0.02 * taken)
         found.close()
     assert threading.active_count() < 20
-
-
-def test_a_call_in_a_process_of_its_own():
-    assert call_isolated(square, 3) == 9
-    with pytest.raises(WorkerError, match="exit code -9"):
-        call_isolated(die_at_two, 2)
 
 
 @LINUX

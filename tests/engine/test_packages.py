@@ -21,7 +21,7 @@ def hide(monkeypatch, package):
     for name in [each for each in sys.modules if each.startswith(f"{package}.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
-    monkeypatch.setattr("segtrust.workflows.make_executor", lambda **_: InProcessExecutor())
+    monkeypatch.setattr("segtrust.workflows.make_executor", lambda *_: InProcessExecutor())
 
 
 def write_nifti(path):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from segtrust.engine.executors import MemoryLimitError, TimeLimitError, call_isolated
+from segtrust.engine.executors import MemoryLimitError, Sandbox, TimeLimitError
 from segtrust.errors import SegtrustError, WorkerError
 from segtrust.io.array_ref import ArrayRef
 from segtrust.io.volume import open_labels, open_volume
@@ -32,7 +32,8 @@ def _read(path: Path) -> Outcome:
 def read_in_child(path: Path, *, memory: int = 1 << 30, seconds: float = 20.0) -> Outcome:
     """Read a file as a map and as labels in a worker process, which is killed at the limits."""
     try:
-        return call_isolated(_read, path, memory=memory, seconds=seconds)
+        with Sandbox(memory, seconds) as sandbox:
+            return sandbox.call(_read, path)
     except MemoryLimitError:
         return Outcome("died", "memory")
     except TimeLimitError:

@@ -56,7 +56,6 @@ __all__ = [
     "WorkerGroup",
     "available_memory",
     "block_interrupts",
-    "call_isolated",
     "compute_in_processes",
     "is_huge",
     "make_executor",
@@ -496,17 +495,6 @@ class Sandbox:
 
 def _call(function: Callable[[], Any]) -> Any:
     return function()
-
-
-def call_isolated(
-    function: Callable[..., _Result],
-    *arguments: Any,
-    memory: int | None = None,
-    seconds: float | None = CASE_SECONDS,
-) -> _Result:
-    """Return ``function(*arguments)``, computed in a process of its own; `WorkerError` if that ends."""
-    with Sandbox(memory, seconds) as sandbox:
-        return sandbox.call(function, *arguments)
 
 
 # Executors
