@@ -285,9 +285,11 @@ def test_a_bar_is_drawn_in_a_terminal_and_a_script_needs_no_guard(folder, tmp_pa
     assert b"60/60" in drawn
 
 
+@pytest.mark.needs("nbclient", "ipykernel")
 def test_a_bar_is_drawn_in_a_notebook(folder):
-    nbclient = pytest.importorskip("nbclient")
-    nbformat = pytest.importorskip("nbformat")
+    import nbclient
+    import nbformat
+
     cells = [
         f"import segtrust as st\ntable = st.score_cases({str(folder / 'maps')!r}, ['sdc'])",
         "print(table)",

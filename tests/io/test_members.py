@@ -118,7 +118,7 @@ def test_the_same_folder_twice_is_refused(folders, tmp_path):
     ("more", "said"),
     [
         (BOTH, "pairwise-dice compares the members of an ensemble.*--member"),
-        (("--fuse", "mean-logit"), "fuse: expected several maps a case"),
+        (("--fuse", "mean-logit"), "fuse: expected several maps per case"),
         (("--fuse", "median"), "fuse: expected one of 'mean-probability', 'mean-logit', got 'median'"),
         (("--member", "nowhere"), "nowhere: expected a file or a folder"),
     ],

@@ -16,9 +16,7 @@ from segtrust.engine import (
     decide_rows,
     load_policies,
     log_beside,
-    read_reference,
     read_unfinished_run,
-    reference_path,
 )
 from segtrust.engine.losses import read_losses
 from segtrust.engine.run_log import RunLog, mark_of
@@ -106,10 +104,9 @@ def _scored(case: CaseFiles) -> None:
 
 
 def read_policy(path: Path) -> None:
-    """Read policies, what lies beside them, and decide by them."""
+    """Read policies with the reference beside them, and decide by them."""
     policies = load_policies(path)
-    check_reading(reference_path(path), {"threshold": 0.5})
-    read_reference(reference_path(path), policies)
+    check_reading(policies, {"threshold": 0.5})
     names = [name or "foreground" for name in policies]
     rows = [{"case": "a", "structure": name, "sdc": 0.5, "k": 3, "mask": "threshold"} for name in names]
     decide_rows(policies)(rows)
