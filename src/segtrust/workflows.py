@@ -66,6 +66,7 @@ from segtrust.engine import (
     no_loss_message,
     part_of,
     policies_for_rows,
+    question_about_calibration,
     questions_about,
     read_looks,
     read_scores,
@@ -1281,6 +1282,8 @@ def triage(
         dataset = data if isinstance(data, Dataset) else find_cases(data, needs_truth=False)
         path = None if folder is None else folder / "scores.csv"
         table = score_cases(dataset, (), output=path, policy=policy, model=model, with_truth=False, **options)
+    if question := question_about_calibration(table.rows, table.policies):
+        table = replace(table, questions=(*table.questions, question))
     drift = check_drift(table.rows, table.policies, alpha=alpha)
     has_reference = any(each.reference is not None for each in table.policies.values())
     why = "it takes at least two new cases"

@@ -84,7 +84,9 @@ from segtrust.engine.triage import (
     check_structures,
     decide_rows,
     decisions_of_cases,
+    is_of_calibration,
     load_policies,
+    question_about_calibration,
     write_lists,
 )
 from segtrust.engine.watch import Rhythm, WatchStatus, watch_cases
@@ -139,6 +141,7 @@ __all__ = [
     "find_table",
     "fit_to_sets",
     "fusion_of",
+    "is_of_calibration",
     "is_running",
     "load_policies",
     "lock_file",
@@ -156,6 +159,7 @@ __all__ = [
     "policies_for_rows",
     "preload_workers",
     "prepare_for_scoring",
+    "question_about_calibration",
     "questions_about",
     "read_log",
     "read_looks",

@@ -31,7 +31,9 @@ __all__ = [
     "check_structures",
     "decide_rows",
     "decisions_of_cases",
+    "is_of_calibration",
     "load_policies",
+    "question_about_calibration",
     "write_lists",
 ]
 
@@ -168,11 +170,13 @@ def decisions_of_cases(rows: Sequence[ScoreRow], deferred: Sequence[str] = ()) -
 def check_drift(rows: Sequence[ScoreRow], policies: Policies, *, alpha: float = 0.05) -> dict[str, DriftTest]:
     """Compare the confidences of new cases with those of the calibration cases, by structure.
 
-    Copies (equal checksums) count as one case.
+    Copies (equal checksums) count as one case. Cases that the policy was calibrated with are left out.
     """
     tests = {}
     for name, policy in policies.items():
         of_structure = [row for row in rows if name in ("", row["structure"])]
+        is_seen = is_of_calibration(of_structure, policy)
+        of_structure = [row for row, seen in zip(of_structure, is_seen, strict=True) if not seen]
         different = {
             (checksum_of_row(row) or number, row["structure"]): row for number, row in enumerate(of_structure)
         }
@@ -293,3 +297,30 @@ def are_calibration_cases(
     for case, checksum in enumerate(checksums):
         seen[case] |= bool(checksum) and checksum_name(checksum) in policy.used_ids
     return seen
+
+
+def is_of_calibration(rows: Sequence[ScoreRow], policy: Policy) -> list[bool]:
+    """Return for each row whether the policy was calibrated with its case, as far as is known."""
+    reference = () if policy.reference is None else policy.reference.confidences
+    names = [row.get("case", "") for row in rows]
+    confidence = [row[policy.scoring.estimator] for row in rows]
+    checksums = [checksum_of_row(row) for row in rows]
+    found = are_calibration_cases(names, confidence, policy, reference, checksums=checksums)
+    return [bool(each) for each in found]
+
+
+def question_about_calibration(rows: Sequence[ScoreRow], policies: Policies) -> str:
+    """Return a sentence about the cases that the policies were calibrated with; empty if there are none."""
+    seen: dict[str, None] = {}
+    for name, policy in policies.items():
+        of_structure = [row for row in rows if name in ("", row["structure"])]
+        flags = is_of_calibration(of_structure, policy)
+        seen |= dict.fromkeys(row["case"] for row, flag in zip(of_structure, flags, strict=True) if flag)
+    if not seen:
+        return ""
+    total = len({row["case"] for row in rows})
+    return (
+        f"{len(seen)} of {total} cases, such as {next(iter(seen))}, are calibration cases of the policy, or "
+        "copies of them (equal checksums, or the same name and confidence). They are left out of the drift "
+        "test, and the guarantee is about new cases only."
+    )

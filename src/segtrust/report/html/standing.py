@@ -11,11 +11,10 @@ import numpy as np
 
 from segtrust.engine import (
     Policies,
-    are_calibration_cases,
     check_drift,
     check_policies,
-    checksum_of_row,
     decide_rows,
+    is_of_calibration,
     load_policies,
     loss_of_row,
     loss_of_target,
@@ -149,11 +148,7 @@ def compared_with_calibration(policies: Policies, rows: Sequence[Row]) -> Compar
 
 def _compared(rows: Sequence[Row], policy: Policy, alpha: float) -> Comparison:
     reference = () if policy.reference is None else policy.reference.confidences
-    confidence = [row[policy.scoring.estimator] for row in rows]
-    checksums = [checksum_of_row(row) for row in rows]
-    names = [row["case"] for row in rows]
-    seen = are_calibration_cases(names, confidence, policy, reference, checksums=checksums)
-    new = [row for row, is_seen in zip(rows, seen, strict=True) if not is_seen]
+    new = [row for row, seen in zip(rows, is_of_calibration(rows, policy), strict=True) if not seen]
     name = policy.structure
     tests = check_drift(new, {name: policy}, alpha=alpha)
     return Comparison(len(rows), new, bool(policy.used_ids), bool(len(reference)), tests.get(name))
