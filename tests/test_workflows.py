@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 from contextlib import suppress
@@ -301,3 +302,25 @@ def test_a_bar_is_drawn_in_a_notebook(folder):
     assert "60 of 60 cases" in bar.data["text/html"]
     assert notebook.cells[1].outputs[0].text == "60 cases scored.\n"
     assert "<table" in notebook.cells[2].outputs[0].data["text/html"]
+
+
+def test_calibration_cases_and_their_copies_are_named_and_left_out_of_the_drift_test(tmp_path):
+    old = write_cases(tmp_path / "old", 60)
+    table = st.score_cases(
+        st.find_cases(old / "maps", truth=old / "labels"), output=tmp_path / "scores.csv", progress=False
+    )
+    policy = st.calibrate(table, target_risk=0.4, model="m")
+    new = write_cases(tmp_path / "new", 30, first=100)
+    for number in range(5):
+        shutil.copy(old / f"maps/c{number}.npy", new / f"maps/renamed{number}.npy")
+    with_copies = st.triage(new / "maps", policy, model="m", progress=False)
+    assert "5 of 35 cases, such as renamed0, are calibration cases of the policy, or copies" in str(
+        with_copies
+    )
+    for path in new.glob("maps/renamed*.npy"):
+        path.unlink()
+    without = st.triage(new / "maps", policy, model="m", progress=False)
+    assert "calibration cases of the policy" not in str(without)
+    assert [test.p_value for test in with_copies.drift.values()] == [
+        test.p_value for test in without.drift.values()
+    ]

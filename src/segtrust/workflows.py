@@ -36,6 +36,7 @@ from segtrust.engine import (
     UNLABELLED,
     Calibration,
     Executor,
+    Limits,
     LossSource,
     Policies,
     Rhythm,
@@ -154,7 +155,8 @@ class RunOptions(TypedDict, total=False):
     workers
         Number of worker processes (1).
     dask
-        ``"local"`` for a Dask cluster of ``workers`` processes, or the address of a scheduler.
+        ``"local"`` for a Dask cluster of ``workers`` processes, or the address of a scheduler. A script that
+        starts a local cluster must guard what it runs by ``if __name__ == "__main__":``.
     memory
         Bytes that all workers may take together; most of what is free by default.
     timeout
@@ -366,6 +368,10 @@ class _Plan:
 
     job: ScoreJob
     policies: Policies = field(default_factory=dict)
+    learners: tuple[ConfidenceEstimator, ...] = ()
+    """Estimators that learn from the maps of each set, before its cases are scored."""
+    drop_empty: bool = False
+    """Whether they learn from cases with ground truth that is not empty only."""
 
     def decide(self, rows: Sequence[ScoreRow]) -> Sequence[ScoreRow]:
         """Return the rows with decisions, if there are policies."""
@@ -387,14 +393,25 @@ def _run(
     with count_steps(options.get("progress", True), "cases", total) as advance:
         run = _score_run(path, options, advance)
         options.get("on_start", lambda: None)()
+        reader = SetReader(plan.job.read, plan.job.scaling, plan.drop_empty)
+        limits = Limits(options.get("memory"), options.get("timeout", CASE_SECONDS))
+        of_sets = fit_to_sets(plan.learners, dataset, reader, limits)
         table = run_score_job(
-            dataset, plan.job, run, finish=lambda rows: plan.decide(judge(rows)), more=more or {}
+            dataset,
+            replace(plan.job, of_sets=of_sets),
+            run,
+            finish=lambda rows: plan.decide(judge(rows)),
+            more=more or {},
         )
     return replace(table, policies=policies_for_rows(plan.policies, table.rows))
 
 
 def _score_run(path: Path, options: ScoreOptions, advance: Callable[[int], object]) -> ScoreRun:
     part, parts = _part(options)
+    if "executor" in options:
+        unused = [name for name in ("workers", "dask", "memory", "timeout") if name in options]
+        if unused:
+            raise ParameterError(f"{unused[0]}: expected without an executor, which has limits of its own.")
     executor = options.get("executor") or make_executor(
         options.get("workers", 1),
         options.get("dask", ""),
@@ -441,7 +458,7 @@ def _plan_scoring(
     model: str,
     options: ScoreOptions,
     *,
-    sets: Dataset | None = None,
+    by_set: bool = False,
     drop_empty: bool = False,
 ) -> _Plan:
     """Return what is done with each case: as the policies state, or as asked.
@@ -452,8 +469,8 @@ def _plan_scoring(
         Cases that will be scored: some estimators need several members.
     estimators, policy, model, options
         What was asked for.
-    sets
-        Sets of cases that are evaluated together; estimators may then learn from each without ground truth.
+    by_set
+        Whether estimators may learn from the maps of each set, without ground truth.
     drop_empty
         Whether cases with empty ground truth do not count there.
     """
@@ -467,18 +484,17 @@ def _plan_scoring(
     has_members = any(case.members for case in cases) or not cases
     if options.get("fuse") is not None and not has_members:
         raise ParameterError("fuse: expected several maps per case (--member), got one of each.")
-    ready, unlabelled = _choose_estimators(estimators, policies, empty, has_members, sets is not None)
-    of_sets = fit_to_sets(
-        get_estimators(unlabelled), sets or Dataset(), SetReader(reading, scaling, drop_empty)
-    )
+    ready, unlabelled = _choose_estimators(estimators, policies, empty, has_members, by_set)
     digest = cast(Literal["quick", "sha256"], options.get("digest", "quick"))
-    job = ScoreJob(ready, reading, scaling, digest=digest, empty=EmptyPolicy(empty), of_sets=of_sets)
-    return _Plan(job, policies)
+    job = ScoreJob(ready, reading, scaling, digest=digest, empty=EmptyPolicy(empty))
+    return _Plan(job, policies, tuple(get_estimators(unlabelled)), drop_empty)
 
 
 def _check_options(options: Mapping[str, Any]) -> None:
     """Raise an error for an unknown option, which would be ignored."""
     for name in options:
+        if name in ("truth", "masks", "images", "members"):
+            raise TypeError(f"{name}: pass it to find_cases, and what that returns to this function.")
         if name not in ScoreOptions.__annotations__ and name not in RunOptions.__annotations__:
             known = [*ScoreOptions.__annotations__, *RunOptions.__annotations__]
             raise TypeError(f"{name}: no such option.{suggestion(name, known)}")
@@ -787,7 +803,7 @@ def evaluate(
     from segtrust.evaluation import EvaluationSettings
     from segtrust.report.runs import mark_running, open_run
 
-    judge = _Judge(loss, losses, loss_column)
+    judge, bootstrap = _Judge(loss, losses, loss_column), Bootstrap(resamples=resamples)
     if tune and loss is not None and check_loss(loss) != DICE:
         raise ParameterError(
             f"--tune: estimators learn from the Dice and are judged by it, got --loss {loss}. Leave out one "
@@ -815,13 +831,15 @@ def evaluate(
             dataset, folder, estimators, policy, model, options, drop_empty=drop_empty_truth
         )
         files_of = _files_by_set(dataset, plan)
+        if not isinstance(data, Dataset):  # who found the cases has read the notes
+            scores = replace(scores, questions=(*dataset.notes, *scores.questions))
     if not scores.rows or (ood and all(row["set"] != FIRST for row in scores.rows)):
         _fail_without_cases(scores, folder, data)
     settings = EvaluationSettings(
         tuple(_estimators_in(scores.rows[0], estimators)),
         drop_empty=drop_empty_truth,
         by_patient=patients,
-        bootstrap=Bootstrap(resamples=resamples),
+        bootstrap=bootstrap,
     )
     evaluation = replace(_rank(scores, settings, options.get("command", ())), files_of=files_of)
     if tune and evaluation.sets:
@@ -918,7 +936,7 @@ class _Judge:
             _check_same_masks(dataset)
         source = self.source(options.get("names"), dataset)
         plan = _plan_scoring(
-            dataset.cases, estimators, policy, model, options, sets=dataset, drop_empty=drop_empty
+            dataset.cases, estimators, policy, model, options, by_set=True, drop_empty=drop_empty
         )
         with _output_path(None if folder is None else folder / "scores.parquet") as path:
             scores = _run(dataset, plan, path, options, judge=source.add_to, more=source.about)
@@ -999,9 +1017,9 @@ def _fail_without_cases(scores: ScoreTable, folder: Path | None, data: Any) -> N
     if folder is not None:
         path = folder / "scores.parquet"
         write_failures(failures_beside(path, None), scores.failures, path.name)
-    source = data if isinstance(data, str | Path) else scores.source
-    reasons = [str(group) for group in group_failures(scores.failures)[:_MOST_REASONS]]
-    raise ParameterError(" ".join([f"{source}: expected cases to evaluate, got none.", *reasons]))
+    source = f"{data}: " if isinstance(data, str | Path) else ""
+    reasons = [f"\n  {group}" for group in group_failures(scores.failures)[:_MOST_REASONS]]
+    raise ParameterError(f"{source}no case could be evaluated.{''.join(reasons)}")
 
 
 def _tune(

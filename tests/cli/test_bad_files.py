@@ -4,8 +4,11 @@ import os
 import signal
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import segtrust as st
+from segtrust.engine import write_masks
 from tests import plugged
 from tests.behaviour.helpers import read_csv
 from tests.commands import segtrust_process
@@ -57,6 +60,37 @@ def test_a_map_that_is_truncated_while_it_is_mapped_and_its_folder_watched(score
 
 def test_a_reader_that_is_killed(score):
     assert f"exit code {-signal.SIGKILL}" in score("kill")["reason"]
+
+
+def test_a_map_that_ends_its_reader_while_an_estimator_learns_from_the_set(tmp_path):
+    """TLA reads all maps of a set before they are scored: one that ends its process is one failure."""
+    package = plugged.trap_package(tmp_path / "packages")
+    path = os.pathsep.join(filter(None, [str(package), os.environ.get("PYTHONPATH")]))
+    write_maps(tmp_path / "maps", 6, truths=tmp_path / "truth")
+    trap = tmp_path / "maps/trap.trap"
+    plugged.write_trap(trap, blob(9, shape=(200, 200)).prediction.probabilities, "truncate always")
+    np.save(tmp_path / "truth/trap.npy", np.zeros((200, 200), np.uint8))
+    command = ("evaluate", tmp_path / "maps", "--truth", tmp_path / "truth", "--estimators", "sdc,tla")
+    done = segtrust_process(
+        *command, "-o", tmp_path / "out", env={**os.environ, "PYTHONPATH": path}, timeout=120
+    )
+    assert done.returncode == 1, done.stderr
+    (failure,) = read_csv(tmp_path / "out/failures.csv")
+    assert failure["case"] == "trap"
+    assert "tla" in (tmp_path / "out/tables/areas.csv").read_text()
+
+
+def test_a_map_that_ends_its_reader_while_masks_are_written(tmp_path, monkeypatch):
+    with plugged.installed(monkeypatch, plugged.trap_package(tmp_path / "packages")):
+        trap = tmp_path / "maps/trap.trap"
+        write_maps(tmp_path / "maps", 2)
+        plugged.write_trap(trap, blob(9).prediction.probabilities)
+        table = st.score_cases(tmp_path / "maps", ["sdc"], progress=False)
+        trap.with_suffix(".does").write_text("kill")
+        (failure,) = write_masks(tmp_path / "masks", table.rows, table.about)
+    assert failure.case == "trap"
+    assert "the process that read them ended with exit code -9" in failure.reason
+    assert len(list((tmp_path / "masks").iterdir())) == 2
 
 
 @pytest.mark.slow

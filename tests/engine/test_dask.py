@@ -12,22 +12,32 @@ import numpy as np
 import pytest
 
 from segtrust.engine import executors
-from segtrust.engine.executors import DaskExecutor
+from segtrust.engine.executors import DaskExecutor, Limits
 from segtrust.engine.run_log import read_log
 from segtrust.errors import ParameterError, WorkerError
 from segtrust.io import read_table
 from tests.commands import segtrust_process
 from tests.engine.dask_parts import scheduler, small_cluster, worker
-from tests.engine.works import cases, die_always, die_once, expected, name_length, note_times, slow
+from tests.engine.works import (
+    cases,
+    die_always,
+    die_once,
+    expected,
+    fill_memory,
+    name_length,
+    note_times,
+    slow,
+    take_long,
+)
 from tests.processes import is_running, wait_until
 
 NAMES = [f"case {number}" for number in range(24)]
 pytestmark = [pytest.mark.slow, pytest.mark.needs("distributed")]
 
 
-def run(work, found, address="local", *, workers=2, memory=None):
+def run(work, found, address="local", *, workers=2, memory=None, seconds=None):
     given = {}
-    for case, outcome in DaskExecutor(address, workers, memory).run(work, found):
+    for case, outcome in DaskExecutor(address, workers, Limits(memory, seconds)).run(work, found):
         assert case.id not in given  # each case comes once
         given[case.id] = outcome
     return given
@@ -47,10 +57,24 @@ def test_a_deadly_case_is_left_alone_and_its_neighbours_are_not_blamed(tmp_path)
     assert (failure.case, failure.kind) == ("deadly", "Quarantined")
     assert failure.file == str(tmp_path / "deadly.npy")
     assert "died 2 times" in failure.reason
-    assert "No other case was on the cluster" in failure.reason
+    assert "It was the only case on the cluster" in failure.reason
     assert "http" not in failure.reason
     assert found == expected(["once", *NAMES])
     assert (tmp_path / "deadly.deaths").read_text() == "xx"
+
+
+def test_a_case_that_takes_too_long_is_a_failure(tmp_path):
+    found = run(take_long, cases(["long", "a"], tmp_path), seconds=1)
+    assert found["a"] == expected(["a"])["a"]
+    assert found["long"].failure.kind == "TimeLimit"
+    assert "took longer than 1 seconds" in found["long"].failure.reason
+
+
+def test_a_case_that_takes_too_much_memory_is_a_failure(tmp_path):
+    found = run(fill_memory, cases(["large", "a"], tmp_path), memory=300 << 20)
+    assert found["a"] == expected(["a"])["a"]
+    assert found["large"].failure.kind == "Quarantined"
+    assert "--memory" in found["large"].failure.reason
 
 
 def test_a_case_that_dies_once_is_scored(tmp_path):

@@ -70,6 +70,44 @@ def test_the_number_of_workers_changes_nothing(workers):
     assert run(name_length, cases(NAMES), workers=workers) == here == expected(NAMES)
 
 
+@pytest.mark.parametrize(
+    ("limits", "told"),
+    [({"seconds": "5min"}, "timeout"), ({"seconds": 0}, "timeout"), ({"seconds": float("nan")}, "timeout"),
+     ({"memory": "8GiB"}, "memory"), ({"memory": -1}, "memory")],
+)  # fmt: skip
+def test_a_limit_that_makes_no_sense_is_rejected(limits, told):
+    with pytest.raises(ParameterError, match=f"{told}: expected a positive number"):
+        Limits(**limits)
+
+
+UNGUARDED = """
+import sys
+from pathlib import Path
+import segtrust as st
+from segtrust.confidence import ConfidenceEstimator, SoftDice
+
+class Mine(SoftDice):
+    name = "mine"
+
+print("started")
+st.score_cases(Path(sys.argv[1]), [Mine()], progress=False)
+"""
+
+
+def test_an_estimator_of_an_unguarded_script_is_one_error_and_no_failure_of_a_case(tmp_path):
+    np.save(tmp_path / "a.npy", np.full((8, 8), 0.7))
+    (tmp_path / "script.py").write_text(UNGUARDED)
+    done = subprocess.run(
+        [sys.executable, tmp_path / "script.py", tmp_path / "a.npy"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "WorkerError: Worker processes end with exit code 1 before their first task" in done.stderr
+    assert "move into a module" in done.stderr
+
+
 def test_no_cases():
     assert run(name_length, []) == {}
 
@@ -143,7 +181,7 @@ def test_a_case_that_kills_two_processes_is_skipped_and_named(tmp_path, workers)
             "Quarantined",
         )
         assert "died 2 times" in failure.reason
-        assert f"{name}: the process that computed it ended with exit code -9" in failure.reason
+        assert "It ended with exit code -9" in failure.reason
         assert (tmp_path / f"{name}.deaths").read_text() == "xx"
 
 

@@ -84,10 +84,12 @@ def test_without_scored_cases_any_settings_are_taken(tmp_path):
     assert read_log(tmp_path / "log").settings == {"key": "p"}
 
 
-def test_without_resuming_nothing_counts(tmp_path):
+def test_a_log_that_is_cleared_has_no_cases(tmp_path):
     write(tmp_path / "log", A, settings={"key": None})
-    with RunLog(tmp_path / "log", {"key": "p"}, resume=False) as log:
+    with RunLog(tmp_path / "log", {"key": "p"}) as log:
+        log.clear()
         assert (log.previous, log.cases()) == (None, set())
+    assert read_log(tmp_path / "log").settings == {"key": "p"}
 
 
 def test_names_of_files_that_are_no_text(tmp_path):
@@ -152,10 +154,9 @@ def test_a_second_run_is_rejected_until_the_first_is_killed_and_no_acknowledged_
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as first:
             try:
                 acknowledged = max(acknowledged, *(int(first.stdout.readline()) for _ in range(7)))
-                for resume in (True, False):
-                    owner = f"one of the process {first.pid} on {gethostname()}. Wait"
-                    with pytest.raises(ParameterError, match=owner):
-                        RunLog(path, {}, resume=resume).__enter__()
+                owner = f"one of the process {first.pid} on {gethostname()}. Wait"
+                with pytest.raises(ParameterError, match=owner):
+                    RunLog(path, {}).__enter__()
             finally:
                 os.kill(first.pid, signal.SIGKILL)
         with RunLog(path, {}) as log:

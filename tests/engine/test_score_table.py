@@ -31,7 +31,17 @@ from segtrust.engine.score_table import (
 )
 from segtrust.engine.scoring import ScoreJob
 from segtrust.errors import OtherSettingsError, ParameterError, SavedStateError
-from segtrust.io import ArrayRef, CaseFiles, Dataset, Failure, ReadOptions, find_cases, read_table, stamps_of
+from segtrust.io import (
+    ArrayRef,
+    CaseFiles,
+    Dataset,
+    Failure,
+    ReadOptions,
+    about_path,
+    find_cases,
+    read_table,
+    stamps_of,
+)
 from tests.commands import segtrust_process
 from tests.engine.files import write_maps
 from tests.engine.works import cases, expected, name_length
@@ -112,8 +122,36 @@ def test_other_settings_are_rejected_in_plain_words_unless_the_table_may_be_over
     assert out.read_bytes() == before
     run(maps, out, replace(JOB, read=ReadOptions(threshold=0.4)), overwrite=True)
     assert read_table(out).about["read"]["threshold"] == 0.4
-    run(maps, out, resume=False)
+    with pytest.raises(OtherSettingsError, match=r"threshold 0.4 \(now 0.5\)"):
+        run(maps, out, resume=False)
+    run(maps, out, resume=False, overwrite=True)
     assert read_table(out).about["read"]["threshold"] == 0.5
+
+
+def test_scoring_again_replaces_no_table_of_other_cases(maps, tmp_path):
+    out = tmp_path / "scores.csv"
+    run(maps, out)
+    before = out.read_bytes()
+    with pytest.raises(OtherSettingsError, match="5 cases that are not among those given now"):
+        run(maps / "case_000.npy", out, resume=False)
+    assert out.read_bytes() == before
+    run(maps / "case_000.npy", out, resume=False, overwrite=True)
+    assert len(lines(out)) == 2
+
+
+def test_a_table_of_release_0_1_takes_the_same_command(maps, tmp_path):
+    out = tmp_path / "scores.csv"
+    run(maps, out)
+    log_beside(out).unlink()
+    about = json.loads(about_path(out).read_text())
+    for name in ("fill_missing", "truth_threshold"):
+        del about["read"][name]
+    about["read"]["resample"] = False  # a flag then
+    about_path(out).write_text(json.dumps(about))
+    run(maps, out)
+    log_beside(out).unlink()
+    with pytest.raises(OtherSettingsError, match=r"resample none \(now truth\)"):
+        run(maps, out, replace(JOB, read=ReadOptions(resample="truth")))
 
 
 def without_times(table):
@@ -152,9 +190,7 @@ def test_columns_are_not_lost_with_the_log(maps, tmp_path):
     out = tmp_path / "scores.csv"
     run(maps, out)
     log_beside(out).unlink()
-    with pytest.raises(OtherSettingsError, match=r"estimators sdc \(now amsp\)"):
-        run(maps, out, replace(JOB, estimators=(get_estimator("amsp"),)))
-    run(maps, out, replace(JOB, estimators=(get_estimator("amsp"), SoftDice())))
+    run(maps, out, replace(JOB, estimators=(get_estimator("amsp"),)))
     assert {"sdc", "amsp"} <= set(read_table(out).columns)
 
 

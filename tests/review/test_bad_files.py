@@ -61,7 +61,7 @@ def test_a_reader_that_dies(trapped):
         problem = client.get("/api/cases/2").json()["problem"]
         assert problem == (
             f"{trapped / 'c.trap'}: expected files that can be read, but the process that read them ended "
-            "with exit code -9. Check whether one is truncated or damaged."
+            "with exit code -9 (-9 is often a lack of memory). Check whether one is truncated or corrupt."
         )
         check_the_others(client)
         assert client.get(TILE.format(2)).status_code == 409

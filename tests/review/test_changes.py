@@ -23,7 +23,7 @@ def write_map(folder, p=MAP):
 
 def score(folder, **how):
     job = ScoreJob((SoftDice(),), ReadOptions(**how))
-    run = ScoreRun(folder / "scores.csv", make_executor(), resume=False)
+    run = ScoreRun(folder / "scores.csv", make_executor(), resume=False, overwrite=True)
     assert not score_cases(find_cases([folder / "maps"]), job, run).failures
     return desks.desk_on(folder / "scores.csv")
 

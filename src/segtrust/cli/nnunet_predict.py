@@ -69,6 +69,7 @@ def predict(
     Needs nnU-Net in this environment. The numbers are those of `segtrust score` on what --save_probabilities
     would have written. With --policy it decides as well. The same command goes on with a stopped run.
     """
+    from segtrust.engine import Limits
     from segtrust.integrations.nnunet import doubt_about, find_images, load_predictor, name_predictor
     from segtrust.integrations.nnunet_engine import PredictingEngine
     from segtrust.workflows import score_cases, triage
@@ -79,13 +80,15 @@ def predict(
     made = load_predictor(model.folder, folds, checkpoint=how.checkpoint, device=how.device, **settings)
     name = name_predictor(made, model.name, folds, checkpoint=how.checkpoint)
     found = find_images(made, images, how.truth)
-    engine = PredictingEngine(run.workers, run.dask, made, found.channels, output, how.previous_stage)
+    options: Any = {**changed_options(read), **run.options()}
+    limits = Limits(options.pop("memory", None), options.pop("timeout"))
+    workers, dask = options.pop("workers", 1), options.pop("dask", "")
+    engine = PredictingEngine(workers, dask, made, found.channels, output, how.previous_stage, limits)
     table = output / "scores.csv"
     if run.resume:
         engine.check_masks(table)
     engine.open_output(name)
     doubt = doubt_about(made, found, images, folds)
-    options: Any = {**changed_options(read), **run.options(), "executor": engine}
     scored = score_cases(
         found.cases,
         "" if how.policy else how.estimators,
@@ -95,6 +98,7 @@ def predict(
         with_truth=how.truth is not None,
         made_by=name,
         doubt=doubt,
+        executor=engine,
         **options,
     )
     if doubt and not run.as_json:

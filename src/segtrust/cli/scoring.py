@@ -77,11 +77,11 @@ def score(
     read: ReadFlags,
     run: PartFlags,
 ) -> None:
-    """Give each case its confidence: one row a case, with bounds, counts and fingerprint.
+    """Score each case, and write one row per case.
 
     Reads nnU-Net's probabilities (v1, v2, TotalSegmentator), NumPy, NIfTI, MHA, NRRD, PNG, TIFF, HDF5, Zarr
-    and DICOM-SEG. A case that cannot be read never stops the others. A run that was stopped goes on with the
-    same command.
+    and DICOM-SEG. A case that cannot be read never stops the others. Rerun the same command to resume a run
+    that was stopped.
     """
     run.get_ready()
     from segtrust.workflows import score_cases

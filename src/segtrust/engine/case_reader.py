@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from queue import LifoQueue
 from typing import Any, TypeVar
 
-from segtrust.engine.executors import Sandbox
+from segtrust.engine.executors import ProcessDiedError, Sandbox
 from segtrust.errors import WorkerError
 
 __all__ = ["CaseReader"]
@@ -44,11 +43,10 @@ class CaseReader:
         sandbox = self._idle.get()
         try:
             return sandbox.call(function, *arguments)
-        except WorkerError as error:
-            ended = re.search(r"ended with exit code -?\w+", str(error))
+        except ProcessDiedError as error:
             raise WorkerError(
                 f"{', '.join(map(str, files))}: expected files that can be read, but the process that read "
-                f"them {ended[0] if ended else error}. Check whether one is truncated or damaged."
+                f"them {error.reason}. Check whether one is truncated or corrupt."
             ) from None
         finally:
             self._idle.put(sandbox)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import math
 import os
 import pickle
 import signal
@@ -50,8 +51,11 @@ __all__ = [
     "Executor",
     "InProcessExecutor",
     "Limits",
+    "MemoryLimitError",
+    "ProcessDiedError",
     "ProcessExecutor",
     "Sandbox",
+    "TimeLimitError",
     "Work",
     "WorkerGroup",
     "available_memory",
@@ -122,9 +126,10 @@ def make_executor(
     """
     if not isinstance(workers, int) or workers < 0:
         raise ParameterError(f"workers: expected a whole number of at least 1, got {workers!r}.")
+    limits = Limits(memory, seconds)
     if dask:
-        return DaskExecutor(dask, workers, memory)
-    return ProcessExecutor(workers, Limits(memory, seconds)) if workers else InProcessExecutor()
+        return DaskExecutor(dask, workers, limits)
+    return ProcessExecutor(workers, limits) if workers else InProcessExecutor()
 
 
 def available_memory() -> int:
@@ -179,6 +184,7 @@ def block_interrupts() -> Iterator[None]:
 
 _work: Callable[[Any], Any] | None = None
 """What this worker process does with its tasks."""
+_hiding = threading.RLock()
 
 
 def _prepare_worker(environment: dict[str, str], work: Callable[[Any], Any]) -> None:
@@ -227,12 +233,23 @@ def _hide_main(work: Callable[[Any], Any]) -> Iterator[None]:
     if b"__main__" in pickle.dumps(work):
         yield
         return
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
+    with _hiding:  # the desk starts workers from several threads
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = ModuleType("__main__")
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = main
+
+
+def _private_memory(pid: int) -> int:
+    """Return the bytes of a process and those below it that are not shared, such as memory maps."""
     try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
+        own = psutil.Process(pid)
+        sizes = [each.memory_info() for each in (own, *own.children(recursive=True))]
+    except psutil.Error:
+        return 0
+    return sum(int(each.rss) - int(getattr(each, "shared", 0)) for each in sizes)
 
 
 class _Worker:
@@ -249,12 +266,17 @@ class _Worker:
             1, mp_context=get_context(_METHOD), initializer=_prepare_worker, initargs=arguments
         )
         with _hide_main(work):
-            self._pool.submit(os.getpid)  # starts the process
+            self._first = self._pool.submit(os.getpid)  # starts the process
         (self._process,) = self._pool._processes.values()
         # As long as this process could write results itself, it would wait forever for the rest of a result
         # whose writer was killed.
         self._pool._result_queue._writer.close()  # type: ignore[attr-defined]
         self._usual: int | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the process was ready for tasks, whatever happened to it later."""
+        return self._first.done() and self._first.exception() is None
 
     def submit(self, task: Any) -> Future[Any]:
         self.started = time.monotonic()
@@ -262,12 +284,7 @@ class _Worker:
 
     def memory(self) -> int:
         """Return the private memory of the process and those below it, beyond what every worker takes."""
-        try:
-            own = psutil.Process(self._process.pid)
-            sizes = [each.memory_info() for each in (own, *own.children(recursive=True))]
-        except psutil.Error:
-            return 0
-        private = sum(int(each.rss) - int(getattr(each, "shared", 0)) for each in sizes)
+        private = _private_memory(self._process.pid or 0)
         if self._usual is None:
             self._usual = min(private, _LEAST_LIMIT)
         return private - self._usual
@@ -300,6 +317,13 @@ class Limits:
     memory: int | None = None
     seconds: float | None = None
 
+    def __post_init__(self) -> None:
+        """Check the values: a limit that makes no sense would never be enforced."""
+        for name, value, unit in (("memory", self.memory, "bytes"), ("timeout", self.seconds, "seconds")):
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if value is not None and not (is_number and 0 < value < math.inf):
+                raise ParameterError(f"{name}: expected a positive number of {unit}, got {value!r}.")
+
     def memory_limit(self) -> int:
         """Return the bytes above which the largest worker is killed."""
         return max(self.memory or int(_LIMIT_SHARE * available_memory()), _LEAST_LIMIT)
@@ -324,6 +348,7 @@ class WorkerGroup(Generic[_Task, _Result]):
         self._all: list[_Worker] = []
         self._idle: list[_Worker] = []
         self._busy: dict[Future[_Result], tuple[_Worker, _Task]] = {}
+        self._has_begun = False
         self._closed = threading.Event()
         threading.Thread(target=self._watch, daemon=True).start()
 
@@ -341,7 +366,7 @@ class WorkerGroup(Generic[_Task, _Result]):
         return len(self._busy)
 
     def submit(self, task: _Task) -> None:
-        """Give a task to an idle worker, or to a new one."""
+        """Send a task to an idle worker, or to a new one."""
         worker = self._idle.pop() if self._idle else self._start()
         try:
             future = worker.submit(task)
@@ -357,15 +382,16 @@ class WorkerGroup(Generic[_Task, _Result]):
             self._all.append(worker)
         return worker
 
-    def finished(self, timeout: float | None = None) -> list[tuple[_Task, _Result | WorkerError]]:
-        """Wait for a task, and return all that are done; a process that died is a `WorkerError`."""
-        results: list[tuple[_Task, _Result | WorkerError]] = []
+    def finished(self, timeout: float | None = None) -> list[tuple[_Task, _Result | ProcessDiedError]]:
+        """Wait for a task, and return all that are done; a process that died is a `ProcessDiedError`."""
+        results: list[tuple[_Task, _Result | ProcessDiedError]] = []
         for future in wait(self._busy, timeout, FIRST_COMPLETED).done:
             worker, task = self._busy.pop(future)
+            self._has_begun = self._has_begun or worker.has_begun
             try:
                 results.append((task, future.result()))
             except BrokenProcessPool:
-                results.append((task, self._death(worker, task)))
+                results.append((task, self._death(worker)))
             except BaseException:
                 self._idle.append(worker)
                 raise
@@ -373,19 +399,20 @@ class WorkerGroup(Generic[_Task, _Result]):
                 self._idle.append(worker)
         return results
 
-    def _death(self, worker: _Worker, task: _Task) -> WorkerError:
+    def _death(self, worker: _Worker) -> ProcessDiedError:
         code = worker.close()
         self._all.remove(worker)
         if worker.killed_for == "memory":
             return MemoryLimitError(f"needed more than {format_bytes(self.memory_limit)} of memory")
         if worker.killed_for == "time":
             return TimeLimitError(f"took longer than {_format_time(self.limits.seconds or 0)}")
-        name = next((value for key in ("name", "id") if (value := getattr(task, key, None))), task)
-        return WorkerError(
-            f"{name}: the process that computed it ended with exit code {code} (-9 is often a lack of "
-            "memory; 1 a script that does not guard its own code by `if __name__ == '__main__'`). Run it "
-            "again, with fewer workers if memory was short."
-        )
+        if not self._has_begun:
+            raise WorkerError(
+                f"Worker processes end with exit code {code} before their first task. An estimator that is "
+                "defined in a notebook or script must move into a module that workers can import, or the "
+                "script must guard what it runs by `if __name__ == '__main__':`."
+            )
+        return ProcessDiedError(f"ended with exit code {code} (-9 is often a lack of memory)")
 
     def _watch(self) -> None:
         """Kill the worker that exceeds a limit."""
@@ -410,11 +437,25 @@ class WorkerGroup(Generic[_Task, _Result]):
         self._all, self._idle, self._busy = [], [], {}
 
 
-class MemoryLimitError(WorkerError):
+class ProcessDiedError(WorkerError):
+    """A process ended during a task.
+
+    Attributes
+    ----------
+    reason
+        What it did, as the rest of a sentence: ``"took longer than 5 minutes"``.
+    """
+
+    def __init__(self, reason: str, subject: str = "the worker process") -> None:
+        self.reason = reason
+        super().__init__(f"{subject} {reason}.")
+
+
+class MemoryLimitError(ProcessDiedError):
     """A task needed more memory than it may take."""
 
 
-class TimeLimitError(WorkerError):
+class TimeLimitError(ProcessDiedError):
     """A task took longer than it may."""
 
 
@@ -427,7 +468,8 @@ def compute_in_processes(
 ) -> Generator[tuple[_Task, _Result], None, None]:
     """Yield each task with its result as soon as it is there, computed in worker processes.
 
-    What ``work`` raises is raised here. A process that dies raises a `WorkerError` that names its task.
+    What ``work`` raises is raised here. A process that dies raises a `WorkerError` that names its task, by
+    its ``name`` if it has one.
     """
     waiting = deque(tasks)
     with WorkerGroup(work, workers) as group:
@@ -437,8 +479,11 @@ def compute_in_processes(
             for task, result in group.finished():
                 if waiting:
                     group.submit(waiting.popleft())
-                if isinstance(result, WorkerError):
-                    raise result
+                if isinstance(result, ProcessDiedError):
+                    raise WorkerError(
+                        f"{getattr(task, 'name', task)}: the process that computed it {result.reason}. Run "
+                        "it again, with fewer workers if memory was short."
+                    )
                 yield task, result
 
 
@@ -463,7 +508,7 @@ class Sandbox:
         self._group: WorkerGroup[Any, Any] | None = None
 
     def call(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
-        """Return ``function(*arguments)``, computed in the worker; `WorkerError` if its process ends."""
+        """Return ``function(*arguments)``, computed in the worker; `ProcessDiedError` if its process ends."""
         with self._lock:
             self._group = self._group or WorkerGroup(_call, 1, self._limits)
             self._group.submit(partial(function, *arguments))
@@ -473,7 +518,7 @@ class Sandbox:
                 self._group.close()
                 self._group = None
                 raise
-        if isinstance(result, WorkerError):
+        if isinstance(result, ProcessDiedError):
             raise result
         return result  # type: ignore[no-any-return]
 
@@ -571,7 +616,7 @@ class ProcessExecutor:
                 submit_more()  # before the results are handled
                 for case, result in finished:
                     final = (TimeLimitError, MemoryLimitError) if was_alone else (TimeLimitError,)
-                    if isinstance(result, WorkerError) and not isinstance(result, final):
+                    if isinstance(result, ProcessDiedError) and not isinstance(result, final):
                         alone.append(case)
                     else:
                         yield case, _outcome_of(case, result)
@@ -598,22 +643,18 @@ class ProcessExecutor:
             self._group = None
 
 
-def _outcome_of(case: CaseFiles, result: Outcome | WorkerError) -> Outcome:
+def _outcome_of(case: CaseFiles, result: Outcome | ProcessDiedError) -> Outcome:
     """Return the outcome of a case that ran alone, as a failure if its process ended."""
-    file = str(case.probabilities)
-    if isinstance(result, MemoryLimitError):
-        reason = f"{file}: {result}. Allow more with --memory, or use a machine that has more."
-        kind = "MemoryLimit"
-    elif isinstance(result, TimeLimitError):
-        reason, kind = f"{file}: {result}. Allow more with --timeout.", "TimeLimit"
-    elif isinstance(result, WorkerError):
-        reason, kind = (
-            f"{file}: the process that read it died 2 times, so it was skipped. {result}",
-            "Quarantined",
-        )
-    else:
+    if not isinstance(result, ProcessDiedError):
         return result
-    return Outcome(case.id, failure=Failure(case.id, file, kind, reason))
+    file, kind = str(case.probabilities), "Quarantined"
+    reason = f"the process that read it died 2 times, so it was skipped. It {result.reason}."
+    if isinstance(result, MemoryLimitError):
+        kind = "MemoryLimit"
+        reason = f"{result.reason}. Allow more with --memory, or use a machine that has more."
+    elif isinstance(result, TimeLimitError):
+        kind, reason = "TimeLimit", f"{result.reason}. Allow more with --timeout."
+    return Outcome(case.id, failure=Failure(case.id, file, kind, f"{file}: {reason}"))
 
 
 # Huge maps, whose tiles are spread over processes
@@ -668,7 +709,8 @@ class DaskExecutor:
     The memory that a case will take is requested as Dask's resource ``memory``: workers of a cluster of its
     own declare their share, workers of a running cluster may (``dask worker … --resources memory=8e9``).
     A case larger than any share runs alone at the end. So does one whose workers have died as often as Dask
-    allows (``distributed.scheduler.allowed-failures``): it blames all cases that were waiting there.
+    allows (``distributed.scheduler.allowed-failures``): it blames all cases that were waiting there. A worker
+    that exceeds a limit ends itself; one that is stopped from outside is Dask's to notice (``worker-ttl``).
 
     Attributes
     ----------
@@ -676,13 +718,14 @@ class DaskExecutor:
         Of the scheduler, or ``"local"``.
     workers
         Processes of a cluster of its own.
-    memory
-        Bytes that they may take together; by default, half of what is available.
+    limits
+        Time for one case, and memory: the announced sizes of the cases in flight on a cluster of its own stay
+        below it (half of what is available by default), and so does what one worker really takes.
     """
 
     address: str
     workers: int = 1
-    memory: int | None = None
+    limits: Limits = field(default_factory=lambda: Limits(seconds=CASE_SECONDS))
 
     def __post_init__(self) -> None:
         """Complete an address."""
@@ -734,7 +777,7 @@ class DaskExecutor:
         def submit(case: CaseFiles, cost: int) -> Any:
             request = {"memory": min(cost, most)} if most else None
             # The work is sent along: put on the cluster once it would be lost with the worker that keeps it.
-            future = client.submit(_apply, work, case, pure=False, resources=request)
+            future = client.submit(_apply_limited, work, self.limits, case, pure=False, resources=request)
             futures[future] = case
             return future
 
@@ -760,8 +803,16 @@ class DaskExecutor:
             else:
                 yield case, outcome
         for case in alone:
+            begin = time.monotonic()
             outcome = _outcome_on_dask(distributed, submit(case, int(most)))
-            yield case, outcome or _outcome_of(case, WorkerError("No other case was on the cluster."))
+            took_s = time.monotonic() - begin
+            yield case, outcome or _outcome_of(case, self._death_after(took_s))
+
+    def _death_after(self, seconds: float) -> ProcessDiedError:
+        """Return why a worker died that had one case only: all that is known is how long it took."""
+        if self.limits.seconds is not None and seconds >= self.limits.seconds:
+            return TimeLimitError(f"took longer than {_format_time(self.limits.seconds)}")
+        return ProcessDiedError("was the only case on the cluster. It may need more memory (--memory)")
 
     @contextmanager
     def _connect(self, distributed: Any) -> Iterator[Any]:
@@ -778,14 +829,14 @@ class DaskExecutor:
             with client:
                 yield client
             return
-        budget = self.memory or int(_SHARE * available_memory())
+        budget = self.limits.memory or int(_SHARE * available_memory())
         dask = require("dask", extra="dask")
         with dask.config.set({"distributed.scheduler.allowed-failures": 0}), block_interrupts():
             cluster = distributed.LocalCluster(
                 n_workers=max(self.workers, 1),
                 threads_per_worker=1,
                 processes=True,
-                memory_limit=0,  # a case that runs alone may take it all
+                memory_limit=0,  # workers watch themselves: Dask counts memory maps, too
                 resources={"memory": budget / max(self.workers, 1)},
                 dashboard_address="127.0.0.1:0",  # any free port: another cluster may have the usual one
                 silence_logs=logging.CRITICAL,
@@ -810,8 +861,23 @@ def _outcome_on_dask(distributed: Any, future: Any) -> Outcome | None:
     return outcome
 
 
-def _apply(work: Callable[[_Task], _Result], task: _Task) -> _Result:
-    return work(task)
+def _apply_limited(work: Callable[[_Task], _Result], limits: Limits, task: _Task) -> _Result:
+    """Do a task in a Dask worker, which ends itself if it exceeds a limit."""
+    done, most = threading.Event(), _private_memory(os.getpid()) + limits.memory_limit()
+    threading.Thread(target=_end_beyond, args=(most, limits.seconds, done), daemon=True).start()
+    try:
+        return work(task)
+    finally:
+        done.set()
+
+
+def _end_beyond(memory: int, seconds: float | None, done: threading.Event) -> None:
+    """End this process if it exceeds a limit before the work is done."""
+    begin = time.monotonic()
+    while not done.wait(_WATCH_S):
+        is_late = seconds is not None and time.monotonic() - begin > seconds
+        if is_late or _private_memory(os.getpid()) > memory:
+            os._exit(1)
 
 
 def spread_over_dask(client: Any) -> TileMapper:

@@ -97,8 +97,6 @@ class RunLog:
         The file.
     settings
         All that outcomes depend on besides the files, as plain values.
-    resume
-        Whether outcomes of an earlier run count; otherwise they are removed.
     command
         Arguments of the command.
 
@@ -113,10 +111,8 @@ class RunLog:
     ({'sdc': 0.9},)
     """
 
-    def __init__(
-        self, path: Path, settings: Mapping[str, Any], *, resume: bool = True, command: Sequence[str] = ()
-    ) -> None:
-        self.path, self.resume, self.command = path, resume, tuple(command)
+    def __init__(self, path: Path, settings: Mapping[str, Any], *, command: Sequence[str] = ()) -> None:
+        self.path, self.command = path, tuple(command)
         self.settings = dict(plain_values(dict(settings), "settings"))
         self.previous: dict[str, Any] | None = None
         """Settings of the outcomes that are there; ``None`` if there are none."""
@@ -172,8 +168,6 @@ class RunLog:
             raise self._is_taken(connection)
         if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
             raise _corrupt(self.path)
-        if not self.resume:
-            connection.execute("DELETE FROM cases")
         self._start = int(head.get("start", 0)) + 1
         has_rows = connection.execute("SELECT 1 FROM cases WHERE NOT failed LIMIT 1").fetchone()
         self.previous = head.get("settings", {}) if has_rows else None

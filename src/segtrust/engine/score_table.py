@@ -6,7 +6,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -40,6 +40,7 @@ from segtrust.io import (
     CaseFiles,
     Dataset,
     Failure,
+    ReadOptions,
     ScoreRow,
     Stream,
     Table,
@@ -310,21 +311,14 @@ def score_cases(
     before = cases_in(run.out)
     given = {case.id for case in cases} | {failure.case for failure in found.failures}
     begun = time.perf_counter()
-    done = 0
-
-    def advance(count: int) -> None:
-        nonlocal done
-        done += count
-        run.advance(count)
-
+    log = RunLog(run.log_path, about, command=run.command)
     try:
-        with (
-            closing(run.executor),
-            RunLog(run.log_path, about, resume=run.resume, command=run.command) as log,
-        ):
+        with closing(run.executor), log:
             check_replaced(run, before, given)
             job, about = merge_settings(run, log, job, about)
-            outcomes = run_cases(job, cases, executor=run.executor, log=log, advance=advance)
+            if not run.resume:
+                log.clear()
+            outcomes = run_cases(job, cases, executor=run.executor, log=log, advance=run.advance)
             rows = [row for outcome in outcomes.values() for row in outcome.rows]
             failures = [outcome.failure for outcome in outcomes.values() if outcome.failure is not None]
             log.sync()
@@ -333,8 +327,12 @@ def score_cases(
             scored = writer.write(rows, (*failures, *unpaired), before)
             log.finish()
     except KeyboardInterrupt as interrupt:
+        done, failed = 0, 0
+        with suppress(SegtrustError, OSError):
+            done, failed = log.counts()
+        also = f", {failed} failed" if failed else ""
         raise RunInterrupted(
-            f"Interrupted: {done} of {len(cases)} cases are scored. Rerun the same command to resume."
+            f"Interrupted: {done} of {len(cases)} cases are scored{also}. Rerun the same command to resume."
         ) from interrupt
     scored = replace(scored, questions=tuple(_questions(rows, outcomes.values())))
     lost = sorted(before - set(map(printable, given))) if rows else []
@@ -538,7 +536,7 @@ def merge_settings(
     kept = [
         each for name in dropped if (each := _same_estimator(name, before["estimators"][name])) is not None
     ]
-    if len(kept) < len(dropped) or (dropped and log.previous is None):
+    if len(kept) < len(dropped):
         changes.append(f"estimators {', '.join(before['estimators'])} (now {', '.join(now['estimators'])})")
     if changes:
         if not run.overwrite:
@@ -559,7 +557,7 @@ def merge_settings(
 
 def _previous_settings(run: ScoreRun, log: RunLog) -> dict[str, Any] | None:
     """Return the settings of the rows that are there: as the log says, or the table if there is no log."""
-    if log.previous is not None or not run.resume or not run.out.is_file():
+    if log.previous is not None or not run.out.is_file():
         return log.previous
     try:
         about = dict(read_table(run.out, keep=lambda row: False).about)
@@ -567,9 +565,13 @@ def _previous_settings(run: ScoreRun, log: RunLog) -> dict[str, Any] | None:
         return None
     if about.get("format") != FORMAT or not isinstance(about.get("estimators"), dict):
         return None
-    return {
-        key: about[key] for key in {**log.settings, PREDICTOR: "", PACKAGES: {}, PART: []} if key in about
-    }
+    known = {**log.settings, PREDICTOR: "", PACKAGES: {}, PART: []}
+    settings = {key: about[key] for key in known if key in about}
+    if isinstance(settings.get("read"), dict):  # release 0.1 had fewer options, and --resample was a flag
+        resample = settings["read"].get("resample")
+        given = {**settings["read"], "resample": {True: "truth", False: None}.get(resample, resample)}
+        settings["read"] = {**plain_values(asdict(ReadOptions()), "settings"), **given}
+    return settings
 
 
 def _without(values: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
@@ -707,7 +709,7 @@ def cases_in(path: Path) -> set[str]:
 def check_replaced(run: ScoreRun, before: Collection[str], given: Iterable[str]) -> None:
     """Check that no case of the table would be lost with its replacement, unless a user asked for that."""
     lost = sorted(set(before) - set(map(printable, given)))
-    if lost and run.resume and not run.overwrite:
+    if lost and not run.overwrite:
         raise OtherSettingsError(
             f"{run.out}: it has {len(lost)} cases that are not among those given now, such as {lost[0]}. "
             "Give them too, choose another output, or replace the table: --overwrite."
@@ -778,7 +780,7 @@ def unversioned(table: Table) -> str:
     return (
         f"{table.source}: expected a table that says how it was made (format {FORMAT!r}; beside a CSV lies "
         f"{Path(table.source).name}.about.json), got one that does not. It is taken as it stands, with the "
-        "usual settings. Bring the two files together, or score anew."
+        "usual settings. Bring the two files together, or score again."
     )
 
 

@@ -6,6 +6,7 @@ import math
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from segtrust._files import plain_values
 from segtrust.calibration import Scaling
 from segtrust.confidence import ConfidenceEstimator, Pixels, assess_map
+from segtrust.engine.executors import CASE_SECONDS, Limits, ProcessDiedError, Sandbox
 from segtrust.engine.outcomes import Outcome
 from segtrust.engine.questions import hints_of_map
 from segtrust.ensembles import ROUNDING
@@ -392,11 +394,53 @@ class _StructureMaps:
 
 
 def fit_to_sets(
+    estimators: Sequence[ConfidenceEstimator],
+    dataset: Dataset,
+    reader: SetReader,
+    limits: Limits | None = None,
+) -> SetEstimators:
+    """Fit estimators that need no ground truth to each set and structure, as the paper's TLA does.
+
+    The maps are read in a worker process. If it dies, the cases that end it are left out: scoring reports
+    them.
+
+    Parameters
+    ----------
+    estimators
+        What is fitted; nothing is read without any.
+    dataset, reader
+        The cases, and how their maps are read.
+    limits
+        Memory of the process, and time for each case.
+    """
+    if not estimators:
+        return {}
+    memory, seconds = (None, CASE_SECONDS) if limits is None else (limits.memory, limits.seconds)
+    total = None if seconds is None else seconds * max(1, len(dataset.cases))
+    with Sandbox(memory, total) as sandbox:
+        try:
+            return sandbox.call(_fit_to_sets, estimators, dataset, reader)
+        except ProcessDiedError:
+            kept = []
+    with Sandbox(memory, seconds) as sandbox:
+        for case in dataset.cases:
+            with suppress(ProcessDiedError):
+                sandbox.call(_read_all, reader, case)
+                kept.append(case)
+    with Sandbox(memory, total) as sandbox:
+        return sandbox.call(_fit_to_sets, estimators, replace(dataset, cases=tuple(kept)), reader)
+
+
+def _read_all(reader: SetReader, case: CaseFiles) -> None:
+    for _ in reader.read(case):
+        pass
+
+
+def _fit_to_sets(
     estimators: Sequence[ConfidenceEstimator], dataset: Dataset, reader: SetReader
 ) -> SetEstimators:
-    """Fit estimators that need no ground truth to each set and structure, as the paper's TLA does."""
     fitted = {}
-    for name in dict.fromkeys(case.set for case in dataset.cases) if estimators else ():
+    for name in dict.fromkeys(case.set for case in dataset.cases):
         cases = [case for case in dataset.cases if case.set == name]
         structures: list[str] = []
         for files in cases:  # all cases of a set have the structures of the first that can be read

@@ -11,6 +11,8 @@ import numpy as np
 
 from segtrust._files import remove_stale_drafts
 from segtrust.calibration import Scaling
+from segtrust.engine.case_reader import CaseReader
+from segtrust.engine.executors import CASE_SECONDS
 from segtrust.engine.score_table import FOLDER
 from segtrust.engine.scoring import prepare_for_scoring
 from segtrust.errors import SegtrustError, WrongContentError
@@ -106,7 +108,7 @@ def write_masks(
     about: Mapping[str, Any],
     advance: Callable[[int], object] = lambda done: None,
 ) -> list[Failure]:
-    """Write the mask that each row was scored with; return the failures.
+    """Write the mask that each row was scored with, in a worker process; return the failures.
 
     Parameters
     ----------
@@ -119,22 +121,27 @@ def write_masks(
     """
     remove_stale_drafts(folder)
     failures = []
-    for row in rows:
-        try:
-            loaded = reopen_case(row, about)
-            structure = "" if loaded.structure == FOREGROUND else f"_{loaded.structure}".replace("/", "_")
-            source = ArrayRef.parse(str(row["file"])).path
-            path = mask_path(folder, f"{row['case']}{structure}", source, loaded.grid)
-            prediction = loaded.prediction
-            if prediction.mask is not None:
-                mask = np.asarray(prediction.mask) != 0
-            else:
-                mask = threshold_map(
-                    prediction.probabilities, threshold=prediction.threshold, source=prediction.source
-                )
-            write_mask(path, mask, loaded.grid)
-        except (SegtrustError, OSError) as error:
+    with CaseReader(seconds=CASE_SECONDS) as reader:
+        for row in rows:
             file = str(row.get("file", ""))
-            failures.append(Failure(str(row["case"]), file, type(error).__name__, str(error)))
-        advance(1)
+            try:
+                reader.call([file], _write_mask_of, folder, row, about)
+            except (SegtrustError, OSError) as error:
+                failures.append(Failure(str(row["case"]), file, type(error).__name__, str(error)))
+            advance(1)
     return failures
+
+
+def _write_mask_of(folder: Path, row: ScoreRow, about: Mapping[str, Any]) -> None:
+    loaded = reopen_case(row, about)
+    structure = "" if loaded.structure == FOREGROUND else f"_{loaded.structure}".replace("/", "_")
+    source = ArrayRef.parse(str(row["file"])).path
+    path = mask_path(folder, f"{row['case']}{structure}", source, loaded.grid)
+    prediction = loaded.prediction
+    if prediction.mask is not None:
+        mask = np.asarray(prediction.mask) != 0
+    else:
+        mask = threshold_map(
+            prediction.probabilities, threshold=prediction.threshold, source=prediction.source
+        )
+    write_mask(path, mask, loaded.grid)

@@ -212,8 +212,10 @@ def watch_cases(
     check_output(run.out)
     rhythm, before = rhythm or Rhythm(), cases_in(run.out)
     about = {"format": SCORES_FORMAT, **settings_of(job)}
-    with closing(run.executor), RunLog(run.log_path, about, resume=run.resume, command=run.command) as log:
+    with closing(run.executor), RunLog(run.log_path, about, command=run.command) as log:
         job, about = merge_settings(run, log, job, about)
+        if not run.resume:
+            log.clear()
         watch = _Watch(
             *(job, run, log, TableWriter(run, about, finish), before),
             *(Settling(rhythm.settle_s), Settling(rhythm.settle_s)),

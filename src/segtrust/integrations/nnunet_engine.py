@@ -13,8 +13,18 @@ import numpy as np
 
 from segtrust._files import write_json
 from segtrust._optional import require
-from segtrust.engine import Outcome, ProcessExecutor, WorkerGroup, failure_of, log_beside, read_log
-from segtrust.errors import ParameterError, WorkerError
+from segtrust.engine import (
+    CASE_SECONDS,
+    Limits,
+    Outcome,
+    ProcessDiedError,
+    ProcessExecutor,
+    WorkerGroup,
+    failure_of,
+    log_beside,
+    read_log,
+)
+from segtrust.errors import ParameterError
 from segtrust.io import ArrayRef, CaseFiles, OpenedCase, Volume, open_truth, volume_in_memory, write_predictor
 
 __all__ = ["PredictingEngine"]
@@ -38,6 +48,8 @@ class PredictingEngine:
         Folder of the masks.
     previous
         Folder of the masks of the stage before, for a cascade.
+    limits
+        Memory and time of the processes that prepare and finish cases; the network itself has none.
     """
 
     workers: int = 1
@@ -46,6 +58,7 @@ class PredictingEngine:
     channels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     output: Path = Path()
     previous: Path | None = None
+    limits: Limits = field(default_factory=lambda: Limits(seconds=CASE_SECONDS))
     is_remote: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -76,15 +89,15 @@ class PredictingEngine:
         lost = [case for case in done if not self._finisher(None).mask_of(case).exists()]
         if lost:
             raise ParameterError(
-                f"{self.output}: expected the masks of the run to go on with, got none of {lost[0]} "
-                f"({len(lost)} in all). Predict all anew: --no-resume."
+                f"{self.output}: expected the masks of the run that is resumed, got none of {lost[0]} "
+                f"({len(lost)} in all). Predict all of them again: --no-resume."
             )
 
     def run(self, work: Any, cases: Sequence[CaseFiles]) -> Generator[tuple[CaseFiles, Outcome], None, None]:
         """Yield each case with its outcome; images are prepared, predicted and finished side by side."""
         prepare: Any = _Prepare(*self._managers(), self.channels, self.previous)
-        preparing = ProcessExecutor(self.workers, cost=lambda case: 0)
-        finishing = WorkerGroup(self._finisher(work), self.workers)
+        preparing = ProcessExecutor(self.workers, self.limits, cost=lambda case: 0)
+        finishing = WorkerGroup(self._finisher(work), self.workers, self.limits)
         prepared: Generator[tuple[CaseFiles, Any], None, None] = preparing.run(prepare, cases)
         with closing(preparing), closing(prepared), finishing:
             for case, found in prepared:
@@ -225,7 +238,7 @@ def _finished(
 ) -> Generator[tuple[CaseFiles, Outcome], None, None]:
     """Yield the cases that have been finished; one whose process died is a failure."""
     for made, result in group.finished(timeout):
-        if isinstance(result, WorkerError):
+        if isinstance(result, ProcessDiedError):
             yield made.case, Outcome(made.case.id, failure=failure_of(made.case, result))
         else:
             yield made.case, result
