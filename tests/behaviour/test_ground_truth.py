@@ -41,7 +41,7 @@ def masks(shape):
 
 def scores(maps, truth, *options, code=0):
     out = maps.parent / "scores.csv"
-    done = segtrust("score", maps, "--truth", truth, "-o", out, "--no-resume", *options)
+    done = segtrust("score", maps, "--truth", truth, "-o", out, "--overwrite", *options)
     assert done.returncode == code, done.stdout + done.stderr
     return {row["case"]: float(row["dice"]) for row in read_csv(out)} if code == 0 else done.stderr
 

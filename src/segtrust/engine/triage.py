@@ -131,10 +131,10 @@ class Triage:
         return replace(self.table, rows=tuple(sorted(rows, key=_margin)))
 
     def __str__(self) -> str:
-        """Return the drift, the number of cases by decision, and the guarantee."""
+        """Return questions about the input, the drift, the number of cases by decision, and the guarantee."""
         drift = [f"{name}: {test.explain()}" if name else test.explain() for name, test in self.drift.items()]
         counts = ", ".join(f"{self.count(decision)} {decision}" for decision in Decision)
-        return "\n".join([*drift, counts, *map(str, self.table.policies.values())])
+        return "\n".join([*self.table.questions, *drift, counts, *map(str, self.table.policies.values())])
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
