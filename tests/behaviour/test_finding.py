@@ -185,7 +185,7 @@ def test_a_pattern_per_folder_of_maps(tmp_path):
         (("--truth", "Kvasir={top}/gt/CVC"), "with the name of a folder of maps (CVC, ETIS), got 'Kvasir'"),
         (("--truth", "CVC={top}/gt/CVC", "--truth", "{top}/gt/ETIS"), "for all of them or for none"),
         (("--truth", "CVC={top}/gt/CVC", "--truth", "CVC={top}/gt/ETIS"), "truth: expected one for CVC"),
-        (("--truth", "{top}/nowhere"), "nowhere: expected a folder of ground truth"),
+        (("--truth", "{top}/nowhere"), "nowhere: no such folder of ground truth"),
     ],
 )
 def test_an_option_that_would_be_ignored_is_an_error(tmp_path, options, said):
@@ -202,7 +202,7 @@ def test_two_folders_of_ground_truth_for_one_folder_of_maps(tmp_path):
     options = ("--truth", tmp_path / "gt/CVC", "--truth", tmp_path / "gt/ETIS")
     done = segtrust("evaluate", folders[0], *options, "-o", tmp_path / "run", *QUICK)
     assert done.returncode == 2
-    assert "truth: expected one for all maps, or one per folder of maps (1: CVC), got 2" in done.stderr
+    assert "truth: only one is possible for the one folder of maps, CVC; got 2." in done.stderr
 
 
 def test_ground_truth_without_a_map_is_left_over(tmp_path):
@@ -288,3 +288,37 @@ def test_evaluate_of_predictions_masks_and_images(tmp_path):
         "6 maps (`*.png`), ground truth 6 (`masks/*.png`), images 6 (`images/*.png`), delivered masks none\n"
     )
     assert done.stdout.startswith(expected)
+
+
+def test_ground_truth_of_one_site_is_never_used_for_another(tmp_path):
+    folders = two_folders(tmp_path)
+    command = ("evaluate", *folders, "--truth", tmp_path / "gt/CVC", "-o", tmp_path / "run", *QUICK)
+    done = segtrust(*command)
+    assert done.returncode == 2
+    assert f"gt/CVC is named like {folders[0]}, but would be used for {folders[1]}." in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_folder_of_maps_as_ground_truth(tmp_path):
+    folders = two_folders(tmp_path)
+    done = segtrust("evaluate", folders[0], "--truth", folders[0], "-o", tmp_path / "run", *QUICK)
+    assert done.returncode == 2
+    assert "0.png is one of the maps: the folder of maps was given as ground truth." in done.stderr
+
+
+def test_a_proposed_pair_of_patterns_can_be_typed(tmp_path):
+    import re
+    import shlex
+
+    for number in range(6):
+        folders = {"map": tmp_path / "old maps", "truth": tmp_path / "old gt", "image": tmp_path / "raw"}
+        write_case(tmp_path, str(number), number=number, **folders)
+        (tmp_path / f"old maps/{number}.png").rename(tmp_path / f"old maps/pred_{number}.png")
+        (tmp_path / f"old gt/{number}.png").rename(tmp_path / f"old gt/mask_{number}.png")
+    command = ("evaluate", tmp_path / "old maps", "--truth", tmp_path / "old gt", "-o", tmp_path / "run")
+    done = segtrust(*command, *QUICK)
+    assert done.returncode == 2
+    proposal = re.search(r"Add (--pattern .*)\.$", done.stderr.strip())[1]
+    done = segtrust(*command, *QUICK, *shlex.split(proposal))
+    assert done.returncode == 0, done.stderr
+    assert "6 maps (`pred_*.png`), ground truth 6 (`old gt/mask_*.png`)" in done.stdout

@@ -68,14 +68,16 @@ def test_an_evaluation_that_lacks_truths(tmp_path):
     write_maps(tmp_path / "maps", 9, truths=tmp_path / "truths")
     none = segtrust("evaluate", tmp_path / "maps", "-o", tmp_path / "none")
     assert none.returncode == 2
-    assert "expected the ground truth of its cases. Pass its folder: --truth" in none.stderr
+    assert "expected the ground truth of its cases, got none. Pass its folder: --truth DIR." in none.stderr
     (tmp_path / "empty").mkdir()
     empty = segtrust("evaluate", tmp_path / "maps", "--truth", tmp_path / "empty", "-o", tmp_path / "none")
-    assert f"{tmp_path / 'empty'}: expected the ground truth of the cases in" in empty.stderr
-    assert "by the same names, such as case_000; got an empty folder." in empty.stderr
+    said = (
+        f"case_000: expected its ground truth in {tmp_path / 'empty'}, which has no files that can be read."
+    )
+    assert said in empty.stderr
     (tmp_path / "empty/other.npy").write_bytes((tmp_path / "truths/case_004.npy").read_bytes())
     other = segtrust("evaluate", tmp_path / "maps", "--truth", tmp_path / "empty", "-o", tmp_path / "none")
-    assert "got files such as other.npy." in other.stderr
+    assert "got no file of that name; the folder has files such as other.npy." in other.stderr
     (tmp_path / "truths/case_004.npy").unlink()
     some = segtrust(
         *("evaluate", tmp_path / "maps", "--truth", tmp_path / "truths"),
@@ -84,6 +86,16 @@ def test_an_evaluation_that_lacks_truths(tmp_path):
     assert some.returncode == 1
     assert "case_004: expected its ground truth in" in some.stderr
     assert "| ID | foreground | 8 |" in some.stdout
+
+
+def test_another_set_that_lacks_truths_names_its_own_option(tmp_path):
+    for name in ("site1", "site2"):
+        write_maps(tmp_path / "maps" / name, 3, truths=tmp_path / "truths" / name)
+    command = ("evaluate", tmp_path / "maps/site1", "--ood", f"far={tmp_path / 'maps/site2'}")
+    done = segtrust(*command, "--truth", tmp_path / "truths", "-o", tmp_path / "run")
+    assert done.returncode == 2
+    said = "site2: expected the ground truth of its cases, got none. Pass its folder: --ood-truth far=DIR"
+    assert f"{said} (--truth is for the first set only)." in done.stderr
 
 
 def test_a_manifest_that_names_a_truth_for_some_only(tmp_path):

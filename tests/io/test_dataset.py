@@ -133,7 +133,7 @@ def test_masks_of_another_folder(folder):
 def test_a_folder_that_does_not_exist(folder, tmp_path):
     found = find_cases([folder("a.npy")])
     for add in (add_masks, add_truth):
-        with pytest.raises(PairingError, match=f"^{tmp_path}/absent: expected a folder of .*, got no folder"):
+        with pytest.raises(PairingError, match=f"^{tmp_path}/absent: no such folder of (masks|ground truth)"):
             add(found, tmp_path / "absent")
 
 
@@ -158,7 +158,7 @@ def test_files_are_cases_of_their_own(folder):
 def test_nothing_is_reported(folder, tmp_path):
     with pytest.raises(PairingError, match=f"^{tmp_path}/maps: expected probability maps, got none"):
         find_cases([folder("notes.txt")])
-    with pytest.raises(PairingError, match=f"^{tmp_path}/absent: expected a file or a folder, got none"):
+    with pytest.raises(PairingError, match=f"^{tmp_path}/absent: no such file or folder"):
         find_cases([tmp_path / "absent"])
 
 
@@ -769,7 +769,7 @@ def test_an_image_that_is_known_stays(folder, tmp_path):
 
 
 def test_no_folder_of_images(tmp_path):
-    with pytest.raises(PairingError, match="expected a folder of images"):
+    with pytest.raises(PairingError, match="no such folder of images"):
         add_files(Dataset(), "image", tmp_path / "nowhere")
 
 
@@ -901,3 +901,179 @@ def test_every_file_is_used_left_over_or_a_failure(tmp_path_factory, names, need
     assert {(case.id, case.mask, case.truth) for case in alone.cases} == {
         (case.id, case.mask, case.truth) for case in found.cases
     }
+
+
+# Options and folders that do not mean what they seem to.
+
+
+def two_sites(folder):
+    """Maps, and ground truth of the same names, of two sites."""
+    gts = [folder("0.png", "1.png", inside=f"gts/{name}") for name in ("site1", "site2")]
+    return [folder("0.png", "1.png", inside=f"preds/{name}") for name in ("site1", "site2")], gts
+
+
+@pytest.mark.parametrize("option", ["truth", "masks", "images", "members"])
+def test_a_folder_named_like_one_of_several_is_not_used_for_all(folder, option):
+    maps, gts = two_sites(folder)
+    with pytest.raises(ParameterError) as told:
+        find_cases(maps, **{option: gts[0]})
+    name = {"truth": "truth", "masks": "mask-dir", "images": "image-dir", "members": "member"}[option]
+    assert str(told.value) == (
+        f"{name}: {gts[0]} is named like {maps[0]}, but would be used for {maps[1]}. "
+        f"Assign each folder: --{name} site1={gts[0]} --{name} site2=DIR"
+    )
+    assert find_cases(maps[0], **{option: gts[1]}).cases, "a single folder of maps leaves no doubt"
+
+
+def test_an_order_that_contradicts_a_name_is_an_error(folder):
+    maps, gts = two_sites(folder)
+    other = folder("0.png", "1.png", inside="gts_other")
+    with pytest.raises(ParameterError, match=r"gts/site2 is named like .*preds/site2, but .* for .*site1\."):
+        find_cases(maps, truth=[gts[1], other])
+    for truth in ([other, gts[1]], [gts[0], other], {"site1": gts[1], "site2": other}):
+        assert not find_cases(maps, truth=truth).failures
+
+
+def test_the_ground_truth_of_a_study_is_not_that_of_one_of_its_models(folder):
+    maps = [folder("0.png", inside=f"study/{name}") for name in ("preds", "preds_2")]
+    found = find_cases(maps, truth=folder("0.png", inside="study/gt"))
+    assert len(found.cases) == 2
+    assert found.notes == (
+        "2 maps share 1 file of ground truth. Are these several models? Evaluate them one at a time.",
+    )
+
+
+@pytest.mark.parametrize("way", ["folder", "link", "one of two"])
+def test_the_folder_of_maps_is_no_ground_truth(folder, tmp_path, way):
+    maps, _ = two_sites(folder)
+    (tmp_path / "link").symlink_to(maps[0], target_is_directory=True)
+    paths, truth = {
+        "folder": (maps[0], maps[0]),
+        "link": (maps[0], tmp_path / "link"),
+        "one of two": (maps, {"site1": maps[1]}),
+    }[way]
+    with pytest.raises(
+        ParameterError, match=r"0.png is one of the maps: the folder of maps was given as ground"
+    ):
+        find_cases(paths, truth=truth)
+
+
+@pytest.mark.parametrize(
+    "option", ["truth", "masks", "images", "members", "pattern", "truth_pattern", "mask_pattern"]
+)
+@pytest.mark.parametrize("value", [[], {}, "", ["a", ""]])
+def test_an_empty_option_is_an_error(folder, option, value):
+    with pytest.raises(ParameterError, match=r": expected a (folder|pattern), got none\.$"):
+        find_cases(folder("a.png"), **{option: value})
+
+
+def test_a_pattern_that_a_file_does_not_fit_is_not_ignored(folder):
+    maps = folder("c0-pred.png", "c1-pred.png", "c0-pred_aid.png")
+    with pytest.raises(PairingError, match=r"expected probability maps called '\{case\}-zzz.png', got none"):
+        find_cases(maps / "c0-pred.png", pattern="{case}-zzz.png")
+    found = find_cases(sorted(maps.iterdir()), pattern="{case}-pred.png")
+    assert [case.id for case in found.cases] == ["c0", "c1"]
+    assert [(each.pattern, each.reason) for each in found.leftovers] == [
+        ("c0-pred_aid.png", "its name does not fit {case}-pred.png")
+    ]
+
+
+@pytest.mark.parametrize("option", ["truth_pattern", "mask_pattern", "image_pattern"])
+@pytest.mark.parametrize("inside", [None, "other"])
+def test_a_wrong_pattern_is_named(folder, option, inside):
+    name = option.partition("_")[0]
+    others = (
+        {} if inside is None else {"truth" if name == "truth" else f"{name}s": folder("a.png", inside=inside)}
+    )
+    with pytest.raises(ParameterError, match=rf"^{name}-pattern: expected \{{case\}} exactly once"):
+        find_cases(folder("a.png"), **{option: "a.png"}, **others)
+
+
+# What is said of ground truth that was not found.
+
+
+def test_a_pattern_that_fits_no_ground_truth_is_the_reason(folder):
+    maps = folder(*(f"{number}.png" for number in range(20)))
+    gts = folder(*(f"{number}.png" for number in range(20)), inside="masks")
+    found = find_cases(maps, truth=gts, truth_pattern="{case}_gt.png")
+    (reason,) = set(failed(found).values())
+    assert reason == f"no file in {gts} fits {{case}}_gt.png; the folder has files such as 0.png"
+    assert found.notes == ("`0.png` and `0.png` seem to belong together. Add --truth-pattern '{case}.png'.",)
+
+
+def test_ground_truth_in_a_format_that_is_not_read_is_named(folder):
+    gts = folder("a.gif", "b.png", "c.png", inside="gt")
+    found = find_cases(folder("a.png", "b.png", "c.png"), truth=gts)
+    reason = f"expected its ground truth in {gts}, got a.gif: .gif is not read. Convert it to PNG or NIfTI"
+    assert failed(found) == {"a": reason}
+    alone = folder("1_manual.gif", inside="manual")
+    assert failed(find_cases(folder("a.png"), truth=alone))["a"].endswith(
+        "the folder has files such as 1_manual.gif (convert them to PNG or NIfTI: .gif is not read)"
+    )
+
+
+@pytest.mark.parametrize("place", ["masks", "labels"])
+def test_a_case_without_ground_truth_in_a_folder_that_is_in_use(folder, tmp_path, place):
+    folder("0.png", "1.png", inside="data/predictions")
+    gts = folder("0.png", inside=f"data/{place}")
+    found = only_with_truth(find_cases(tmp_path / "data", needs_truth=True))
+    assert failed(found) == {
+        "1": f"expected its ground truth in {gts}, where 0.png is, got no file of its name"
+    }
+
+
+def test_an_image_without_a_map_is_called_so(folder):
+    found = find_cases(folder("a-pred.png", "a-img.png", "b-img.png"))
+    assert [(each.pattern, each.reason) for each in found.leftovers] == [("*-img.png", "image without a map")]
+    found = find_cases(folder("a-pred.png", "a-img.png", "a_image.png", inside="two"))
+    assert {each.reason for each in found.leftovers} == {"not the only image of one case"}
+
+
+@pytest.mark.parametrize(
+    ("maps", "truths", "options"),
+    [
+        ("pred_{}.png", "mask_{}.png", "--pattern 'pred_{case}.png' --truth-pattern 'mask_{case}.png'"),
+        ("{}.png", "{}_manual1.png", "--truth-pattern '{case}_manual1.png'"),
+        ("c{}_prob.png", "gt of c{}.tif", "--truth-pattern 'gt of {case}.tif'"),
+        ("case {}.png", "{}.png", "--pattern 'case {case}.png' --truth-pattern '{case}.png'"),
+    ],
+)
+@pytest.mark.parametrize("way", ["given", "next to the maps"])
+def test_patterns_are_proposed_and_work(folder, tmp_path, maps, truths, options, way):
+    import shlex
+
+    folder(*(maps.format(number) for number in range(12)), inside="data/maps")
+    gts = folder(*(truths.format(number) for number in range(12)), "other.png", inside="data/gt")
+    paths, more = (tmp_path / "data/maps", {"truth": gts}) if way == "given" else (tmp_path / "data", {})
+    found = find_cases(paths, **more)
+    example = f"`{maps.format(0)}` and `{truths.format(0)}` seem to belong together."
+    assert found.notes == (f"{example} Add {options}.",)
+    words = [word.removeprefix("--").replace("-", "_") for word in shlex.split(options)]
+    words[1::2] = shlex.split(options)[1::2]
+    paired = find_cases(paths, **more, **dict(zip(words[::2], words[1::2], strict=True)))
+    numbers = [(case.probabilities.path.name, case.truth.path.name) for case in paired.cases]
+    assert sorted(numbers) == sorted((maps.format(n), truths.format(n)) for n in range(12))
+    assert paired.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("maps", "truths"),
+    [
+        (["pred_0.png", "pred_1.png"], ["0_manual1.png", "1_manual1.png", "0_manual2.png", "1_manual2.png"]),
+        (["pred_0.png", "pred_1.png"], ["mask_0.png", "mask_7.png"]),
+        (["pred_0.png"], ["mask_0.png"]),
+    ],
+)
+def test_no_patterns_are_proposed_if_it_is_not_clear(folder, maps, truths):
+    assert find_cases(folder(*maps), truth=folder(*truths, inside="gt")).notes == ()
+
+
+def test_two_models_in_one_folder_are_noticed(folder, tmp_path):
+    for name in ("unet", "pranet"):
+        folder("0.png", "1.png", "2.png", inside=f"data/{name}")
+    folder("0.png", "1.png", "2.png", inside="data/masks")
+    assert find_cases(tmp_path / "data", needs_truth=True).summary().splitlines() == [
+        "pranet: 3 maps (`*.png`), ground truth 3 (`masks/*.png`), images none, delivered masks none",
+        "unet: 3 maps (`*.png`), ground truth 3 (`masks/*.png`), images none, delivered masks none",
+        "6 maps share 3 files of ground truth. Are these several models? Evaluate them one at a time.",
+    ]

@@ -117,7 +117,7 @@ def test_what_is_no_text_is_told(write, content):
 
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
 def test_an_absent_manifest_is_told(tmp_path, name):
-    with pytest.raises(PairingError, match=rf"^{tmp_path}/{name}: expected a manifest, got no file"):
+    with pytest.raises(PairingError, match=rf"^{tmp_path}/{name}: no such manifest"):
         read_manifest(tmp_path / name)
 
 

@@ -120,7 +120,7 @@ def test_the_same_folder_twice_is_refused(folders, tmp_path):
         (BOTH, "pairwise-dice compares the members of an ensemble.*--member"),
         (("--fuse", "mean-logit"), "fuse: expected several maps per case"),
         (("--fuse", "median"), "fuse: expected one of 'mean-probability', 'mean-logit', got 'median'"),
-        (("--member", "nowhere"), "nowhere: expected a file or a folder"),
+        (("--member", "nowhere"), "nowhere: no such file or folder"),
     ],
 )
 def test_what_makes_no_sense_is_one_line(folders, tmp_path, more, said):

@@ -117,7 +117,7 @@ def test_patterns_have_the_case_in_its_place(text, name, case):
 
 @pytest.mark.parametrize("text", ["", "a.npz", "{case}{case}", "{Case}.npz", "{case}_{case}.png"])
 def test_a_pattern_without_one_case_is_refused(text):
-    with pytest.raises(ParameterError, match=r"^pattern: expected \{case\} in it once, got"):
+    with pytest.raises(ParameterError, match=r"^pattern: expected \{case\} exactly once"):
         Pattern(text)
 
 

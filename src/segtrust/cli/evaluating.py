@@ -242,10 +242,10 @@ def _find_sets(paths: Sequence[Path], files: SetFlags, *, needs_truth: bool) -> 
     if unknown:
         raise ParameterError(f"ood-truth: expected the name of a set given by --ood, got {unknown[0]!r}.")
 
-    def find(maps: Sequence[Path], flags: SetFlags) -> Dataset:
+    def find(maps: Sequence[Path], flags: SetFlags, option: str) -> Dataset:
         dataset = flags.find(maps, needs_truth=needs_truth or None)
         if needs_truth and not any(case.truth for case in dataset.cases):
-            raise ParameterError(_no_truth_message(maps, dataset, flags))
+            raise ParameterError(_no_truth_message(maps, dataset, option))
         return dataset
 
     others = {}
@@ -261,8 +261,9 @@ def _find_sets(paths: Sequence[Path], files: SetFlags, *, needs_truth: bool) -> 
             image_dir=image_dirs.get(name),
             member=members.get(name),
         )
-        others[name] = find([Path(folder) for folder in maps], flags)
-    joined = join_sets(find(paths, files), others, needs_truth=needs_truth)
+        own = " (--truth is for the first set only)" if files.truth else ""
+        others[name] = find([Path(folder) for folder in maps], flags, f"--ood-truth {name}=DIR{own}")
+    joined = join_sets(find(paths, files, "--truth DIR"), others, needs_truth=needs_truth)
     images = [
         found
         for name, dirs in {FIRST: files.image_dir or [], **image_dirs}.items()
@@ -291,15 +292,10 @@ def _folders_by_set(texts: Sequence[str] | None, name: str) -> dict[str, list[st
     return folders
 
 
-def _no_truth_message(paths: Sequence[Path], dataset: Dataset, files: SetFlags) -> str:
-    """Say that no case has ground truth, and how to pass it, or how its files ought to be called."""
+def _no_truth_message(paths: Sequence[Path], dataset: Dataset, option: str) -> str:
+    """Say that no case has ground truth, and why, or how to pass it."""
+    ids = {case.id for case in dataset.cases}
+    failure = next((each for each in dataset.failures if each.case in ids), None)
+    reason = f"Pass its folder: {option}." if failure is None else f"{failure.case}: {failure.reason}."
     listed = ", ".join(map(str, paths))
-    folder = Path((files.truth or [""])[0].rpartition("=")[2])
-    if not files.truth or not folder.is_dir():
-        return " ".join(
-            [f"{listed}: expected the ground truth of its cases. Pass its folder: --truth.", *dataset.notes]
-        )
-    there = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
-    got = f"files such as {there[0]}" if there else "an empty folder"
-    wanted = f", by the same names, such as {dataset.cases[0].id}" if dataset.cases else ""
-    return f"{folder}: expected the ground truth of the cases in {listed}{wanted}; got {got}."
+    return " ".join([f"{listed}: expected the ground truth of its cases, got none. {reason}", *dataset.notes])

@@ -224,10 +224,18 @@ class Dataset:
         )
 
     def summary(self) -> str:
-        """Return what was paired with what, one line per folder of maps, then leftovers and notes."""
+        """Return what was paired with what, then leftovers and notes.
+
+        Each folder of maps has a line, and so has each folder in it, unless there are many.
+        """
         folders: dict[str, list[CaseFiles]] = {}
+        below: dict[str, list[CaseFiles]] = {}
+        has_sets = len({case.set for case in self.cases}) > 1
         for case in self.cases:
-            folders.setdefault(case.prefix or case.set, []).append(case)
+            name = case.prefix or (case.set if has_sets else "")
+            folders.setdefault(name, []).append(case)
+            below.setdefault(join_id(name, case.folder.partition("/")[0]), []).append(case)
+        folders = below if len(below) <= _MOST_LINES else folders
         lines = [_paired_line(cases) for cases in folders.values()] or ["no maps"]
         if len(lines) > 1:
             lines = [f"{name or '.'}: {line}" for name, line in zip(folders, lines, strict=True)]

@@ -23,7 +23,7 @@ from segtrust.io.case_files import (
 )
 from segtrust.io.folders import FolderFile, assign_roles, folder_role, is_folder, list_folder
 from segtrust.io.manifest import MEMBER_SEPARATOR, is_manifest, read_manifest
-from segtrust.io.names import Pattern, Role, case_of, image_cases, is_data_file, stem_of
+from segtrust.io.names import Pattern, Role, case_of, ending_of, image_cases, is_data_file, stem_of
 from segtrust.io.partners import NOUNS, Partner, add_files, cases_by_file, id_endings, pair_files
 from segtrust.io.stacks import cases_of_map, cases_of_pickle, may_be_pickled
 
@@ -43,6 +43,8 @@ Patterns = str | Sequence[str] | Mapping[str, str]
 
 _NNUNET_FILES = ("predict_from_raw_data_args.json", "plans.json", "summary.json")
 """Files that nnU-Net writes next to its predictions and its validation."""
+_NAMED_ARRAYS = (".h5", ".hdf5", ".zarr", ".ome.zarr", ".zarr.zip")
+"""Files in which the map and the ground truth are found by the names of the arrays."""
 _NO_PROBABILITIES = (
     "a mask of nnU-Net without a probability map: predict with --save_probabilities or by `segtrust nnunet "
     "predict`, which keeps none; or validate with --npz"
@@ -83,10 +85,10 @@ def find_cases(
     truth, masks, images
         Folders of ground truth, delivered masks and images, whose files are named like the maps. One folder
         serves all maps; it may be a parent folder with subfolders named like the folders of maps. Several
-        folders are assigned to the folders of maps by name, if both have the same names, else in order. A
-        mapping, or ``"NAME=DIR"``, assigns them explicitly; NAME is the name of a folder of maps. Delivered
-        masks are used only on request, or if the layout defines them (nnU-Net's ``a.nii.gz`` next to
-        ``a.npz``).
+        folders are assigned to the folders of maps by name, if both have the same names, else in order; a
+        name that contradicts the order is an error. A mapping, or ``"NAME=DIR"``, assigns them explicitly;
+        NAME is the name of a folder of maps. Delivered masks are used only on request, or if the layout
+        defines them (nnU-Net's ``a.nii.gz`` next to ``a.npz``).
     members
         Folders of the maps of the other members of an ensemble. Each folder is one more member, for all
         folders of maps (a parent folder has subfolders named like these); ``"NAME=DIR"`` is one more member
@@ -181,10 +183,33 @@ def find_cases(
                 shared.setdefault((partners, request.patterns[role]), set()).add(folder)
         for (partners, text), maps in shared.items():
             ids = {case.id for case in dataset.cases if folder_of[case.id] in maps}
-            dataset = add_files(dataset, role, partners, None if text is None else Pattern(text), ids=ids)
+            pattern_of_role = None if text is None else Pattern(text, _PATTERN_OPTIONS[role])
+            dataset = add_files(dataset, role, partners, pattern_of_role, ids=ids)
     used = {str(ref.path) for case in dataset.cases for ref in (case.mask, case.truth, case.image) if ref}
     leftovers = (each for each in dict.fromkeys(dataset.leftovers) if each.file not in used)
-    return replace(dataset, leftovers=tuple(leftovers))
+    notes = (*dataset.notes, *_check_truths(dataset.cases))
+    return replace(dataset, leftovers=tuple(leftovers), notes=notes)
+
+
+def _check_truths(cases: Sequence[CaseFiles]) -> list[str]:
+    """Return a note if several maps share their ground truth; raise an error if a map is ground truth."""
+    truths = [case.truth for case in cases if case.truth is not None]
+    if not truths:
+        return []
+    maps = {case.probabilities for case in cases}
+    real = {folder: folder.resolve() for folder in {ref.path.parent for ref in (*maps, *truths)}}
+    map_places = {replace(ref, path=real[ref.path.parent] / ref.path.name) for ref in maps}
+    for ref in truths:
+        may_hold_both = ref.key is None and ending_of(ref.path) in _NAMED_ARRAYS
+        if not may_hold_both and replace(ref, path=real[ref.path.parent] / ref.path.name) in map_places:
+            raise ParameterError(
+                f"truth: {ref.path} is one of the maps: the folder of maps was given as ground truth. Pass "
+                "the folder of the ground truth."
+            )
+    files = {truth for truth, count in Counter(truths).items() if count > 1}
+    count = sum(truth in files for truth in truths)
+    shared = f"{count} maps share {len(files)} file{'s' if len(files) > 1 else ''} of ground truth"
+    return [f"{shared}. Are these several models? Evaluate them one at a time."] if files else []
 
 
 def _find_in(folder: Path, files: Sequence[Path], request: _Request, prefix: str | None) -> Dataset:
@@ -197,7 +222,7 @@ def _find_in(folder: Path, files: Sequence[Path], request: _Request, prefix: str
     if files:
         missing = [path for path in files if not path.exists()]
         if missing:
-            raise PairingError(f"{missing[0]}: expected a file or a folder, got none of this name.")
+            raise PairingError(f"{missing[0]}: no such file or folder.")
         there = sorted(filter(is_data_file, folder.iterdir()), key=lambda path: path.name)
         listed = [FolderFile(path, stem_of(path)) for path in there]
         found.append(_cases_of_files(listed, folder, request, chosen=files))
@@ -270,16 +295,45 @@ def _named_values(values: Sources | Patterns, folders: Sequence[Path]) -> list[t
     return split
 
 
-def _own_name(folder: Path) -> str:
-    """Return the name of a folder; that of the folder above if its own says only what it holds.
+def _own_folder(folder: Path) -> Path:
+    """Return a folder, or the one above it if its own name says only what it holds.
 
     Examples
     --------
-    >>> _own_name(Path("polyps/Kvasir/masks")), _own_name(Path("polyps/Kvasir"))
+    >>> _own_folder(Path("polyps/Kvasir/masks")).name, _own_folder(Path("polyps/Kvasir")).name
     ('Kvasir', 'Kvasir')
     """
-    parts = [part for part in folder.resolve().parts if folder_role(part) is None]
-    return parts[-1]
+    full = folder.resolve()
+    return next(path for path in (full, *full.parents) if folder_role(path.name) is None)
+
+
+def _own_name(folder: Path) -> str:
+    return _own_folder(folder).name
+
+
+def _namesake(text: str, folders: Sequence[Path]) -> int | None:
+    """Return the folder of maps that a given folder is named like; ``None`` if there is not exactly one.
+
+    ``study/gt`` is named like ``study/maps`` only if no other maps are in ``study``.
+    """
+    own = _own_folder(Path(text))
+    alike = [index for index, folder in enumerate(folders) if _own_name(folder) == own.name]
+    others = (folder.resolve() for index, folder in enumerate(folders) if index not in alike)
+    is_shared = any(folder.is_relative_to(own) for folder in others)
+    return alike[0] if len(alike) == 1 and not is_shared else None
+
+
+def _contradiction(
+    option: str, text: str, namesake: int, others: Sequence[int], folders: Sequence[Path]
+) -> ParameterError:
+    """Return the error of a folder that would be used for other maps than those that it is named like."""
+    names = short_names(folders)
+    assigned = shlex.quote(f"{names[namesake]}={text}")
+    return ParameterError(
+        f"{option}: {text} is named like {folders[namesake]}, but would be used for "
+        f"{', '.join(str(folders[index]) for index in others)}. Assign each folder: --{option} {assigned} "
+        f"--{option} {shlex.quote(f'{names[others[0]]}=DIR')}"
+    )
 
 
 def _index_of(name: str, option: str, folders: Sequence[Path]) -> int:
@@ -297,21 +351,16 @@ def _index_of(name: str, option: str, folders: Sequence[Path]) -> int:
 def _assign(option: str, values: Sources | Patterns | None, folders: Sequence[Path]) -> list[str | None]:
     """Return one value per folder of maps; an error if a value would be ignored."""
     found: list[str | None] = [None] * len(folders)
-    named = [] if values is None else _named_values(values, folders)
-    if not named:
+    if values is None:
         return found
+    named = _named_values(values, folders)
+    is_pattern = option in _PATTERN_OPTIONS.values()
+    if not all(text for _, text in named) or not named:
+        raise ParameterError(f"{option}: expected a {'pattern' if is_pattern else 'folder'}, got none.")
     if all(name is None for name, _ in named):
         texts = [text for _, text in named]
-        if len(texts) == 1:
-            return [texts[0]] * len(folders)
-        if len(texts) != len(folders):
-            raise ParameterError(
-                f"{option}: expected one for all maps, or one per folder of maps ({len(folders)}: "
-                f"{', '.join(short_names(folders))}), got {len(texts)}. Name them: --{option} NAME=…"
-            )
-        own_names = {_own_name(Path(text)): text for text in texts}
-        by_name = [own_names.get(_own_name(folder)) for folder in folders]
-        return by_name if len({*by_name} - {None}) == len(folders) else [*texts]
+        namesakes = [None if is_pattern else _namesake(text, folders) for text in texts]
+        return _assign_unnamed(option, texts, namesakes, folders)
     for name, text in named:
         if name is None:
             raise ParameterError(f"{option}: expected NAME=… for all of them or for none, got {text!r}.")
@@ -322,10 +371,45 @@ def _assign(option: str, values: Sources | Patterns | None, folders: Sequence[Pa
     return found
 
 
+def _assign_unnamed(
+    option: str, texts: Sequence[str], namesakes: Sequence[int | None], folders: Sequence[Path]
+) -> list[str | None]:
+    """Return one value per folder of maps: the only one, or by name, or in order if no name contradicts."""
+    if len(texts) == 1:
+        if namesakes[0] is not None and len(folders) > 1:
+            others = [index for index in range(len(folders)) if index != namesakes[0]]
+            raise _contradiction(option, texts[0], namesakes[0], others, folders)
+        return [texts[0]] * len(folders)
+    names = ", ".join(short_names(folders))
+    if len(folders) == 1:
+        raise ParameterError(
+            f"{option}: only one is possible for the one folder of maps, {names}; got {len(texts)}."
+        )
+    if len(texts) != len(folders):
+        raise ParameterError(
+            f"{option}: expected one for all maps, or one per folder of maps ({len(folders)}: {names}), "
+            f"got {len(texts)}. Name them: --{option} NAME=…"
+        )
+    if {*namesakes} == {*range(len(folders))}:
+        return [texts[namesakes.index(index)] for index in range(len(folders))]
+    for place, (text, namesake) in enumerate(zip(texts, namesakes, strict=True)):
+        if namesake is not None and namesake != place:
+            raise _contradiction(option, text, namesake, [place], folders)
+    return [*texts]
+
+
 def _assign_members(values: Sources | None, folders: Sequence[Path]) -> list[list[str]]:
     """Return the folders of further members for each folder of maps."""
     found: list[list[str]] = [[] for _ in folders]
-    for name, text in [] if values is None else _named_values(values, folders):
+    if values is None:
+        return found
+    named = _named_values(values, folders)
+    if not all(text for _, text in named) or not named:
+        raise ParameterError("member: expected a folder, got none.")
+    for name, text in named:
+        if name is None and len(folders) > 1 and (namesake := _namesake(text, folders)) is not None:
+            others = [index for index in range(len(folders)) if index != namesake]
+            raise _contradiction("member", text, namesake, others, folders)
         chosen = range(len(folders)) if name is None else [_index_of(name, "member", folders)]
         for index in chosen:
             found[index].append(text)
@@ -350,7 +434,7 @@ class _Request:
         """Patterns of the files next to the maps: those of roles without a folder of their own."""
         has_folder = {role for role, folder in self.folders.items() if folder is not None}
         return {
-            role: None if text is None or role in has_folder else Pattern(text)
+            role: None if text is None or role in has_folder else Pattern(text, _PATTERN_OPTIONS[role])
             for role, text in self.patterns.items()
         }
 
@@ -444,6 +528,8 @@ def _cases_of_files(
         pattern = patterns[role]
         if request.takes(role):
             dataset = pair_files(dataset, its_files, role, pattern, reports_others=chosen is None)
+            if role == "truth" and its_files and request.needs_truth:
+                dataset = _report_missing_truth(dataset, its_files)
         else:
             unused += its_files
         if pattern is not None and role not in fitting:
@@ -453,11 +539,30 @@ def _cases_of_files(
     if roles.is_truth_likely and (case := next((case for case in dataset.cases if case.truth), None)):
         dataset += Dataset(notes=(_truth_note(case),))
     own = patterns["map"].case_of if patterns["map"] is not None else case_of
+    if patterns["map"] is not None:  # as in a folder, the pattern decides which files are maps
+        reason = f"its name does not fit {patterns['map'].text}"
+        unfit = (Leftover(str(path), path.name, reason) for path in alone if own(path) is None)
+        dataset += Dataset(leftovers=tuple(unfit))
+        alone = [path for path in alone if own(path) is not None]
     others = [cases_of_map(path, own(path) or stem_of(path)) for path in alone]
     return dataset + Dataset(
         tuple(case for each in others for case in each.cases),
         tuple(failure for each in others for failure in each.failures),
     )
+
+
+def _report_missing_truth(dataset: Dataset, files: Sequence[FolderFile]) -> Dataset:
+    """Return a data set with a failure per case without ground truth, although others or files have it."""
+    example = {file.folder: file.path for file in reversed(files)}
+    failures = []
+    for case in dataset.cases:
+        if case.truth is None:
+            path = example.get(case.folder, files[0].path)
+            reason = (
+                f"expected its ground truth in {path.parent}, where {path.name} is, got no file of its name"
+            )
+            failures.append(Failure(case.id, str(case.probabilities), UNPAIRED, reason))
+    return replace(dataset, failures=(*dataset.failures, *failures))
 
 
 def _leftovers(

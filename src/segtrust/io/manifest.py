@@ -79,7 +79,7 @@ def read_manifest(path: Path) -> Dataset:
 
 def _read_rows(path: Path) -> Sequence[Mapping[str, Any]]:
     if not path.is_file():
-        raise PairingError(f"{path}: expected a manifest, got no file of this name.")
+        raise PairingError(f"{path}: no such manifest.")
     try:
         if path.suffix.lower() == ".parquet":
             return read_parquet_rows(path)[1]

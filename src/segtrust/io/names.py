@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -166,13 +166,19 @@ class Pattern:
     """
 
     text: str
+    option: str = field(default="pattern", compare=False)
+    """What errors call it."""
 
     def __post_init__(self) -> None:
         """Reject a pattern that cannot tell cases apart."""
         if self.text.count("{case}") != 1:
-            raise ParameterError(f"pattern: expected {{case}} in it once, got {self.text!r}.")
+            raise ParameterError(
+                f"{self.option}: expected {{case}} exactly once in the pattern, got {self.text!r}."
+            )
         if "/" in self.text:
-            raise ParameterError(f"pattern: expected the name of a file without folders, got {self.text!r}.")
+            raise ParameterError(
+                f"{self.option}: expected the name of a file without folders, got {self.text!r}."
+            )
 
     @cached_property
     def _expression(self) -> re.Pattern[str]:

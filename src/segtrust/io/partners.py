@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +23,7 @@ from segtrust.io.case_files import (
     name_pattern,
 )
 from segtrust.io.folders import FolderFile, folder_role, list_folder
-from segtrust.io.names import Pattern, Role, ending_of
+from segtrust.io.names import Pattern, Role, case_of, ending_of
 
 __all__ = ["NOUNS", "Partner", "add_files", "cases_by_file", "id_endings", "pair_files"]
 
@@ -62,7 +64,8 @@ def add_files(
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise PairingError(f"{folder}: expected a folder of {NOUNS[role]}s, got no folder of this name.")
+        plural = NOUNS[role] if role == "truth" else f"{NOUNS[role]}s"
+        raise PairingError(f"{folder}: no such folder of {plural}.")
     listing = list_folder(folder, at_any_depth=role == "image")
     chosen = {case.id for case in dataset.cases} if ids is None else ids
     replaced = chosen if role != "image" else ()
@@ -82,12 +85,27 @@ def add_files(
     if role == "image":
         return dataset
     missing = {case.id for case in dataset.cases if case.id in chosen and getattr(case, role) is None}
-    reason = f"expected its {NOUNS[role]} in {folder}, got no file of that name"
-    failures = [
-        Failure(case.id, str(case.probabilities), UNPAIRED, reason)
-        for case in dataset.cases
-        if case.id in missing
-    ]
+    general = f"expected its {NOUNS[role]} in {folder}, got no file of that name"
+    there = [*(file.path for file in files), *listing.foreign]
+    if not there:
+        general = f"expected its {NOUNS[role]} in {folder}, which has no files that can be read"
+    elif pattern is not None and not any(pattern.case_of(path) for path in there):
+        general = f"no file in {folder} fits {pattern.text}; the folder has files such as {there[0].name}"
+    elif not any(case.id in chosen and case.id not in missing for case in dataset.cases):
+        general += f"; the folder has files such as {there[0].name}"
+    if not files and there:
+        general += f" (convert them to PNG or NIfTI: {there[0].suffix} is not read)"
+    unread = {(case_of(path) if pattern is None else pattern.case_of(path)): path for path in listing.foreign}
+    failures = []
+    for case in dataset.cases:
+        if case.id in missing:
+            reason = general
+            if (path := unread.get(case.name)) is not None:
+                reason = (
+                    f"expected its {NOUNS[role]} in {folder}, got {path.name}: {path.suffix} is not read. "
+                    "Convert it to PNG or NIfTI"
+                )
+            failures.append(Failure(case.id, str(case.probabilities), UNPAIRED, reason))
     kept = tuple(case for case in dataset.cases if role == "truth" or case.id not in missing)
     return replace(dataset, cases=kept, failures=(*dataset.failures, *failures))
 
@@ -110,8 +128,6 @@ def pair_files(
     reports_others: bool = True,
 ) -> Dataset:
     """Return the cases with the file of their name; a case with two masks, or two of ground truth, fails."""
-    if not files:
-        return dataset
     cases_of = cases_by_file(files, role, pattern)
     by_case: dict[str, list[FolderFile]] = {}
     for file in files:
@@ -140,28 +156,35 @@ def pair_files(
         else:
             cases.append(_with_partner(case, role, ArrayRef(partners[0].path)) if partners else case)
     dataset = replace(dataset, cases=tuple(cases), failures=tuple(failures))
+    if role != "image" and not taken:
+        dataset += Dataset(notes=_propose_patterns(chosen, files, role))
     if not reports_others:
         return dataset
-    failed = id_endings(failures)
-    others = [
-        (file, names[-1])
-        for file in files
-        if (names := cases_of[file.path])
-        and file.path not in taken
-        and not any(join_id(file.folder, name) in failed for name in names)
-    ]
+    others = {file: cases_of[file.path] for file in files if file.path not in taken}
     return _report_others(dataset, others, role, is_by_ending=pattern is None)
 
 
 def _report_others(
-    dataset: Dataset, others: Sequence[tuple[FolderFile, str]], role: Partner, *, is_by_ending: bool
+    dataset: Dataset, cases_of: Mapping[FolderFile, Sequence[str]], role: Partner, *, is_by_ending: bool
 ) -> Dataset:
     """Return a data set with the files of no case: a mask is a failure, the others are left over."""
+    failed = id_endings(dataset.failures)
+    known = {case.name for case in dataset.cases}
+    others = [
+        (file, next((name for name in names if name in known), names[-1]))
+        for file, names in cases_of.items()
+        if names and not any(join_id(file.folder, name) in failed for name in names)
+    ]
     if role != "mask":
-        reason = "ground truth without a map" if role == "truth" else "not the only image of one case"
         near = next((case.probabilities.path.parent for case in dataset.cases), None)
+        several = "not the only image of one case"
+        alone = f"{NOUNS[role]} without a map"
         leftovers = (
-            Leftover(str(file.path), name_pattern(file.path, name, near=near), reason)
+            Leftover(
+                str(file.path),
+                name_pattern(file.path, name, near=near),
+                several if role == "image" and name in known else alone,
+            )
             for file, name in others
         )
         return replace(dataset, leftovers=(*dataset.leftovers, *leftovers))
@@ -172,6 +195,53 @@ def _report_others(
         reason = f"a mask without a probability map{example}"
         failures.append(Failure(join_id(file.folder, name), str(file.path), UNPAIRED, reason))
     return replace(dataset, failures=tuple(failures))
+
+
+_NEARLY_ALL = 0.9
+
+
+def _propose_patterns(
+    cases: Sequence[CaseFiles], files: Sequence[FolderFile], role: Literal["mask", "truth"]
+) -> tuple[str, ...]:
+    """Return a note with the patterns by which nearly all maps find a file; empty if there is not one pair.
+
+    The longest part of a map's name decides that occurs in the name of one file, if the same parts of the
+    other names do so in the same places: ``0`` of ``pred_0.png`` in ``mask_0.png``.
+    """
+    names = {case.probabilities.path.name: case.name for case in cases}
+    there = sorted({file.path.name for file in files})
+    if len(names) < 2:
+        return ()
+    wanted = _NEARLY_ALL * len(names)
+    example = min(names)
+    words = list(re.finditer(r"[^\W\d_]+|\d+", example[: len(example) - len(ending_of(Path(example)))]))
+    spans = {(one.start(), other.end()) for one in words for other in words if one.start() < other.end()}
+    for start, end in sorted(spans, key=lambda span: span[0] - span[1]):
+        token, before, after = example[start:end], example[:start], example[end:]
+        middle = re.compile(rf"{re.escape(before)}(.+){re.escape(after)}")
+        case_of_map = {name: found[1] for name in names if (found := middle.fullmatch(name))}
+        if len(case_of_map) < wanted:
+            continue
+        first, last = (r"\d" if each.isdigit() else r"[^\W\d_]" for each in (token[0], token[-1]))
+        part = re.compile(f"(?<!{first}){re.escape(token)}(?!{last})")
+        frames = {(name[: at.start()], name[at.end() :]) for name in there for at in part.finditer(name)}
+        known = set(there)
+        fitting = [
+            (left, right)
+            for left, right in frames
+            if sum(f"{left}{each}{right}" in known for each in case_of_map.values()) >= wanted
+        ]
+        if len(fitting) == 1:
+            left, right = fitting[0]
+            options = [f"--{role}-pattern {shlex.quote(f'{left}{{case}}{right}')}"]
+            if case_of_map != names:
+                options.insert(0, f"--pattern {shlex.quote(f'{before}{{case}}{after}')}")
+            return (
+                f"`{example}` and `{left}{token}{right}` seem to belong together. Add {' '.join(options)}.",
+            )
+        if fitting:
+            return ()
+    return ()
 
 
 def _with_partner(case: CaseFiles, role: Partner, file: ArrayRef | None) -> CaseFiles:
