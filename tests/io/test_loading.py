@@ -163,7 +163,7 @@ def test_labels_can_be_said_by_hand(model, tmp_path):
 
 def test_labels_without_names_are_told(model, tmp_path):
     with pytest.raises(
-        NotBinaryError, match=rf"^{tmp_path}/a\.nii\.gz: expected a mask .* got labels 0, 1, 2\."
+        NotBinaryError, match=rf"^{tmp_path}/a\.nii\.gz: expected a mask .* got 3 values from 0 to 2\."
     ):
         load(case_of(npy(tmp_path / "b.npy", P[1]), tmp_path / "a.nii.gz"))
 

@@ -155,7 +155,10 @@ def read_grey_jpeg(path: Path) -> Any:
             )
         colours = np.asarray(image.convert("RGB"))
         if np.ptp(colours, axis=2).max(initial=0) > _MAX_COLOUR:
-            raise WrongContentError(f"{path}: expected a grey picture, got one in colours. Save it as grey.")
+            raise WrongContentError(
+                f"{path}: expected a grey picture, got one in colours. Was the folder of images given as "
+                "ground truth? Else save it as grey."
+            )
         return np.asarray(image.convert("L"))
 
 

@@ -176,7 +176,10 @@ def _grey(path: Path, values: Any, mode: str) -> Any:
     if mode.endswith("A") and np.ptp(values[..., -1]):
         raise WrongContentError(f"{path}: expected a grey image, got one partly transparent. {_SAVE_ONE}")
     if (colours != colours[..., :1]).any():
-        raise WrongContentError(f"{path}: expected a grey image, got one in colours. {_SAVE_ONE}")
+        raise WrongContentError(
+            f"{path}: expected a grey image, got one in colours. Was the folder of images given for maps, "
+            f"masks or ground truth? Else: {_SAVE_ONE}"
+        )
     return np.ascontiguousarray(colours[..., 0])
 
 
