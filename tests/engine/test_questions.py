@@ -8,6 +8,7 @@ import pytest
 from segtrust.engine.questions import (
     FEW_AT_TOP,
     FULL_RANGE,
+    GREY,
     LABELS,
     find_copies,
     hints_of_map,
@@ -68,7 +69,8 @@ class TestMaps:
         top = np.iinfo(dtype).max if np.issubdtype(dtype, np.integer) else 1
         as_saved = (p * top).astype(dtype)
         stretched = ((p - p.min()) / (p.max() - p.min()) * top).astype(dtype)
-        assert (hints_of_map(as_saved), hints_of_map(stretched)) == ((), (FULL_RANGE, FEW_AT_TOP))
+        expected = ((GREY,), (FULL_RANGE, FEW_AT_TOP, GREY))  # grey: the map of a poor model
+        assert (hints_of_map(as_saved), hints_of_map(stretched)) == expected
 
     def test_saturated_maps_are_sure(self):
         p = np.zeros((20, 20))
@@ -105,6 +107,34 @@ class TestMaps:
             any("stretched" in asked for asked in questions_about([row()] * len(paths), hints)) == stretched
         )
 
+    @pytest.mark.parametrize(
+        ("folder", "pattern", "is_asked"),
+        [
+            ("busi/benign", "*).png", True),
+            ("skin/images", "*.jpg", True),
+            ("busi-predictions/BCE_plain", "*.png", False),
+            ("busi-predictions/dice_plain", "*.png", False),
+            ("polyp/Kvasir/predictions", "*.png", False),
+            ("fundus/softmaps_cup", "*.png", False),
+        ],
+    )
+    @pytest.mark.needs("PIL", "data:busi", "data:skin", "data:busi-predictions", "data:polyp", "data:fundus")
+    def test_images_given_as_maps(self, data, folder, pattern, is_asked):
+        from PIL import Image
+
+        name, _, below = folder.partition("/")
+        paths = sorted((data(name) / below).glob(pattern))[::5]
+        hints = Counter(
+            hint for path in paths for hint in hints_of_map(np.asarray(Image.open(path).convert("L")))
+        )
+        assert (
+            any("Are these images?" in asked for asked in questions_about([row()] * len(paths), hints))
+            == is_asked
+        )
+
+    def test_few_grey_maps_raise_no_question(self):
+        assert questions_about([row()] * 4, {GREY: 4}) == questions_about([row()] * 10, {GREY: 5}) == []
+
     def test_label_images(self):
         assert hints_of_map(np.array([[0, 1, 3]], np.uint8)) == (LABELS,)
         assert hints_of_map(np.array([[0, 1, 16]], np.uint8)) == ()
@@ -133,9 +163,20 @@ class TestCopies:
         copies = find_copies(rows)
         assert copies.groups == (("ID: b", "ood: a", "ood: c"),)
         assert copies.extra == 2
-        assert str(copies).startswith("2 of the cases are copies of others (equal checksums), such as ID: b")
+        assert str(copies).startswith(
+            "2 of 4 cases are copies of others (equal checksums): 1 within ood, 1 between ID and ood; such"
+        )
         assert find_copies(rows[:2]).groups == ()
         assert str(find_copies([])) == "No copies."
+
+    def test_at_most_three_groups_are_shown(self):
+        rows = [row(f"{name}{at}", checksum=f"crc32:{at}") for at in range(5) for name in "ab"]
+        assert str(find_copies(rows)).startswith(
+            "5 of 10 cases are copies of others (equal checksums), such as a0 = b0; a1 = b1; a2 = b2. The "
+            "column checksum shows all of them: --details."
+        )
+        assert "--details" not in str(find_copies(rows[:6]))
+        assert str(find_copies(rows[:3])).startswith("1 of 3 cases is a copy of another")
 
     def test_structures_of_a_case_and_empty_masks_are_no_copies(self):
         rows = [row("a", checksum="crc32:1", structure=name) for name in ("organ", "lesion")]

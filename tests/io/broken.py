@@ -219,7 +219,7 @@ def masks(folder: Path) -> dict[str, tuple[Path, Path, str]]:
             saved(folder / "m1.npy", labels[:5]),
             r"shape of the map.*got \(5, 14\)",
         ),
-        "labels": (p, saved(folder / "m2.npy", labels + np.arange(14, dtype=np.uint8)), "labels 0, 1, 2"),
+        "labels": (p, saved(folder / "m2.npy", labels + np.arange(14, dtype=np.uint8)), "values from 0 to"),
         "probabilities as a mask": (p, saved(folder / "m3.npy", good_map()), "whole numbers"),
         "mask that is cut": (p, cut(saved(folder / "m4.npy", labels)), "truncated"),
         "mask elsewhere": (

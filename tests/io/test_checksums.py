@@ -8,10 +8,18 @@ import zlib
 import numpy as np
 import pytest
 
+from segtrust.engine.questions import find_copies
 from segtrust.errors import DamagedFileError
 from segtrust.io.array_ref import ArrayRef
 from segtrust.io.case_files import CaseFiles
-from segtrust.io.checksums import check_unchanged, checksum_of, memory_of, stamp_files, stamps_of
+from segtrust.io.checksums import (
+    check_unchanged,
+    checksum_of,
+    checksum_of_all,
+    memory_of,
+    stamp_files,
+    stamps_of,
+)
 
 WORDS = b"a map, a mask, a truth; " * 100
 
@@ -80,16 +88,35 @@ def test_sha256_is_that_of_the_file(write):
     assert checksum_of(write(WORDS), "sha256") == f"sha256:{hashlib.sha256(WORDS).hexdigest()}"
 
 
-def test_folders_have_no_quick_one(tmp_path):
-    assert checksum_of(tmp_path) == ""
+def test_large_folders_have_no_quick_one(write, tmp_path, monkeypatch):
+    write(WORDS, "store/a")
+    assert checksum_of(tmp_path / "store").startswith("folder-crc32:")
+    monkeypatch.setattr("segtrust.io.checksums._LARGEST_STORE", len(WORDS) - 1)
+    assert checksum_of(tmp_path / "store") == ""
+    assert checksum_of_all([tmp_path / "store", tmp_path / "store"]) == ""
 
 
-def test_folders_are_told_apart_by_names_and_contents(write, tmp_path):
+@pytest.mark.needs("zarr")
+def test_copies_of_a_store_are_recognised(tmp_path):
+    import zarr
+
+    p = np.random.default_rng(0).random((40, 50)).astype(np.float32)
+    for name, values in {"a": p, "copy": p, "other": p / 2}.items():
+        zarr.save_array(tmp_path / f"{name}.zarr", values)
+    rows = [
+        {"case": name, "k": 3, "checksum": checksum_of(tmp_path / f"{name}.zarr")}
+        for name in ("a", "copy", "other")
+    ]
+    assert find_copies(rows).groups == (("a", "copy"),)
+
+
+@pytest.mark.parametrize("kind", ["quick", "sha256"])
+def test_folders_are_told_apart_by_names_and_contents(write, tmp_path, kind):
     def of(**files):
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         for name, content in files.items():
             write(content, f"{folder.name}/{name}")
-        return checksum_of(folder, "sha256")
+        return checksum_of(folder, kind)
 
     first = of(a=b"x", b=b"y")
     assert first == of(b=b"y", a=b"x")
@@ -100,13 +127,14 @@ def test_folders_are_told_apart_by_names_and_contents(write, tmp_path):
     assert first != of(a=b"xb\x001\0y")
 
 
-def test_what_a_link_leads_to_outside_of_a_folder_is_no_part_of_it(write, tmp_path):
+@pytest.mark.parametrize("kind", ["quick", "sha256"])
+def test_what_a_link_leads_to_outside_of_a_folder_is_no_part_of_it(write, tmp_path, kind):
     within, outside = write(b"1", "store/a"), write(b"2", "secret")
-    alone = checksum_of(tmp_path / "store", "sha256")
+    alone = checksum_of(tmp_path / "store", kind)
     (tmp_path / "store/b").symlink_to(outside)
-    assert checksum_of(tmp_path / "store", "sha256") == alone
+    assert checksum_of(tmp_path / "store", kind) == alone
     (tmp_path / "store/c").symlink_to(within)
-    assert checksum_of(tmp_path / "store", "sha256") != alone
+    assert checksum_of(tmp_path / "store", kind) != alone
 
 
 def test_an_absent_file_is_an_error_of_the_system(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 from pathlib import Path
 
 import numpy as np
@@ -163,7 +164,7 @@ def test_labels_can_be_said_by_hand(model, tmp_path):
 
 def test_labels_without_names_are_told(model, tmp_path):
     with pytest.raises(
-        NotBinaryError, match=rf"^{tmp_path}/a\.nii\.gz: expected a mask .* got labels 0, 1, 2\."
+        NotBinaryError, match=rf"^{tmp_path}/a\.nii\.gz: expected a mask .* got 3 values from 0 to 2\."
     ):
         load(case_of(npy(tmp_path / "b.npy", P[1]), tmp_path / "a.nii.gz"))
 
@@ -558,6 +559,8 @@ def test_options_that_make_no_sense_are_rejected():
         ReadOptions(truth_threshold=0.5, labels=(1,))
     with pytest.raises(ParameterError, match=r"^resample: expected truth or map"):
         ReadOptions(resample="mask")
+    with pytest.raises(ParameterError, match=r"^resample: expected truth or map, got 'images'\.$"):
+        ReadOptions(resample="images")
 
 
 CUBE = np.zeros((12, 12, 12), np.uint8)
@@ -570,7 +573,7 @@ def test_arrays_in_the_order_of_nibabel_are_rejected(tmp_path):
     as_nibabel_has_it = npy(tmp_path / "a.npy", CUBE.T * 0.9)
     with pytest.raises(
         GeometryError,
-        match=rf"t\.nii\.gz: .*reversed \(Dice 1\.00 .*{tmp_path}/a\.npy has no geometry.*array\.T",
+        match=rf"t\.nii\.gz: .*reversed \(Dice 1\.00 .*{tmp_path}/a\.npy has no geometry.*array\.T.*also",
     ):
         load(case_of(as_nibabel_has_it, None, truth))
     (loaded,) = load(case_of(npy(tmp_path / "a.npy", CUBE * 0.9), None, truth))
@@ -590,6 +593,20 @@ def test_shapes_that_agree_only_in_reverse_are_rejected(tmp_path, resample):
         GeometryError, match=r"\(4, 5, 6\) and \(6, 5, 4\), they agree only with the axes rev"
     ):
         load(files, resample=resample)
+
+
+def test_a_case_that_fits_somewhat_better_in_reverse_is_noted(tmp_path):
+    """Those of its set that overlap well are rejected; this one was scored without a word."""
+    missed = np.zeros_like(CUBE)
+    missed[1:3, 2:4, 3:11] = 1  # a third of the ground truth
+    truth = nifti(tmp_path / "t.nii.gz", CUBE)
+    (loaded,) = load(case_of(npy(tmp_path / "a.npy", missed.T * 0.9), None, truth))
+    (note,) = loaded.notes
+    assert re.search(
+        rf"reversed \(Dice 0\.\d+ instead of 0\.\d+\)\. Is {tmp_path}/a\.npy.*\(x, y, z\)\?", note
+    )
+    (loaded,) = load(case_of(npy(tmp_path / "a.npy", missed * 0.9), None, truth))
+    assert loaded.notes == ()
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from segtrust.errors import GeometryError, PairingError, ReadError, SegtrustError
+from segtrust.errors import GeometryError, PairingError, ReadError, SegtrustError, WrongContentError
 from segtrust.io.array_ref import ArrayRef
 from segtrust.io.grid import Grid
 from segtrust.io.pictures import (
@@ -204,6 +204,24 @@ def test_a_picture_of_another_size_is_brought_to_the_map(tmp_path, kind, shape):
     assert found.dtype == (np.uint8 if kind == "uint8" else np.float32)
     between = (values[0::2].astype(float) + values[1::2]) / 2  # a new row lies between two old ones
     np.testing.assert_allclose(found, between[:, 1::3].reshape(shape), atol=0.51, rtol=1e-6)
+
+
+@pytest.mark.needs("PIL")
+@pytest.mark.parametrize("ending", [".jpg", ".png", ".tif", ".webp"])
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_an_image_that_is_to_be_turned_is_rejected(tmp_path, ending, orientation):
+    """It would be drawn turned against its mask."""
+    from PIL import Image
+
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    path = tmp_path / f"a{ending}"
+    Image.fromarray(np.zeros((4, 5, 3), np.uint8)).save(path, exif=exif)
+    if orientation == 1:
+        assert read_case_image(ArrayRef(path), (4, 5)).shape == (4, 5, 3)
+        return
+    with pytest.raises(WrongContentError, match=r"upright image, .* \(EXIF orientation tag 6\)\. Turn"):
+        read_case_image(ArrayRef(path), (4, 5))
 
 
 @pytest.mark.needs("PIL")

@@ -1,6 +1,8 @@
 """Structures, the masks of their labels, and where their names come from."""
 
+import contextlib
 import gzip
+import re
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as arrays
 
 from segtrust.errors import NotBinaryError, ProbabilityTypeError, UnknownNameError, WrongContentError
+from segtrust.io.case_files import Failure, group_failures
 from segtrust.io.structures import (
     FOREGROUND,
     LabelScheme,
@@ -177,22 +180,28 @@ def test_empty_and_full_masks_are_masks(dtype):
 
 
 @pytest.mark.parametrize(
-    ("labels", "listed"),
+    ("labels", "received"),
     [
-        ([0, 2], "0, 2"),
-        ([0, 1, 2], "0, 1, 2"),
-        ([0, 1, 255], "0, 1, 255"),
-        ([0, 128, 255], "0, 128, 255"),
-        ([0, -1], "-1, 0"),
-        ([-1, 0, 1], "-1, 0, 1"),
-        ([-3, -2], "-3, -2"),
-        (list(range(20)), "0, 1, 2, 3, 4, 5, 6, 7, …"),
+        ([0, 2], "2 values from 0 to 2"),
+        ([0, 1, 255], "3 values from 0 to 255"),
+        ([0, -1], "2 values from -1 to 0"),
+        ([-3, -2], "2 values from -3 to -2"),
+        (list(range(20)), "20 values from 0 to 19"),
     ],
 )
-def test_labels_are_no_mask(labels, listed):
+def test_labels_are_no_mask(labels, received):
     for dtype in ("i2", "f4", "i8"):
-        with pytest.raises(NotBinaryError, match=rf"^a\.png: .* got labels {listed}\. Say which .*--label"):
+        with pytest.raises(NotBinaryError, match=rf"^a\.png: .* got {received}\. If .* say which .*--label"):
             mask_from_labels(np.array(labels, dtype), None, "a.png")
+
+
+def test_cases_with_different_labels_fail_for_the_same_reason():
+    failures = []
+    for name, count in (("case_1", 3), ("case_2", 5), ("case_3", 20)):
+        with pytest.raises(NotBinaryError) as raised:
+            mask_from_labels(np.arange(count), None, f"{name}.png")
+        failures.append(Failure(name, f"{name}.png", "NotBinaryError", str(raised.value)))
+    assert len(group_failures(failures)) == 1
 
 
 @pytest.mark.parametrize("worst", [0.5, np.nan, np.inf, -np.inf, 3e9, 1e300])
@@ -345,6 +354,7 @@ def test_jpeg_is_thresholded_at_half(quality, radius):
     mask, note = mask_from_truth(levels, "a.jpg", is_lossy=True)
     assert np.count_nonzero(mask != (truth > 0)) <= 0.01 * truth.size
     assert note.startswith("a.jpg: ground truth thresholded at ")
+    assert "?" not in note
 
 
 @pytest.mark.parametrize(
@@ -360,6 +370,40 @@ def test_an_empty_jpeg_is_an_empty_mask():
     assert not mask_from_truth(np.zeros((3, 4), np.uint8), "a.jpg", is_lossy=True)[0].any()
 
 
+FOLDER = "Was the folder of images given as ground truth?"
+
+
+@pytest.mark.needs("PIL", "data:busi")
+def test_an_image_given_as_ground_truth_raises_a_question(data):
+    from PIL import Image
+
+    for path in sorted((data("busi") / "benign").glob("*).png"))[::40]:
+        image = np.asarray(Image.open(path).convert("L"))
+        with pytest.raises(NotBinaryError, match=re.escape(FOLDER)):
+            mask_from_truth(image, str(path))
+        note = mask_from_truth(image, str(path), threshold=0.3)[1]
+        assert (FOLDER in note) == (np.mean((image > 25) & (image < 230)) > 0.34)
+
+
+@pytest.mark.needs("PIL", "data:busi-predictions")
+def test_probability_maps_given_as_ground_truth_raise_a_question(data):
+    from PIL import Image
+
+    notes = []
+    for path in sorted((data("busi-predictions") / "dice_plain").glob("*.png")):
+        with contextlib.suppress(NotBinaryError):
+            notes.append(mask_from_truth(np.asarray(Image.open(path)), str(path))[1])
+    assert len(notes) > 100
+    assert sum("Were probability maps given as ground truth?" in note for note in notes) > 80
+
+
+def test_labels_raise_no_question_about_images():
+    labels = np.repeat(np.arange(20, dtype=np.uint8), 30)
+    with pytest.raises(NotBinaryError) as raised:
+        mask_from_truth(labels, "a.png")
+    assert "folder" not in str(raised.value)
+
+
 @pytest.mark.needs("PIL", "data:busi")
 def test_real_masks_that_were_resized(data):
     """Of breast-ultrasound images, as they are read again after bilinear resizing."""
@@ -373,7 +417,7 @@ def test_real_masks_that_were_resized(data):
             levels = np.asarray(image.resize(size, Image.Resampling.BILINEAR))
             mask, note = mask_from_truth(levels, str(path))
             np.testing.assert_array_equal(mask, 2 * levels.astype(int) >= levels.max())
-            assert note
+            assert note.endswith("pixels lay in between.")
 
 
 def test_pieces_are_read_as_they_are_needed():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from segtrust.io import ArrayRef, ScoreRow
 __all__ = [
     "FEW_AT_TOP",
     "FULL_RANGE",
+    "GREY",
     "LABELS",
     "Copies",
     "checksum_of_row",
@@ -28,20 +29,25 @@ __all__ = [
     "questions_about",
 ]
 
-FULL_RANGE, FEW_AT_TOP, LABELS = "full range", "few at top", "labels"
+FULL_RANGE, FEW_AT_TOP, LABELS, GREY = "full range", "few at top", "labels", "grey"
 """Hints about one map; a question is asked if enough maps have them."""
 _FEWEST_CASES = 5
 """Cases below which chance could explain what the rows say."""
 _MOST_LABELS = 15
+_SHOWN = 3
+"""Groups of copies, and names of each, that are shown as examples."""
+_SAMPLE = 1 << 16
+"""Pixels of a map by which it is judged whether most of it is grey."""
 _UNSURE = 0.05
 """Share of the pixels above one half that have the largest value, up to which a map is unsure."""
 
 
 def hints_of_map(p: Any) -> tuple[str, ...]:
-    """Return hints about a map in memory: whether it has the full range of values, or is a label image.
+    """Return hints about a map in memory: it has the full range of values, is a label image, or is grey.
 
     A map that reaches exactly 1 in a few pixels only is unsure, and yet reaches the end of the scale: that
-    happens to all maps of a set if each was stretched to 0 … 1 (or 0 … 255) before it was saved.
+    happens to all maps of a set if each was stretched to 0 … 1 (or 0 … 255) before it was saved. A map is
+    grey if more than half of its pixels lie between 0.05 and 0.95, as in photographs.
 
     Parameters
     ----------
@@ -52,8 +58,8 @@ def hints_of_map(p: Any) -> tuple[str, ...]:
     --------
     >>> hints_of_map(np.array([[0, 1], [2, 3]], np.uint8)), hints_of_map(np.array([[0.0, 0.25], [0.5, 1.0]]))
     (('labels',), ('full range',))
-    >>> hints_of_map(np.array([[0.0, 0.25], [0.5, 0.75]]))
-    ()
+    >>> hints_of_map(np.array([[0.0, 0.0], [0.5, 0.75]])), hints_of_map(np.array([[0.0, 0.25], [0.5, 0.75]]))
+    ((), ('grey',))
     """
     if not isinstance(p, np.ndarray) or not p.size or p.dtype.kind not in "uf":
         return ()
@@ -61,10 +67,14 @@ def hints_of_map(p: Any) -> tuple[str, ...]:
     highest = p.max()
     if p.dtype.kind == "u" and 1 < highest <= _MOST_LABELS:
         return (LABELS,)
+    sample = p.ravel(order="K")[:: (p.size // _SAMPLE) | 1]  # odd: not always the same column
+    is_grey = np.count_nonzero((sample > 0.05 * top) & (sample < 0.95 * top)) > sample.size / 2
     if highest != top or p.min() != 0:
-        return ()
+        return (GREY,) if is_grey else ()
     at_top, above_half = np.count_nonzero(p == highest), np.count_nonzero(p >= top / 2)
-    return (FULL_RANGE, FEW_AT_TOP) if at_top <= _UNSURE * above_half else (FULL_RANGE,)
+    few_at_top = at_top <= _UNSURE * above_half
+    flags = {FULL_RANGE: True, FEW_AT_TOP: few_at_top, GREY: is_grey}
+    return tuple(name for name, flag in flags.items() if flag)
 
 
 def questions_about(rows: Sequence[ScoreRow], hints: Mapping[str, int] | None = None) -> list[str]:
@@ -97,16 +107,7 @@ def questions_about(rows: Sequence[ScoreRow], hints: Mapping[str, int] | None = 
             "All masks are empty: no map reaches the threshold. Are these probabilities? 8-bit numbers are "
             "divided by 255, so labels such as 0 and 1 would be next to nothing."
         ]
-    questions = []
-    if filled and all(row.get("mu") == 1.0 and row.get("lam") == 0.0 for row in filled):
-        questions.append(
-            "All maps are 0 or 1 everywhere, and every confidence is 1. Are these probabilities, or masks?"
-        )
-    elif count >= 2 * _FEWEST_CASES and hints.get(FULL_RANGE, 0) >= 0.95 * count and hints.get(FEW_AT_TOP):
-        questions.append(
-            f"{hints[FULL_RANGE]} of {count} maps reach exactly 0 and 1, also unsure ones. Was each map "
-            "stretched to the full range? That raises the confidence of unsure maps: save them as they are."
-        )
+    questions = _questions_about_maps(filled, count, hints)
     compared = [better for row in filled if (better := _inverse_agrees_better_with_truth(row)) is not None]
     delivered = [row["mask_difference"] > 0.5 for row in filled if row.get("mask_difference") is not None]
     for flags, other in ((compared, "the ground truth"), (delivered, "the delivered mask")):
@@ -128,6 +129,25 @@ def questions_about(rows: Sequence[ScoreRow], hints: Mapping[str, int] | None = 
         how = "decoded" if "dice-optimal" in kinds else "thresholded"
         questions.append(f"{without_mask} of {count} have no delivered mask: their maps were {how}.")
     return questions
+
+
+def _questions_about_maps(filled: Sequence[ScoreRow], count: int, hints: Mapping[str, int]) -> list[str]:
+    """Return at most one question: whether the maps are masks, images, or stretched."""
+    if filled and all(row.get("mu") == 1.0 and row.get("lam") == 0.0 for row in filled):
+        return [
+            "All maps are 0 or 1 everywhere, and every confidence is 1. Are these probabilities, or masks?"
+        ]
+    if count >= _FEWEST_CASES and hints.get(GREY, 0) > count / 2:
+        return [
+            f"In {hints[GREY]} of {count} maps, more than half of the pixels lie between 0.05 and 0.95. Are "
+            "these images? The maps of a model are close to 0 or 1 in most pixels."
+        ]
+    if count >= 2 * _FEWEST_CASES and hints.get(FULL_RANGE, 0) >= 0.95 * count and hints.get(FEW_AT_TOP):
+        return [
+            f"{hints[FULL_RANGE]} of {count} maps reach exactly 0 and 1, also unsure ones. Was each map "
+            "stretched to the full range? That raises the confidence of unsure maps: save them as they are."
+        ]
+    return []
 
 
 def _inverse_agrees_better_with_truth(row: ScoreRow) -> bool | None:
@@ -153,9 +173,15 @@ class Copies:
     ----------
     groups
         Names of the cases with the same map, each with its set if there are several sets.
+    cases
+        Number of all cases, copies or not.
+    places
+        Number of copies within each set and between sets, by a phrase; empty if there is one set.
     """
 
     groups: tuple[tuple[str, ...], ...]
+    cases: int = 0
+    places: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def extra(self) -> int:
@@ -163,13 +189,18 @@ class Copies:
         return sum(len(group) - 1 for group in self.groups)
 
     def __str__(self) -> str:
-        """Return one sentence with an example."""
+        """Return the number of copies, where they are, and some examples."""
         if not self.groups:
             return "No copies."
-        shown = " = ".join(self.groups[0][:3])
+        counts = ", ".join(f"{count} {place}" for place, count in self.places.items())
+        shown = "; ".join(" = ".join(group[:_SHOWN]) for group in self.groups[:_SHOWN])
+        hidden = len(self.groups) > _SHOWN or any(len(group) > _SHOWN for group in self.groups)
+        more = " The column checksum shows all of them: --details." if hidden else ""
+        are = "is a copy of another" if self.extra == 1 else "are copies of others"
+        where = f": {counts};" if counts else ","
         return (
-            f"{self.extra} of the cases are copies of others (equal checksums), such as {shown}. Copies "
-            "count as one case in intervals, certificates and drift tests."
+            f"{self.extra} of {self.cases} cases {are} (equal checksums){where} such as {shown}.{more} "
+            "Copies count as one case in intervals, certificates and drift tests."
         )
 
 
@@ -178,19 +209,32 @@ def find_copies(rows: Sequence[ScoreRow]) -> Copies:
 
     Examples
     --------
-    >>> rows = [{"case": name, "checksum": "crc32:1", "k": 3} for name in ("a", "b")]
+    >>> rows = [{"case": name, "set": name[0], "checksum": "crc32:1", "k": 3} for name in ("a1", "b1", "b2")]
     >>> find_copies(rows).groups
-    (('a', 'b'),)
+    (('a: a1', 'b: b1', 'b: b2'),)
+    >>> find_copies(rows).places
+    {'within b': 1, 'between a and b': 1}
     """
-    sets = {row.get("set") or "" for row in rows}
-    names: dict[tuple[str, str], dict[str, None]] = {}
+    cases = {(row.get("set") or "", str(row["case"])) for row in rows}
+    has_sets = len({name for name, _ in cases}) > 1
+    same: dict[tuple[str, str], dict[tuple[str, str], None]] = {}
     for row in rows:
         checksum = checksum_of_row(row)
         if checksum:
-            name = f"{row['set']}: {row['case']}" if len(sets) > 1 and row.get("set") else str(row["case"])
-            names.setdefault((checksum, str(row.get("structure") or "")), {})[name] = None
-    groups = {tuple(group): None for group in names.values() if len(group) > 1}
-    return Copies(tuple(groups))
+            case = (row.get("set") or "", str(row["case"]))
+            same.setdefault((checksum, str(row.get("structure") or "")), {})[case] = None
+    groups = list({tuple(group): None for group in same.values() if len(group) > 1})
+    places: Counter[str] = Counter()
+    for group in groups if has_sets else ():
+        sets = Counter(name or "cases without a set" for name, _ in group)
+        places.update({f"within {name}": count - 1 for name, count in sets.items() if count > 1})
+        if len(sets) > 1:
+            *others, last = sorted(sets)
+            places[f"between {', '.join(others)} and {last}"] += len(sets) - 1
+    named = (
+        tuple(f"{name}: {case}" if has_sets and name else case for name, case in group) for group in groups
+    )
+    return Copies(tuple(named), len(cases), dict(places))
 
 
 def checksum_of_row(row: Mapping[str, Any]) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any, Literal
 
@@ -42,6 +43,8 @@ _CHUNK = 1 << 22
 _SMALLEST_GZIP = 18
 _GZIP_FRAMES = 512
 """Bytes that a gzip file may have besides its data: header, name and checksum."""
+_LARGEST_STORE = 64 << 20
+"""Bytes of a folder up to which it has a quick checksum."""
 _HEAD = 8
 _NEVER_HDF5 = frozenset((".png", ".npy", ".npz", ".nii", ".gz", ".tif", ".tiff", ".jpg", ".json", ".pkl"))
 """Endings of files that are not opened to see whether they are HDF5: a run may have 100,000 of them."""
@@ -75,7 +78,8 @@ def checksum_of(path: Path, kind: ChecksumKind = "quick") -> str:
 
     Quick ones are checksums that the file keeps itself (zip, and gzip of one member), or CRC-32: they
     distinguish files that differ by accident. ``"sha256"`` also distinguishes files that were made to look
-    alike, and takes a quarter of the reading time. A folder (Zarr) has no quick checksum.
+    alike, and takes a quarter of the reading time. A folder (Zarr) of more than 64 MiB has no quick checksum:
+    reading all of it would take too long, and names and sizes say nothing about the content.
 
     Examples
     --------
@@ -89,13 +93,18 @@ def checksum_of(path: Path, kind: ChecksumKind = "quick") -> str:
 
 
 def checksum_of_all(paths: Sequence[Path], kind: ChecksumKind = "quick") -> str:
-    """Return one checksum of several files in their order, such as the maps of an ensemble."""
+    """Return one checksum of several files in their order, such as the maps of an ensemble.
+
+    It is empty if one of them has none.
+    """
     return _joined([checksum_of(path, kind) for path in paths], kind)
 
 
 def _joined(checksums: Sequence[str], kind: ChecksumKind) -> str:
     if len(checksums) == 1:
         return checksums[0]
+    if not all(checksums):
+        return ""
     together = " ".join(checksums).encode()
     if kind == "sha256":
         return f"sha256:{hashlib.sha256(together).hexdigest()}"
@@ -106,7 +115,12 @@ def _of_file(path: Path, kind: ChecksumKind) -> str:
     if kind == "sha256":
         return f"sha256:{_sha256(path)}"
     if path.is_dir():
-        return ""
+        is_small = sum(file.stat().st_size for file in _files_of_store(path)) <= _LARGEST_STORE
+        return (
+            f"folder-crc32:{reduce(lambda crc, part: crc32(part, crc), _contents(path), 0):08x}"
+            if is_small
+            else ""
+        )
     with path.open("rb") as file:
         head = file.read(_HEAD)
         if is_gzip(head):
@@ -140,20 +154,27 @@ def _kept_by_gzip(path: Path) -> int | None:
 
 
 def _sha256(path: Path) -> str:
-    """Return the checksum of a file, or of all files of a store with their names."""
     digest = hashlib.sha256()
-    files = [path]
-    if path.is_dir():  # what a link leads to outside is not part of the store
-        below = sorted(file for file in path.rglob("*") if file.is_file())
-        files = [file for file in below if not file.is_symlink() or is_inside(path, file)]
-    for file in files:
+    for part in _contents(path):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _contents(path: Path) -> Iterator[bytes]:
+    """Yield the content of a file, or of all files of a store with their names and sizes."""
+    for file in _files_of_store(path) if path.is_dir() else [path]:
         if path.is_dir():
             named = f"{file.relative_to(path).as_posix()}\0{file.stat().st_size}\0"
-            digest.update(named.encode("utf-8", "surrogateescape"))
+            yield named.encode("utf-8", "surrogateescape")
         with file.open("rb") as opened:
             while chunk := opened.read(_CHUNK):
-                digest.update(chunk)
-    return digest.hexdigest()
+                yield chunk
+
+
+def _files_of_store(path: Path) -> list[Path]:
+    """Return the files of a store; what a link leads to outside is not part of it."""
+    below = sorted(file for file in path.rglob("*") if file.is_file())
+    return [file for file in below if not file.is_symlink() or is_inside(path, file)]
 
 
 # Stamps

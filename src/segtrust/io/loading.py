@@ -73,6 +73,8 @@ _MAX_NUMBERED = 4096
 _MAX_CHANNELS = 1 << 16
 """Number of channels of any file: the number of 16-bit labels."""
 _SAMPLE = 10_000
+_MORE_IN_REVERSE = 0.1
+"""Dice with reversed axes, above the one without, from which on their order is questioned."""
 _MAX_COMPARED = 1 << 27
 """Voxels of a volume up to which its order of axes is checked against the overlap."""
 
@@ -155,7 +157,8 @@ class ReadOptions:
                 object.__setattr__(self, name, Resample.TRUTH if value else None)
                 continue
             if value not in list(kind):
-                raise ParameterError(f"{name}: expected {' or '.join(kind)}, got {value!r}.")
+                choices = [choice for choice in kind if choice is not Resample.TRUTH_OPENCV]
+                raise ParameterError(f"{name}: expected {' or '.join(choices)}, got {value!r}.")
             object.__setattr__(self, name, kind(value))
         if self.decode_empty is not None:
             object.__setattr__(self, "decode_empty", EmptyPolicy(self.decode_empty))
@@ -305,11 +308,14 @@ def load_opened(case: OpenedCase, options: ReadOptions) -> Iterator[LoadedCase]:
         p, grid = stored, volume.grid
         if moves_map and truth is not None:
             p, grid = _bring_to(stored, volume, truth)
-        delivered, known, note = None, None, ""
+        delivered = known = None
+        notes: dict[str, None] = {}
         if mask is not None:
-            delivered, _ = mask.mask_of(structure, p)
+            delivered, found = mask.mask_of(structure, p)
+            notes |= dict.fromkeys(found)
         if truth is not None:
-            known, note = truth.mask_of(structure, p)
+            known, found = truth.mask_of(structure, p)
+            notes |= dict.fromkeys(found)
         scored = delivered if options.mask is MaskKind.DELIVERED else None
         shape = tuple(p.shape)
         spacing = None if grid is None or len(grid.shape) < len(shape) else grid.spacing_mm[-len(shape) :]
@@ -321,7 +327,7 @@ def load_opened(case: OpenedCase, options: ReadOptions) -> Iterator[LoadedCase]:
             delivered,
             known,
             grid if is_placed else None,
-            (note,) if note else (),
+            tuple(notes),
             case.checksum,
         )
 
@@ -587,9 +593,10 @@ class _Labels:
         source = str(opened.path)
         names = opened.channel_names if opened.has_channels and opened.shape[0] > 1 else ()
         if opened.has_channels and opened.shape[0] != 1 and not names:
+            question = " Was the folder of images given by mistake?" if opened.shape[0] in (3, 4) else ""
             raise WrongContentError(
                 f"{source}: expected one image of labels, got {opened.shape[0]} channels. Save labels as "
-                "whole numbers."
+                f"whole numbers.{question}"
             )
         grid, goal = opened.grid, frame.grid
         is_elsewhere = grid is not None and goal is not None and not is_same_grid(goal, grid)
@@ -626,18 +633,18 @@ class _Labels:
         has_geometry = self.volume.grid is not None or self.map_volume.grid is not None
         return len(shape) == len(other) and (len(shape) == 2 or not has_geometry)
 
-    def mask_of(self, structure: Structure, p: Any) -> tuple[Any, str]:
-        """Return the mask of a structure in the shape of its map, and a note on how it was read."""
+    def mask_of(self, structure: Structure, p: Any) -> tuple[Any, list[str]]:
+        """Return the mask of a structure in the shape of its map, and notes on how it was read."""
         shape = tuple(p.shape)
         whole, note = self._whole_mask(structure)
         mask = _without_unit_axes(whole, ndim=len(shape))
-        self._check_axis_order(mask, p)
+        notes = [each for each in (note, self._check_axis_order(mask, p)) if each]
         if tuple(mask.shape) == shape:
-            return mask, note
+            return mask, notes
         can_be_resized = self.can_be_resized(tuple(mask.shape), shape)
         if can_be_resized and self.options.resample is not None:
             corner = self.options.resample is Resample.TRUTH_OPENCV
-            return resize_nearest(np.asarray(mask), shape, corner=corner), note
+            return resize_nearest(np.asarray(mask), shape, corner=corner), notes
         remedy = "Check that they belong together."
         if can_be_resized:
             remedy = (
@@ -692,19 +699,20 @@ class _Labels:
                 "and 255."
             ) from None
 
-    def _check_axis_order(self, mask: Any, p: Any) -> None:
+    def _check_axis_order(self, mask: Any, p: Any) -> str:
         """Reject a volume without geometry whose axes are (x, y, z) while the other one is (z, y, x).
 
         The shapes fit only in reverse; or both fit, and the masks overlap far better in reverse: a Dice of at
-        least 0.4, and at least 0.25 more.
+        least 0.4, and at least 0.25 more. If they overlap better in reverse, but less clearly, a note asks.
         """
         grids = (self.volume.grid, self.map_volume.grid)
         shape, other = tuple(p.shape), tuple(mask.shape)
         if (grids[0] is None) == (grids[1] is None) or len(shape) != 3 or other != shape[::-1]:
-            return
+            return ""
+        plain = self.volume.path if grids[0] is None else self.map_volume.path
         if shape == other:
             if math.prod(shape) > _MAX_COMPARED:
-                return
+                return ""
             step = max(1, max(shape) // 128)
             part = (slice(None, None, step),) * 3
             foreground = np.asarray(mask)[part] != 0
@@ -713,13 +721,18 @@ class _Labels:
             total = max(1, int(np.count_nonzero(foreground) + np.count_nonzero(ours)))
             dice, reverse = (2 * np.count_nonzero(ours & each) / total for each in (foreground, foreground.T))
             if reverse < max(0.4, dice + 0.25):
-                return
+                question = (
+                    f"{self.volume.path}: it fits the map better with its axes reversed (Dice {reverse:.2f} "
+                    f"instead of {dice:.2f}). Is {plain}, which has no geometry, (x, y, z)? Then save it as "
+                    "(z, y, x), that is array.T, or as NIfTI."
+                )
+                return question if reverse > dice + _MORE_IN_REVERSE else ""
             reason = f"it fits far better with its axes reversed (Dice {reverse:.2f} instead of {dice:.2f})"
         else:
             reason = "they agree only with the axes reversed"
-        plain = self.volume.path if grids[0] is None else self.map_volume.path
         raise GeometryError(
             f"{self.volume.path}: compared with the map {self.map_volume.path}, shapes {other} and {shape}, "
             f"{reason}. {plain} has no geometry and seems to be (x, y, z), the order of nibabel's arrays. "
-            "Save it as (z, y, x), that is array.T, or as NIfTI."
+            "Save it as (z, y, x), that is array.T, or as NIfTI. Check all cases that were saved like this, "
+            "also those that were scored: if map and mask hardly overlap in either order, it is not noticed."
         )

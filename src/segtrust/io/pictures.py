@@ -25,6 +25,7 @@ from segtrust.errors import (
     WrongContentError,
 )
 from segtrust.io.array_ref import ArrayRef
+from segtrust.io.formats.image import check_upright
 from segtrust.io.grid import (
     Grid,
     Resample,
@@ -56,8 +57,6 @@ _FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "GIF", "PPM")
 _ERRORS = (OSError, ValueError, SyntaxError, EOFError, TypeError, KeyError, IndexError, struct.error)
 """What Pillow raises over a corrupt file."""
 _JPEG = b"\xff\xd8\xff"
-_ORIENTATION = 0x0112
-"""EXIF tag."""
 _MAX_COLOUR = 16
 """Difference between the colours of a grey JPEG: chroma is compressed, too."""
 
@@ -127,8 +126,11 @@ def read_picture_values(path: Path) -> Any:
         If the file is corrupt.
     UnsafeFileError
         If it is larger than an array may be, or than Pillow accepts.
+    WrongContentError
+        If it is to be turned when it is shown: it would not lie on the mask of its case.
     """
     with _open_picture(path) as image:
+        check_upright(path, image)
         if image.mode == "F" or image.mode.startswith("I"):
             return np.asarray(image)
         if image.mode in ("1", "L", "LA"):
@@ -148,14 +150,13 @@ def is_jpeg(path: Path) -> bool:
 def read_grey_jpeg(path: Path) -> Any:
     """Read a JPEG as grey levels, (H, W): a grey picture, or one whose colours are equal."""
     with _open_picture(path, ("JPEG",)) as image:
-        if image.getexif().get(_ORIENTATION, 1) != 1:
-            raise WrongContentError(
-                f"{path}: expected a picture that is stored upright, got one with an orientation tag. Save "
-                "it again as it should be shown, without the tag."
-            )
+        check_upright(path, image)
         colours = np.asarray(image.convert("RGB"))
         if np.ptp(colours, axis=2).max(initial=0) > _MAX_COLOUR:
-            raise WrongContentError(f"{path}: expected a grey picture, got one in colours. Save it as grey.")
+            raise WrongContentError(
+                f"{path}: expected a grey picture, got one in colours. Was the folder of images given as "
+                "ground truth? Else save it as grey."
+            )
         return np.asarray(image.convert("L"))
 
 

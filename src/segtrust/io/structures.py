@@ -219,7 +219,8 @@ def mask_from_labels(
     >>> mask_from_labels(np.array([0, 2], np.uint8), None, "mask.png")
     Traceback (most recent call last):
     ...
-    segtrust.errors.NotBinaryError: mask.png: expected a mask of 0 and 1, or 0 and 255, got labels 0, 2. ...
+    segtrust.errors.NotBinaryError: mask.png: expected a mask of 0 and 1, or 0 and 255, got 2 values from 0 to
+    2. If these are labels, say which are meant: --label.
     """
     array = np.asarray(labels)
     if array.dtype == bool and values is None:
@@ -230,9 +231,10 @@ def mask_from_labels(
         mask = array != 0
         white = array == highest if highest else array > 0
         if highest not in (0, *_WHITE) or not np.array_equal(white, mask):
+            values = _distinct(array)
             raise NotBinaryError(
-                f"{source}: expected a mask of 0 and 1, or 0 and 255, got labels "
-                f"{_listed(_distinct(array))}. Say which of them are meant: --label."
+                f"{source}: expected a mask of 0 and 1, or 0 and 255, got {len(values)} values from "
+                f"{values[0]} to {values[-1]}. If these are labels, say which are meant: --label."
             )
         return mask
     if known:
@@ -326,6 +328,11 @@ class LazyMask:
 
 # Ground truth with soft edges
 
+_IS_IMAGE = "It looks like an image. Was the folder of images given as ground truth?"
+_MANY_BETWEEN = 1 / 3
+"""Share of pixels between dark and bright above which ground truth looks like a photograph."""
+_FEWEST_GREYS = 64
+"""Different values above which these are not taken for labels."""
 _MOST_LABELS = 8
 """Different values, 0 and the maximum included, up to which a lossless image contains labels, not greys."""
 
@@ -334,6 +341,9 @@ def mask_from_truth(
     values: Any, source: str, *, threshold: float | None = None, is_lossy: bool = False
 ) -> tuple[Any, str]:
     """Return the mask of binary ground truth, and a note if its grey levels had to be thresholded.
+
+    The note, or the error, asks whether the folder of images or of probability maps was given as ground truth
+    if the grey levels look like it: those of a mask lie at edges, and are few.
 
     A mask of two values is read as it is. Soft edges (of a mask that was resized or smoothed, or saved as
     JPEG) are thresholded at half of the maximum if the grey levels cluster at 0 and at the maximum:
@@ -370,16 +380,17 @@ def mask_from_truth(
     except NotBinaryError as error:
         is_grey = array.dtype.kind in "iuf" if threshold is not None else _has_soft_edges(array)
         if not is_grey:
+            question = f" {_IS_IMAGE}" if _looks_like_image(array) else ""
             raise NotBinaryError(
-                f"{error} If they are grey levels, say from which on a pixel is foreground: "
-                "--truth-threshold."
+                f"{error}{question} If they are grey levels of a mask, say from which on a pixel is "
+                "foreground: --truth-threshold."
             ) from None
     highest = array.max()
     if is_lossy and threshold is None and not _has_soft_edges(array, is_lossy=True):
         raise NotBinaryError(
             f"{source}: expected a mask, in JPEG with grey levels near 0 and near white, got levels up to "
-            f"{highest} and many in between. Is it the ground truth? If so, say from which grey level on a "
-            "pixel is foreground: --truth-threshold; labels must be saved in another format, such as PNG."
+            f"{highest} and many in between. {_IS_IMAGE} If not, say from which grey level on a pixel is "
+            "foreground: --truth-threshold; labels must be saved in another format, such as PNG."
         )
     if threshold is None:
         level = float(highest) / 2
@@ -394,11 +405,53 @@ def mask_from_truth(
                 f"{highest}. If these are labels, say which are meant: --label; else choose another "
                 "--truth-threshold."
             )
-    between = int(np.count_nonzero((array > 0.1 * highest) & (array < 0.9 * highest)))
+    between = round(_share_between(array) * array.size)
     note = (
         f"{source}: ground truth thresholded at {level:g}; {between} of {array.size} pixels lay in between."
     )
+    if between > _MANY_BETWEEN * array.size:
+        note = f"{note} {_IS_IMAGE}"
+    elif _has_greys_far_from_edges(array):
+        note = f"{note} Many grey pixels lie far from edges. Were probability maps given as ground truth?"
     return array >= level, note
+
+
+def _looks_like_image(array: Any) -> bool:
+    """Return whether there are many different values, and many of them between dark and bright."""
+    return (
+        array.dtype.kind in "iuf"
+        and _share_between(array) > _MANY_BETWEEN
+        and len(np.unique(array)) > _FEWEST_GREYS
+    )
+
+
+def _share_between(array: Any) -> float:
+    """Return the share of pixels between 10 % and 90 % of the maximum."""
+    highest = array.max()
+    return float(np.mean((array > 0.1 * highest) & (array < 0.9 * highest)))
+
+
+def _has_greys_far_from_edges(array: Any) -> bool:
+    """Return whether more than 2 % of the grey pixels have no dark or no bright pixel within 16 pixels.
+
+    Resizing, smoothing and JPEG make edges grey; models also have areas of which they are unsure.
+    """
+    levels = array / np.float32(array.max())
+    is_grey = (levels > 0.003) & (levels < 0.997)  # of 8 bits all but 0 and white
+    near_both = _dilated(levels <= 0.1) & _dilated(levels >= 0.9)
+    return bool(np.count_nonzero(is_grey & ~near_both) > 0.02 * np.count_nonzero(is_grey))
+
+
+def _dilated(mask: Any) -> Any:
+    """Return where a mask has a pixel within 16 pixels along each axis."""
+    mask = mask.copy()
+    for axis in range(mask.ndim):
+        along = np.moveaxis(mask, axis, 0)
+        for step in (1, 2, 4, 8, 1):
+            before = along.copy()
+            along[step:] |= before[:-step]
+            along[:-step] |= before[step:]
+    return mask
 
 
 def _has_soft_edges(array: Any, *, is_lossy: bool = False) -> bool:

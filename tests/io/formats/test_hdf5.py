@@ -178,6 +178,16 @@ def test_links_that_nobody_asked_for_are_passed_over(tmp_path):
     np.testing.assert_array_equal(open_hdf5(path).read(), P)
 
 
+def test_a_link_with_a_usual_name_is_found_without_a_key(tmp_path):
+    import h5py
+
+    write(tmp_path / "other.h5", p=P)
+    path = write(tmp_path / "case.h5", probabilities=h5py.ExternalLink("other.h5", "/p"), image=P * 0)
+    np.testing.assert_array_equal(open_hdf5(path).read(), P)
+    path = write(tmp_path / "alone.h5", probabilities=h5py.ExternalLink("other.h5", "/p"))
+    np.testing.assert_array_equal(open_hdf5(path).read(), P)
+
+
 def test_a_link_to_an_absent_file_is_refused(path):
     import h5py
 

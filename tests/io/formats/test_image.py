@@ -121,6 +121,24 @@ def test_a_palette_of_greys_is_a_grey_image(tmp_path, suffix):
     assert (open_image(path).read() == np.array([255, 0, 99])[indices]).all()
 
 
+@pytest.mark.parametrize("opened", [open_image, open_image_labels])
+@pytest.mark.parametrize("suffix", [".png", ".bmp"])
+@pytest.mark.parametrize("levels", [[255, 0], range(255, -1, -1)])
+@pytest.mark.parametrize("highest", [0, 1])
+def test_an_inverted_palette_is_rejected(tmp_path, opened, suffix, levels, highest):
+    indices = np.arange(20, dtype=np.uint8).reshape(4, 5) % (highest + 1)
+    path = with_palette(tmp_path / f"a{suffix}", indices, [each for grey in levels for each in [grey] * 3])
+    with pytest.raises(WrongContentError, match=r"inverted palette.* without a palette"):
+        opened(path).read()
+
+
+@pytest.mark.parametrize("levels", [[0, 255], range(256), [0, 255, 0, 0, 0]])
+def test_an_ascending_palette_is_that_of_the_greys(tmp_path, levels):
+    mask = np.arange(20, dtype=np.uint8).reshape(4, 5) % 2
+    path = with_palette(tmp_path / "a.png", mask, [each for grey in levels for each in [grey] * 3])
+    assert (open_image_labels(path).read() == np.array(levels)[mask]).all()
+
+
 def test_lossy_images_are_refused_with_the_reason(tmp_path):
     array = example((16, 16))
     for name in ("a.jpg", "a.webp", "a.gif"):
@@ -323,5 +341,5 @@ def test_an_image_that_is_to_be_turned_is_rejected(tmp_path, suffix):
         Image.fromarray(array).save(tmp_path / f"a{suffix}", exif=exif, lossless=True)
         if orientation == 1 and suffix == ".png":
             assert (open_image(tmp_path / "a.png").read() == array).all()
-    with pytest.raises(WrongContentError, match=r"an upright image, .*orientation 6|pixels as they"):
+    with pytest.raises(WrongContentError, match=r"an upright image, .*orientation tag 6|pixels as they"):
         open_image(tmp_path / f"a{suffix}").read()

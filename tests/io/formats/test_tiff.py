@@ -319,9 +319,14 @@ def test_a_palette_of_colours_is_labels_and_no_map(tmp_path):
 
 
 @pytest.mark.parametrize("compression", [None, "zlib"])
-def test_a_palette_of_greys_is_a_grey_image(tmp_path, compression):
+@pytest.mark.parametrize("scale", [1, 257])  # some writers use 8 of the 16 bits
+def test_a_palette_of_greys_is_a_grey_image_unless_it_is_inverted(tmp_path, compression, scale):
     """As ImageJ writes an inverted image of 8 bits, for example."""
     values = np.arange(20, dtype=np.uint8).reshape(4, 5)
-    greys = np.tile(257 * np.arange(255, -1, -1, dtype=np.uint16), (3, 1))
+    greys = np.tile(scale * np.arange(256, dtype=np.uint16), (3, 1))
     path = save(tmp_path / "a.tif", values, photometric="palette", colormap=greys, compression=compression)
-    assert (open_tiff(path).read() == 255 - values).all()
+    assert (open_tiff(path).read() == values).all()
+    save(path, values, photometric="palette", colormap=greys[:, ::-1], compression=compression)
+    for opened in (open_tiff, open_tiff_labels):
+        with pytest.raises(WrongContentError, match="inverted palette"):
+            opened(path).read()

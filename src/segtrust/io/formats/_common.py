@@ -33,11 +33,13 @@ __all__ = [
     "check_numbers",
     "check_shape",
     "choose_name",
+    "greys_of_palette",
     "is_beside",
     "is_inside",
     "is_large",
     "list_names",
     "missing_chunks",
+    "quote_name",
     "read_chunked",
     "reading",
 ]
@@ -209,6 +211,25 @@ def check_numbers(path: Path | str, dtype: Any) -> Any:
     return kind
 
 
+def greys_of_palette(path: Path | str, numbers: Any, greys: Any) -> Any:
+    """Return the grey levels that a palette shows for the numbers of an image.
+
+    Raises
+    ------
+    WrongContentError
+        If the palette is inverted: higher numbers are darker. Viewers show the inverse of what most programs
+        read, so either may be the foreground.
+    """
+    steps = np.diff(greys[np.union1d(numbers, np.arange(min(2, len(greys))))].astype(int))
+    if steps.any() and (steps <= 0).all():
+        raise WrongContentError(
+            f"{path}: expected 0 to be black, got an inverted palette, in which higher numbers are darker, "
+            "so either may be the foreground. Save it without a palette, as a grey image in which the "
+            "foreground is white."
+        )
+    return greys[numbers]
+
+
 def is_inside(folder: Path, path: Path) -> bool:
     """Return whether a path lies in a folder after links have been followed."""
     return path.resolve().is_relative_to(folder.resolve())
@@ -268,6 +289,17 @@ def choose_name(path: Path, names: Sequence[str], usual: Sequence[str] = MAPS) -
     )
 
 
+def quote_name(name: str) -> str:
+    """Return the name of an array for an error message; the root of a store has none.
+
+    Examples
+    --------
+    >>> quote_name("model/softmax"), quote_name("")
+    ("'model/softmax'", 'the array')
+    """
+    return repr(name) if name else "the array"
+
+
 def check_nodes(path: Path, names: list[str]) -> list[str]:
     """Check that not too many groups and arrays were searched; return the names that are not empty."""
     if len(names) > MOST_NODES:
@@ -282,12 +314,13 @@ def check_map(path: Path, name: str, shape: Sequence[int] | None, dtype: Any) ->
     """Check that an array can be a map, and is not text, objects, records or a row of numbers."""
     if np.dtype(dtype).kind not in NUMBERS:
         raise WrongContentError(
-            f"{path}: expected numbers in {name!r}, got the type {dtype}. Choose another array by --key."
+            f"{path}: expected numbers in {quote_name(name)}, got the type {dtype}. Choose another array by "
+            "--key."
         )
     if shape is None or len(shape) < 2:
         raise WrongContentError(
-            f"{path}: expected at least 2 dimensions in {name!r}, got the shape {shape}. Choose another "
-            "array by --key."
+            f"{path}: expected at least 2 dimensions in {quote_name(name)}, got the shape {shape}. Choose "
+            "another array by --key."
         )
 
 
@@ -303,8 +336,8 @@ def check_not_packed(path: Path, name: str, attributes: Mapping[str, Any]) -> No
     if not is_plain:
         listed = ", ".join(f"{key} {value}" for key, value in packing.items())
         raise WrongContentError(
-            f"{path}: expected the values themselves in {name!r}, got packed ones ({listed}, of the CF "
-            "conventions). Unpack them, for example with xarray, and save them as float32."
+            f"{path}: expected the values themselves in {quote_name(name)}, got packed ones ({listed}, of "
+            "the CF conventions). Unpack them, for example with xarray, and save them as float32."
         )
 
 
@@ -398,7 +431,7 @@ def count_chunks(shape: Sequence[int], chunks: Sequence[int]) -> int:
 def missing_chunks(path: Path, name: str, missing: str, remedy: str) -> DamagedFileError:
     """Return the error about parts of an array that were never written."""
     return DamagedFileError(
-        f"{path}: expected all parts of {repr(name) if name else 'the array'}, got {missing}. The writer may "
+        f"{path}: expected all parts of {quote_name(name)}, got {missing}. The writer may "
         f"have been interrupted: write it again. {remedy}"
     )
 

@@ -57,7 +57,7 @@ def open_hdf5(
     are an error, unless they are to be filled with the dataset's fill value (``fill_missing``).
     """
     with reading(path, "an HDF5 file"), _opened(path) as file:
-        name = choose_name(path, _find_maps(file), usual) if key is None else key
+        name = choose_name(path, _find_maps(file, usual), usual) if key is None else key
         dataset = _find_dataset(file, name)
         array = _as_array(path, dataset, name)
         check_chunks(array)
@@ -120,21 +120,23 @@ def _check_written(path: Path, dataset: Any, name: str) -> None:
         )
 
 
-def _find_maps(group: Any) -> list[str]:
-    """Return the names of the datasets that can be maps."""
-    searched = list(itertools.islice(_search(group, "", {group}), MOST_NODES + 1))
+def _find_maps(group: Any, usual: Sequence[str] = ()) -> list[str]:
+    """Return the names of the datasets that can be maps, and of links to other files with a usual name."""
+    searched = list(itertools.islice(_search(group, "", {group}, usual), MOST_NODES + 1))
     return check_nodes(Path(group.file.filename), searched)
 
 
-def _search(group: Any, prefix: str, seen: set[Any]) -> Iterator[str]:
-    """Search groups, each once; what a link leads to is found where it is, or by its key.
+def _search(group: Any, prefix: str, seen: set[Any], usual: Sequence[str]) -> Iterator[str]:
+    """Search groups, each once; what other links lead to is found where it is, or by its key.
 
     What cannot be a map is yielded as an empty name, so that everything that was searched can be counted.
     """
     h5py = require("h5py", extra="io")
     for name in group:
-        if not isinstance(group.get(name, getlink=True), h5py.HardLink):
-            yield ""
+        link = group.get(name, getlink=True)
+        if not isinstance(link, h5py.HardLink):
+            is_usual = isinstance(link, h5py.ExternalLink) and name.lower() in usual
+            yield prefix + name if is_usual else ""
             continue
         node = group[name]
         is_map = (
@@ -145,7 +147,7 @@ def _search(group: Any, prefix: str, seen: set[Any]) -> Iterator[str]:
         yield prefix + name if is_map else ""
         if isinstance(node, h5py.Group) and node not in seen and prefix.count("/") < _DEEPEST:
             seen.add(node)
-            yield from _search(node, f"{prefix}{name}/", seen)
+            yield from _search(node, f"{prefix}{name}/", seen, usual)
 
 
 def _find_dataset(file: Any, name: str) -> Any:

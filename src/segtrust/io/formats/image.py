@@ -15,10 +15,10 @@ import numpy as np
 from segtrust._files import check_size
 from segtrust._optional import require
 from segtrust.errors import DamagedFileError, WrongContentError
-from segtrust.io.formats._common import Volume, reading
+from segtrust.io.formats._common import Volume, greys_of_palette, reading
 from segtrust.io.formats._deflate import ZLIB, Stream
 
-__all__ = ["open_image", "open_image_labels", "recognises_image"]
+__all__ = ["check_upright", "open_image", "open_image_labels", "recognises_image"]
 
 _BEGINNINGS = {
     "PNG": b"\x89PNG\r\n\x1a\n",
@@ -92,12 +92,7 @@ def _open(path: Path, *, is_labels: bool) -> Volume:
             _check_png_stream(path, content)
         with _opened(path, form, BytesIO(content)) as image:
             values = np.array(image)
-            orientation = image.getexif().get(_ORIENTATION, 1)
-            if orientation not in (0, 1):
-                raise WrongContentError(
-                    f"{path}: expected an upright image, got one that is to be turned when it is shown (EXIF "
-                    f"orientation {orientation}). Turn the pixels, and save it without the tag."
-                )
+            check_upright(path, image)
             if image.mode in _COLOURS:
                 return _grey(path, values, image.mode)
             if image.mode == "P":
@@ -108,6 +103,16 @@ def _open(path: Path, *, is_labels: bool) -> Volume:
         return values
 
     return Volume(path, (height, width), dtype, load, has_channels=False)
+
+
+def check_upright(path: Path, image: Any) -> None:
+    """Check that an image of Pillow has no EXIF tag by which viewers turn it and most programs do not."""
+    orientation = image.getexif().get(_ORIENTATION, 1)
+    if orientation not in (0, 1):
+        raise WrongContentError(
+            f"{path}: expected an upright image, got one that is to be turned when it is shown (EXIF "
+            f"orientation tag {orientation}). Turn the pixels, and save it without the tag."
+        )
 
 
 def _format(head: bytes) -> str | None:
@@ -176,15 +181,21 @@ def _grey(path: Path, values: Any, mode: str) -> Any:
     if mode.endswith("A") and np.ptp(values[..., -1]):
         raise WrongContentError(f"{path}: expected a grey image, got one partly transparent. {_SAVE_ONE}")
     if (colours != colours[..., :1]).any():
-        raise WrongContentError(f"{path}: expected a grey image, got one in colours. {_SAVE_ONE}")
+        raise WrongContentError(
+            f"{path}: expected a grey image, got one in colours. {_SAVE_ONE} Was the folder of images given "
+            "by mistake?"
+        )
     return np.ascontiguousarray(colours[..., 0])
 
 
 def _from_palette(path: Path, values: Any, palette: Any, *, is_labels: bool) -> Any:
-    """Return the greys of a palette of greys, or the numbers of a palette of colours, which are labels."""
+    """Return the greys of a palette of greys, or the numbers of a palette of colours, which are labels.
+
+    An inverted palette of greys is rejected.
+    """
     is_grey = (palette == palette[:, :1]).all()
     if is_grey and values.max(initial=0) < len(palette):
-        return palette[:, 0].astype(np.uint8)[values]
+        return greys_of_palette(path, values, palette[:, 0].astype(np.uint8))
     if not is_labels:
         raise WrongContentError(f"{path}: expected a grey image, got a palette of colours. {_SAVE_ONE}")
     return values

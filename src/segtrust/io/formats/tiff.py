@@ -14,7 +14,14 @@ import numpy as np
 from segtrust._files import check_size
 from segtrust._optional import require
 from segtrust.errors import DamagedFileError, MissingExtraError, WrongContentError
-from segtrust.io.formats._common import Volume, check_complete, check_numbers, missing_chunks, reading
+from segtrust.io.formats._common import (
+    Volume,
+    check_complete,
+    check_numbers,
+    greys_of_palette,
+    missing_chunks,
+    reading,
+)
 
 __all__ = ["open_tiff", "open_tiff_labels", "recognises_tiff"]
 
@@ -166,7 +173,8 @@ def _greys(page: Any) -> Any:
     if page.colormap is None or page.dtype != np.uint8:
         return None
     palette = np.asarray(page.colormap)
-    return (palette[0] >> 8).astype(np.uint8) if (palette == palette[:1]).all() else None
+    palette = palette >> 8 if palette.max(initial=0) > 0xFF else palette  # some writers use 8 of 16 bits
+    return palette[0].astype(np.uint8) if (palette == palette[:1]).all() else None
 
 
 def _check_written(path: Path, series: Any, *, fill_missing: bool) -> None:
@@ -199,7 +207,7 @@ def _read(path: Path) -> Any:
             values = np.memmap(path, dtype, "r", offset, series.shape)
         page = series.keyframe
         if page.photometric.name == "PALETTE" and (greys := _greys(page)) is not None:
-            return greys[values]
+            return greys_of_palette(path, values, greys)
         # tifffile itself writes bits with white as 0 without meaning it
         is_turned = page.photometric.name == "MINISWHITE" and not (
             "tifffile" in page.software and values.dtype == bool

@@ -33,6 +33,7 @@ from segtrust.io.formats._common import (
     is_large,
     list_names,
     missing_chunks,
+    quote_name,
     read_chunked,
     reading,
 )
@@ -217,8 +218,8 @@ def _check_safe(path: Path, node: _Node) -> None:
     codecs = json.dumps([node.document.get(name) for name in ("filters", "compressor", "codecs")])
     if "pickle" in codecs.lower():
         raise UnsafeFileError(
-            f"{path}: expected an array of numbers in {node.name!r}, got pickles: reading them would run "
-            "whatever code their author put in. Save the numbers themselves (float32)."
+            f"{path}: expected numbers in {quote_name(node.name)}, got pickles: reading them "
+            "would run whatever code their author put in. Save the numbers themselves (float32)."
         )
     for link in (node.place, *_special_files(node.place)) if isinstance(node.place, Path) else ():
         if not link.is_file() and not link.is_dir() and link.exists():
@@ -229,7 +230,7 @@ def _check_safe(path: Path, node: _Node) -> None:
         _check_inside(path, link)
     if not node.can_be_map:
         raise WrongContentError(
-            f"{path}: expected numbers of at least 2 dimensions in {node.name!r}, got the type "
+            f"{path}: expected numbers of at least 2 dimensions in {quote_name(node.name)}, got the type "
             f"{node.dtype!r} and the shape {node.document.get('shape')}. Choose another array by --key."
         )
 
