@@ -58,6 +58,19 @@ def command(*words):
 """
 
 
+PREPARE_CASE = """
+from segtrust.confidence import get_estimators
+from segtrust.engine.scoring import ScoreJob
+try:
+    from segtrust.io import find_cases
+except ImportError:  # release 0.1
+    from segtrust.io.datasets import find_cases
+job = ScoreJob(tuple(get_estimators(["sdc", "idc", "amsp"])))
+(case,) = find_cases([Path({one!r})]).cases
+job(case)
+"""
+
+
 def code_lines(text: str) -> int:
     """Return the number of lines that hold code."""
     tree = ast.parse(text)
@@ -199,7 +212,10 @@ for name, count in (("one", 1), ("maps", 8)):
             "functions (modules) for soft_dice_confidence(p)": count_calls(
                 source, PREPARE_SDC, "segtrust.soft_dice_confidence(p)"
             ),
-            "functions (modules) for score on one PNG": count_calls(
+            "functions (modules) for one PNG case": count_calls(
+                source, before + PREPARE_CASE.format(one=one), "job(case)"
+            ),
+            "functions (modules) for segtrust score on one PNG, without its worker": count_calls(
                 source, before + score % "first", score % "second"
             ),
             "functions (modules) for evaluate": count_calls(

@@ -388,6 +388,8 @@ def _run(
     more: Mapping[str, Any] | None = None,
 ) -> ScoreTable:
     """Run the plan for all cases, and return the table with the policies as they hold for it."""
+    if not plan.policies and "executor" not in options:
+        _check_used(options, dataset.cases)
     part, parts = _part(options)
     total = len(part_of(dataset.cases, part, parts))
     with count_steps(options.get("progress", True), "cases", total) as advance:
@@ -404,6 +406,16 @@ def _run(
             more=more or {},
         )
     return replace(table, policies=policies_for_rows(plan.policies, table.rows))
+
+
+def _check_used(options: ScoreOptions, cases: Sequence[CaseFiles]) -> None:
+    """Raise an error for an option that would be ignored, because no case has the files that it is about."""
+    has_truth = any(case.truth for case in cases)
+    is_compared = has_truth or any(case.mask or case.image for case in cases)
+    for name, is_used in (("truth_threshold", has_truth), ("label", is_compared), ("resample", is_compared)):
+        if options.get(name) and not is_used:
+            what = "ground truth" if name == "truth_threshold" else "masks or ground truth"
+            raise ParameterError(f"{name.replace('_', '-')}: no case has {what}, so it would be ignored.")
 
 
 def _score_run(path: Path, options: ScoreOptions, advance: Callable[[int], object]) -> ScoreRun:
@@ -734,7 +746,8 @@ def join_sets(data: Data, ood: Mapping[str, Data] | None = None, *, needs_truth:
                 raise ParameterError(
                     " ".join([f"{listed}: expected the ground truth of its cases, got none.", *found.notes])
                 )
-            found = only_with_truth(found)
+            option = "--truth" if name == FIRST else f"--ood-truth {name}=DIR"
+            found = only_with_truth(found, f"Pass its folder: {option}")
         named = replace(found, cases=tuple(replace(case, set=case.set or name) for case in found.cases))
         joined += named if name == FIRST else named.with_prefix(name)
     return without_duplicates(joined)

@@ -88,6 +88,8 @@ def score(
 
     if is_pipe(output) and run.as_json:
         raise ParameterError("output: expected a file with --json, which is printed itself, got '-'.")
+    if not how.watch and (how.idle is not None or how.settle != ScoreFlags.settle):
+        raise ParameterError("settle, idle: expected with --watch only.")
     paths = paths_of(predictions)
     if output.resolve() in {path.resolve() for path in paths}:
         raise ParameterError(f"{output}: expected another file than what is read, or that would be lost.")

@@ -234,7 +234,7 @@ def _first_bytes(path: Path) -> bytes:
         with path.open("rb") as file:
             head = file.read(_HEAD)
     except FileNotFoundError:
-        raise UnknownFormatError(f"{path}: expected a file, got none of this name.") from None
+        raise UnknownFormatError(f"{path}: no such file.") from None
     except OSError as error:
         raise DamagedFileError(
             f"{path}: expected a file that can be read, got: {error.strerror}. Check its permissions, and "

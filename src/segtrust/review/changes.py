@@ -15,10 +15,10 @@ _KINDS: tuple[ChecksumKind, ...] = ("quick", "sha256")
 
 
 def change_of(row: ScoreRow, about: Mapping[str, Any]) -> str:
-    """Say that map or mask of a row of a score table have changed since they were scored; else nothing.
+    """Return a sentence if the map or mask of a row has changed since it was scored; empty if not.
 
-    Nothing is said where that cannot be told either: of a file that is gone, and of one whose fingerprint the
-    table does not know, such as that of a Zarr store without ``--digest sha256``.
+    It is also empty if that is not known: for a file that is gone, and for one without a checksum, such as a
+    Zarr store of more than 64 MiB without ``--digest sha256``.
     """
     kind = about.get("checksum")
     if kind not in _KINDS or not row.get("file"):
