@@ -30,7 +30,7 @@ def write_cases(folder, count, *, first=0, shift=0.0, with_truth=True):
     for number in range(first, first + count):
         truth = (y - 12) ** 2 + (x - 12) ** 2 < (4 + number % 6) ** 2
         blur = 0.25 + 0.2 * rng.random() + shift
-        p = np.clip(np.where(truth, 1 - blur, blur / 2) + rng.normal(0, 0.05, truth.shape), 0, 1)
+        p = np.clip(np.where(truth, 1 - blur, blur / 16) + rng.normal(0, 0.05, truth.shape), 0, 1)
         np.save(folder / f"maps/c{number}.npy", p.astype(np.float32))
         if with_truth:
             Image.fromarray((255 * truth).astype(np.uint8)).save(folder / f"labels/c{number}.png")

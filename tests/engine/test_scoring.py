@@ -211,7 +211,7 @@ def make_folder(path):
 
 
 SPOILED = {
-    "missing": (lambda path: path.unlink(), "UnknownFormatError", "got none of this name"),
+    "missing": (lambda path: path.unlink(), "UnknownFormatError", "no such file"),
     "no map": (lambda path: path.write_text("nonsense"), "UnknownFormatError", "a.npy"),
     "truncated": (lambda path: path.write_bytes(path.read_bytes()[:-9]), "DamagedFileError", "a.npy"),
     "logits": (lambda path: np.save(path, 10 * GOOD - 5), "ProbabilityRangeError", "logits"),

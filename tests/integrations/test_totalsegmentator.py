@@ -60,7 +60,7 @@ def test_the_command_line_gives_the_same(case, tmp_path):
     for extra in ([], ["--names", "totalsegmentator:total"]):
         out = tmp_path / "scores.csv"
         command = ["score", case[0].parent, "-o", out, "--region", "each", "--resample", "truth", *extra]
-        found = CliRunner().invoke(app, [*map(str, command), "--estimators", "sdc", "--no-resume"])
+        found = CliRunner().invoke(app, [*map(str, command), "--estimators", "sdc", "--overwrite"])
         assert found.exit_code == 0, found.output
         rows = read_table(out).rows
         assert [(row["case"], row["structure"], row["sdc"]) for row in rows] == [

@@ -189,7 +189,7 @@ def maps(folder: Path, canary: Path) -> dict[str, tuple[Path, str]]:
         "pickle": (pickled(folder / "ab.pkl", {"p_hat": Harm(canary)}), "can run any code"),
         "pipe": (pipe(folder / "ac.npy"), "got a pipe"),
         "link to itself": (link(folder / "ad.npy", folder / "ad.npy"), "can be read|symbolic links|link"),
-        "link to nothing": (link(folder / "ae.npy", folder / "gone.npy"), "none of this name"),
+        "link to nothing": (link(folder / "ae.npy", folder / "gone.npy"), "no such file"),
         "folder": (_folder(folder / "af.npy"), "none of them"),
         "channels of another model": (nnunet(folder, "ag", channels=3), "expected 2 channels.*got 3"),
         "geometry that harms": (nnunet(folder, "ah", geometry=pickle.dumps(Harm(canary))), "plain data"),
@@ -227,5 +227,5 @@ def masks(folder: Path) -> dict[str, tuple[Path, Path, str]]:
             nifti(folder / "m5.nii.gz", np.ones((6, 5, 4), np.uint8), moved),
             "spacing 1×1×1 mm.*got spacing 2×1×1 mm",
         ),
-        "no mask": (p, folder / "nowhere.npy", "none of this name"),
+        "no mask": (p, folder / "nowhere.npy", "no such file"),
     }
