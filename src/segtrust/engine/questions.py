@@ -38,6 +38,8 @@ _SHOWN = 3
 """Groups of copies, and names of each, that are shown as examples."""
 _SAMPLE = 1 << 16
 """Pixels of a map by which it is judged whether most of it is grey."""
+_SMALL = 1024
+"""Pixels below which the edges may be most of a map."""
 _UNSURE = 0.05
 """Share of the pixels above one half that have the largest value, up to which a map is unsure."""
 
@@ -47,7 +49,8 @@ def hints_of_map(p: Any) -> tuple[str, ...]:
 
     A map that reaches exactly 1 in a few pixels only is unsure, and yet reaches the end of the scale: that
     happens to all maps of a set if each was stretched to 0 … 1 (or 0 … 255) before it was saved. A map is
-    grey if more than half of its pixels lie between 0.05 and 0.95, as in photographs.
+    grey if more than half of its pixels, of which there are at least 1024, lie between 0.05 and 0.95, as in
+    photographs.
 
     Parameters
     ----------
@@ -58,7 +61,7 @@ def hints_of_map(p: Any) -> tuple[str, ...]:
     --------
     >>> hints_of_map(np.array([[0, 1], [2, 3]], np.uint8)), hints_of_map(np.array([[0.0, 0.25], [0.5, 1.0]]))
     (('labels',), ('full range',))
-    >>> hints_of_map(np.array([[0.0, 0.0], [0.5, 0.75]])), hints_of_map(np.array([[0.0, 0.25], [0.5, 0.75]]))
+    >>> hints_of_map(np.array([[0.0, 0.25], [0.5, 0.75]])), hints_of_map(np.full((32, 32), 0.25))
     ((), ('grey',))
     """
     if not isinstance(p, np.ndarray) or not p.size or p.dtype.kind not in "uf":
@@ -68,7 +71,8 @@ def hints_of_map(p: Any) -> tuple[str, ...]:
     if p.dtype.kind == "u" and 1 < highest <= _MOST_LABELS:
         return (LABELS,)
     sample = p.ravel(order="K")[:: (p.size // _SAMPLE) | 1]  # odd: not always the same column
-    is_grey = np.count_nonzero((sample > 0.05 * top) & (sample < 0.95 * top)) > sample.size / 2
+    between = np.count_nonzero((sample > 0.05 * top) & (sample < 0.95 * top))
+    is_grey = p.size >= _SMALL and between > sample.size / 2
     if highest != top or p.min() != 0:
         return (GREY,) if is_grey else ()
     at_top, above_half = np.count_nonzero(p == highest), np.count_nonzero(p >= top / 2)
