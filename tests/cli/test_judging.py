@@ -125,7 +125,7 @@ def test_empty_truths_are_left_out_also_where_losses_come_from_elsewhere(tmp_pat
     arguments = ("evaluate", tmp_path / "maps", "--losses", tmp_path / "losses.csv", "--drop-empty-truth")
     refused = segtrust(*arguments, "-o", tmp_path / "none", *QUICK)
     assert refused.returncode == 2
-    assert "expected the truths, which tell the empty ones, got none of case_000" in refused.stderr
+    assert "expected ground truth, which shows what is empty, got none of case_000" in refused.stderr
     done = segtrust(*arguments, "--truth", tmp_path / "truths", "-o", tmp_path / "some", *QUICK, "--json")
     assert done.returncode == 0, done.stderr
     (told,) = parsed(done.stdout)["sets"]
