@@ -225,12 +225,12 @@ def _run_task(task: Any) -> Any:
 
 
 @contextmanager
-def _hide_main(work: Callable[[Any], Any]) -> Iterator[None]:
-    """Keep workers that start here from importing the script that the user runs, unless the work needs it.
+def _hide_main(*needed: Any) -> Iterator[None]:
+    """Keep workers that start here from importing the user's script, unless something ``needed`` is from it.
 
     Otherwise a script that does not guard its code with ``if __name__ == "__main__"`` runs in each worker.
     """
-    if b"__main__" in pickle.dumps(work):
+    if b"__main__" in pickle.dumps(needed):
         yield
         return
     with _hiding:  # the desk starts workers from several threads
@@ -255,7 +255,7 @@ def _private_memory(pid: int) -> int:
 class _Worker:
     """One process with one task at a time."""
 
-    def __init__(self, work: Callable[[Any], Any]) -> None:
+    def __init__(self, work: Callable[[Any], Any], first_task: Any) -> None:
         self.started = 0.0
         self.killed_for = ""
         """The limit for which the process was killed: "memory", "time" or nothing."""
@@ -265,7 +265,7 @@ class _Worker:
         self._pool = ProcessPoolExecutor(
             1, mp_context=get_context(_METHOD), initializer=_prepare_worker, initargs=arguments
         )
-        with _hide_main(work):
+        with _hide_main(work, first_task):
             self._first = self._pool.submit(os.getpid)  # starts the process
         (self._process,) = self._pool._processes.values()
         # As long as this process could write results itself, it would wait forever for the rest of a result
@@ -367,18 +367,18 @@ class WorkerGroup(Generic[_Task, _Result]):
 
     def submit(self, task: _Task) -> None:
         """Send a task to an idle worker, or to a new one."""
-        worker = self._idle.pop() if self._idle else self._start()
+        worker = self._idle.pop() if self._idle else self._start(task)
         try:
             future = worker.submit(task)
         except BrokenProcessPool:  # it died while it was idle
             worker.close()
-            worker = self._start()
+            worker = self._start(task)
             future = worker.submit(task)
         self._busy[future] = worker, task
 
-    def _start(self) -> _Worker:
+    def _start(self, first_task: _Task) -> _Worker:
         with block_interrupts():  # until it is known, so that it is ended too
-            worker = _Worker(self.work)
+            worker = _Worker(self.work, first_task)
             self._all.append(worker)
         return worker
 
