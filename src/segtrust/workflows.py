@@ -412,7 +412,7 @@ def _check_used(options: ScoreOptions, cases: Sequence[CaseFiles]) -> None:
     """Raise an error for an option that would be ignored, because no case has the files that it is about."""
     has_truth = any(case.truth for case in cases)
     is_compared = has_truth or any(case.mask or case.image for case in cases)
-    for name, is_used in (("truth_threshold", has_truth), ("label", is_compared), ("resample", is_compared)):
+    for name, is_used in (("truth_threshold", has_truth), ("label", is_compared)):
         if options.get(name) and not is_used:
             what = "ground truth" if name == "truth_threshold" else "masks or ground truth"
             raise ParameterError(f"{name.replace('_', '-')}: no case has {what}, so it would be ignored.")
