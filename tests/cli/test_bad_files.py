@@ -49,7 +49,7 @@ def test_a_map_that_is_truncated_while_it_is_mapped(score, workers):
     """Attack 4: SIGBUS ended `score` with one worker, without a message or a table."""
     failure = score("truncate always", "--workers", workers)
     assert failure["kind"] == "Quarantined"
-    assert f"exit code {-signal.SIGBUS}" in failure["reason"]
+    assert f"exited with code {-signal.SIGBUS}" in failure["reason"]
 
 
 @pytest.mark.slow
@@ -59,7 +59,7 @@ def test_a_map_that_is_truncated_while_it_is_mapped_and_its_folder_watched(score
 
 
 def test_a_reader_that_is_killed(score):
-    assert f"exit code {-signal.SIGKILL}" in score("kill")["reason"]
+    assert f"exited with code {-signal.SIGKILL}" in score("kill")["reason"]
 
 
 def test_a_map_that_ends_its_reader_while_an_estimator_learns_from_the_set(tmp_path):
@@ -89,7 +89,7 @@ def test_a_map_that_ends_its_reader_while_masks_are_written(tmp_path, monkeypatc
         trap.with_suffix(".does").write_text("kill")
         (failure,) = write_masks(tmp_path / "masks", table.rows, table.about)
     assert failure.case == "trap"
-    assert "the process that read them ended with exit code -9" in failure.reason
+    assert "the process that read them exited with code -9" in failure.reason
     assert len(list((tmp_path / "masks").iterdir())) == 2
 
 

@@ -56,7 +56,7 @@ def test_a_deadly_case_is_left_alone_and_its_neighbours_are_not_blamed(tmp_path)
     failure = found.pop("deadly").failure
     assert (failure.case, failure.kind) == ("deadly", "Quarantined")
     assert failure.file == str(tmp_path / "deadly.npy")
-    assert "died 2 times" in failure.reason
+    assert "died twice" in failure.reason
     assert "It was the only case on the cluster" in failure.reason
     assert "http" not in failure.reason
     assert found == expected(["once", *NAMES])

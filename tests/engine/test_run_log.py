@@ -120,6 +120,18 @@ def test_a_log_is_read_while_it_is_written(tmp_path):
     assert is_running(tmp_path / "none") is None
 
 
+def test_a_run_is_at_work_between_two_transactions(tmp_path):
+    path = tmp_path / "log"
+    with RunLog(path, {}) as log:
+        log._connection.execute("COMMIT")
+        again = threading.Timer(0.01, lambda: log._connection.execute("BEGIN IMMEDIATE"))
+        again.start()
+        assert is_running(path)
+        again.join()
+        assert is_running(path)
+    assert is_running(path) is False
+
+
 def test_outcomes_are_on_the_disk_soon_though_nobody_asks(tmp_path):
     committed, commit = threading.Event(), RunLog._commit
     with RunLog(tmp_path / "log", {}) as log:
@@ -154,7 +166,7 @@ def test_a_second_run_is_rejected_until_the_first_is_killed_and_no_acknowledged_
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as first:
             try:
                 acknowledged = max(acknowledged, *(int(first.stdout.readline()) for _ in range(7)))
-                owner = f"one of the process {first.pid} on {gethostname()}. Wait"
+                owner = rf"another run \(process {first.pid} on {gethostname()}\) writes this output. Wait"
                 with pytest.raises(ParameterError, match=owner):
                     RunLog(path, {}).__enter__()
             finally:

@@ -32,7 +32,7 @@ def _read(path: Path) -> Outcome:
 def read_in_child(path: Path, *, memory: int = 1 << 30, seconds: float = 20.0) -> Outcome:
     """Read a file as a map and as labels in a worker process, which is killed at the limits."""
     try:
-        with Sandbox(memory, seconds) as sandbox:
+        with Sandbox(memory=memory, seconds=seconds) as sandbox:
             return sandbox.call(_read, path)
     except MemoryLimitError:
         return Outcome("died", "memory")

@@ -47,7 +47,7 @@ def test_images_that_kill_their_reader(manifest, tmp_path):
     (tmp_path / f"data/{case}.does").write_text("kill")
     run("report", tmp_path / "run")
     cases = section((tmp_path / "run/report.html").read_text(), "cases")
-    assert cases.count("No picture:") == cases.count("ended with exit code -9") == whole.count(f">{case}<")
+    assert cases.count("No picture:") == cases.count("exited with code -9") == whole.count(f">{case}<")
     assert f"data/{case}.trap: expected files that can be read" in words(cases)
     assert "Image of" in cases
 

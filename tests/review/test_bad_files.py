@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from segtrust.engine import CaseReader
+from segtrust.engine import Sandbox
 from segtrust.io import ArrayRef, CaseFiles
 from tests import plugged
 from tests.review import desks
@@ -47,7 +47,7 @@ def test_a_map_truncated_after_it_was_opened(tmp_path, monkeypatch):
         answer = client.get(TILE.format(2))
         assert answer.status_code == 409
         assert str(map_of_c) in desks.detail(answer)
-        assert "the process that read them ended with exit code -7" in desks.detail(answer)
+        assert "the process that read them exited with code -7" in desks.detail(answer)
         check_the_others(client)
         again = client.get(TILE.format(2))  # by another process, which sees that bytes are missing
         assert (again.status_code, str(map_of_c) in desks.detail(again)) == (409, True)
@@ -60,8 +60,8 @@ def test_a_reader_that_dies(trapped):
     with desks.desk_on(trapped) as (_, client):
         problem = client.get("/api/cases/2").json()["problem"]
         assert problem == (
-            f"{trapped / 'c.trap'}: expected files that can be read, but the process that read them ended "
-            "with exit code -9 (-9 is often a lack of memory). Check whether one is truncated or corrupt."
+            f"{trapped / 'c.trap'}: expected files that can be read, but the process that read them exited "
+            "with code -9 (often out of memory). Check whether one is truncated or corrupt."
         )
         check_the_others(client)
         assert client.get(TILE.format(2)).status_code == 409
@@ -70,7 +70,7 @@ def test_a_reader_that_dies(trapped):
 def test_a_reader_that_hangs(trapped):
     (trapped / "c.does").write_text("hang")
     with desks.desk_on(trapped) as (desk, client):
-        desk.reader = CaseReader(seconds=3.0)
+        desk.reader = Sandbox(seconds=3.0)
         problem = client.get("/api/cases/2").json()["problem"]
         assert f"{trapped / 'c.trap'}: expected files that can be read" in problem
         assert "took longer than 3 seconds" in problem

@@ -15,9 +15,9 @@ from segtrust.engine.calibration import (
     structures_of,
     write_looks,
 )
-from segtrust.engine.case_reader import CaseReader
 from segtrust.engine.executors import (
     CASE_SECONDS,
+    PICTURE_SECONDS,
     Executor,
     Limits,
     ProcessDiedError,
@@ -45,7 +45,7 @@ from segtrust.engine.losses import (
 from segtrust.engine.merging import merge_tables
 from segtrust.engine.outcomes import Outcome
 from segtrust.engine.questions import checksum_of_row, find_copies, questions_about
-from segtrust.engine.run_log import is_running, lock_file, read_log
+from segtrust.engine.run_log import is_running, read_log
 from segtrust.engine.score_table import (
     COMMANDS,
     DOUBT,
@@ -102,9 +102,9 @@ __all__ = [
     "LOSS",
     "NO_CHECKSUMS",
     "PART",
+    "PICTURE_SECONDS",
     "UNLABELLED",
     "Calibration",
-    "CaseReader",
     "Executor",
     "Limits",
     "LossSource",
@@ -148,7 +148,6 @@ __all__ = [
     "is_of_calibration",
     "is_running",
     "load_policies",
-    "lock_file",
     "log_beside",
     "looks_path",
     "loss_column",

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     CancelledError,
@@ -26,13 +26,14 @@ from concurrent.futures import (
     wait,
 )
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from multiprocessing import connection, forkserver, get_all_start_methods, get_context, resource_tracker
 from multiprocessing.process import parent_process
 from pathlib import Path
+from queue import LifoQueue
 from types import ModuleType
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -47,6 +48,7 @@ from segtrust.kernels import TileMapper, tiles_mapped_by
 
 __all__ = [
     "CASE_SECONDS",
+    "PICTURE_SECONDS",
     "DaskExecutor",
     "Executor",
     "InProcessExecutor",
@@ -76,8 +78,13 @@ Work = Callable[[CaseFiles], Outcome]
 
 CASE_SECONDS = 30 * 60.0
 """Time that one case may take, unless a user says otherwise."""
-_WATCH_S = 0.1
+PICTURE_SECONDS = 120.0
+"""Time that one picture of a case may take: somebody is waiting for it."""
+_WATCH_S, _TIMES_SWEEP = 0.1, 10.0
+"""Memory and time are checked after so many seconds, and so many times as long as the last check took."""
 _GRACE_S = 5.0
+_HINTS = {-9: " (often out of memory)", -7: " (often a file that was truncated while it was read)"}
+"""What some exit codes, that is signals of Linux, mean."""
 _SHARE, _LIMIT_SHARE = 0.5, 0.8
 """Shares of the available memory: for the announced sizes of cases in flight, and for killing a case."""
 _LEAST_LIMIT = 256 << 20
@@ -133,7 +140,7 @@ def make_executor(
 
 
 def available_memory() -> int:
-    """Return the bytes that can still be had; a container or batch job may have less than the machine."""
+    """Return the available memory in bytes; a container or batch job may have less than the machine."""
     free = int(psutil.virtual_memory().available)
     try:
         group = Path("/sys/fs/cgroup")
@@ -242,14 +249,24 @@ def _hide_main(*needed: Any) -> Iterator[None]:
             sys.modules["__main__"] = main
 
 
-def _private_memory(pid: int) -> int:
-    """Return the bytes of a process and those below it that are not shared, such as memory maps."""
-    try:
-        own = psutil.Process(pid)
-        sizes = [each.memory_info() for each in (own, *own.children(recursive=True))]
-    except psutil.Error:
-        return 0
-    return sum(int(each.rss) - int(getattr(each, "shared", 0)) for each in sizes)
+def _private_memory(pids: Sequence[int]) -> list[int]:
+    """Return the bytes of each process and those below it that are not shared, as memory maps are."""
+    below: dict[int, list[int]] = {}
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):  # it has just ended
+            below.setdefault(process.ppid(), []).append(process.pid)
+
+    def size_of(pid: int) -> int:
+        try:
+            process = psutil.Process(pid)
+            info = process.memory_info()
+            shared = getattr(info, "shared", None)
+            size = process.memory_full_info().uss if shared is None else info.rss - shared
+        except psutil.Error:
+            return 0
+        return int(size) + sum(map(size_of, below.get(pid, ())))
+
+    return [size_of(pid) for pid in pids]
 
 
 class _Worker:
@@ -282,12 +299,15 @@ class _Worker:
         self.started = time.monotonic()
         return self._pool.submit(_run_task, task)
 
-    def memory(self) -> int:
-        """Return the private memory of the process and those below it, beyond what every worker takes."""
-        private = _private_memory(self._process.pid or 0)
+    @property
+    def pid(self) -> int:
+        return self._process.pid or 0
+
+    def beyond_usual(self, memory: int) -> int:
+        """Return how much of its private memory the process takes beyond what every worker takes."""
         if self._usual is None:
-            self._usual = min(private, _LEAST_LIMIT)
-        return private - self._usual
+            self._usual = min(memory, _LEAST_LIMIT)
+        return memory - self._usual
 
     def kill(self, reason: str = "") -> None:
         self.killed_for = self.killed_for or reason
@@ -329,7 +349,7 @@ class Limits:
         return max(self.memory or int(_LIMIT_SHARE * available_memory()), _LEAST_LIMIT)
 
 
-class WorkerGroup(Generic[_Task, _Result]):
+class WorkerGroup(AbstractContextManager["WorkerGroup[Any, Any]"], Generic[_Task, _Result]):
     """Worker processes that do tasks side by side; each task that ends its process is named.
 
     Parameters
@@ -349,12 +369,10 @@ class WorkerGroup(Generic[_Task, _Result]):
         self._idle: list[_Worker] = []
         self._busy: dict[Future[_Result], tuple[_Worker, _Task]] = {}
         self._has_begun = False
+        self._assigning = threading.Lock()
+        """Held while tasks are assigned to workers or taken from them, and while a worker is killed."""
         self._closed = threading.Event()
         threading.Thread(target=self._watch, daemon=True).start()
-
-    def __enter__(self) -> WorkerGroup[_Task, _Result]:
-        """Return the group."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """End all processes."""
@@ -374,7 +392,8 @@ class WorkerGroup(Generic[_Task, _Result]):
             worker.close()
             worker = self._start(task)
             future = worker.submit(task)
-        self._busy[future] = worker, task
+        with self._assigning:
+            self._busy[future] = worker, task
 
     def _start(self, first_task: _Task) -> _Worker:
         with block_interrupts():  # until it is known, so that it is ended too
@@ -386,15 +405,20 @@ class WorkerGroup(Generic[_Task, _Result]):
         """Wait for a task, and return all that are done; a process that died is a `ProcessDiedError`."""
         results: list[tuple[_Task, _Result | ProcessDiedError]] = []
         for future in wait(self._busy, timeout, FIRST_COMPLETED).done:
-            worker, task = self._busy.pop(future)
+            with self._assigning:
+                worker, task = self._busy.pop(future)
             self._has_begun = self._has_begun or worker.has_begun
             try:
                 results.append((task, future.result()))
             except BrokenProcessPool:
                 results.append((task, self._death(worker)))
+                continue
             except BaseException:
                 self._idle.append(worker)
                 raise
+            if worker.killed_for:  # for a task that finished just in time
+                worker.close()
+                self._all.remove(worker)
             else:
                 self._idle.append(worker)
         return results
@@ -408,24 +432,34 @@ class WorkerGroup(Generic[_Task, _Result]):
             return TimeLimitError(f"took longer than {_format_time(self.limits.seconds or 0)}")
         if not self._has_begun:
             raise WorkerError(
-                f"Worker processes end with exit code {code} before their first task. An estimator that is "
+                f"Worker processes exit with code {code} before their first task. An estimator that is "
                 "defined in a notebook or script must move into a module that workers can import, or the "
                 "script must guard what it runs by `if __name__ == '__main__':`."
             )
-        return ProcessDiedError(f"ended with exit code {code} (-9 is often a lack of memory)")
+        hint = _HINTS.get(code or 0, "")
+        return ProcessDiedError(f"exited with code {code}{hint}")
 
     def _watch(self) -> None:
         """Kill the worker that exceeds a limit."""
-        while not self._closed.wait(_WATCH_S):
-            with suppress(RuntimeError):  # the dictionary has just changed
-                busy = [worker for future, (worker, _) in self._busy.items() if not future.done()]
-                now = time.monotonic()
-                for worker in busy:
-                    if self.limits.seconds is not None and now - worker.started > self.limits.seconds:
-                        worker.kill("time")
-                sizes = [worker.memory() for worker in busy]
-                if sum(sizes) > self.memory_limit:
-                    busy[sizes.index(max(sizes))].kill("memory")
+        took_s = 0.0
+        while not self._closed.wait(max(_WATCH_S, _TIMES_SWEEP * took_s)):
+            begin = time.monotonic()
+            with self._assigning:
+                busy = [(future, worker) for future, (worker, _) in self._busy.items()]
+            for future, worker in busy:
+                if self.limits.seconds is not None and begin - worker.started > self.limits.seconds:
+                    self._kill(future, worker, "time")
+            sizes = _private_memory([worker.pid for _, worker in busy]) if busy else []
+            sizes = [worker.beyond_usual(size) for (_, worker), size in zip(busy, sizes, strict=True)]
+            if sum(sizes) > self.memory_limit:
+                self._kill(*busy[sizes.index(max(sizes))], "memory")
+            took_s = time.monotonic() - begin
+
+    def _kill(self, future: Future[_Result], worker: _Worker, reason: str) -> None:
+        """Kill a worker for its task, unless that is done: the next task of the worker is not to blame."""
+        with self._assigning:
+            if future in self._busy and not future.done():
+                worker.kill(reason)
 
     def close(self) -> None:
         """End all processes, whatever they do."""
@@ -487,11 +521,13 @@ def compute_in_processes(
                 yield task, result
 
 
-class Sandbox:
-    """A warm worker process for single calls, such as reading a file that may be broken; thread-safe.
+class Sandbox(AbstractContextManager["Sandbox"]):
+    """Warm worker processes for single calls, such as reading a file that may be broken; thread-safe.
 
     Parameters
     ----------
+    workers
+        Number of processes: calls beyond it wait. They are started when they are needed.
     memory, seconds
         Limits of one call; the same defaults as for a case.
 
@@ -502,39 +538,55 @@ class Sandbox:
     3
     """
 
-    def __init__(self, memory: int | None = None, seconds: float | None = CASE_SECONDS) -> None:
+    def __init__(
+        self, workers: int = 1, *, memory: int | None = None, seconds: float | None = CASE_SECONDS
+    ) -> None:
         self._limits = Limits(memory, seconds)
-        self._lock = threading.Lock()
-        self._group: WorkerGroup[Any, Any] | None = None
+        # Last in, first out: the process that has just opened a case draws its next tile.
+        self._idle: LifoQueue[WorkerGroup[Any, Any] | None] = LifoQueue()
+        self._workers = workers
+        for _ in range(workers):
+            self._idle.put(None)
 
-    def call(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
-        """Return ``function(*arguments)``, computed in the worker; `ProcessDiedError` if its process ends."""
-        with self._lock:
-            self._group = self._group or WorkerGroup(_call, 1, self._limits)
-            self._group.submit(partial(function, *arguments))
-            try:
-                ((_, result),) = self._group.finished()
-            except KeyboardInterrupt:
-                self._group.close()
-                self._group = None
-                raise
-        if isinstance(result, ProcessDiedError):
-            raise result
-        return result  # type: ignore[no-any-return]
+    def call(
+        self, function: Callable[..., _Result], *arguments: Any, files: Iterable[object] = ()
+    ) -> _Result:
+        """Return ``function(*arguments)``, computed in a worker process.
+
+        What the function raises is raised here. If its process ends or exceeds a limit, that is a
+        `ProcessDiedError`, or a `WorkerError` that names ``files``.
+        """
+        group = self._idle.get()
+        try:
+            group = group or WorkerGroup(_call, 1, self._limits)
+            group.submit(partial(function, *arguments))
+            ((_, result),) = group.finished()
+        except KeyboardInterrupt:
+            if group is not None:
+                group.close()
+                group = None
+            raise
+        finally:
+            self._idle.put(group)
+        if not isinstance(result, ProcessDiedError):
+            return result  # type: ignore[no-any-return]
+        if named := ", ".join(map(str, files)):
+            raise WorkerError(
+                f"{named}: expected files that can be read, but the process that read them {result.reason}. "
+                "Check whether one is truncated or corrupt."
+            )
+        raise result
 
     def close(self) -> None:
-        """End the process; the next call starts another."""
-        with self._lock:
-            if self._group is not None:
-                self._group.close()
-                self._group = None
-
-    def __enter__(self) -> Sandbox:
-        """Return the sandbox."""
-        return self
+        """End all processes, each after its call; the next call starts another."""
+        groups = [self._idle.get() for _ in range(self._workers)]
+        for group in groups:
+            if group is not None:
+                group.close()
+            self._idle.put(None)
 
     def __exit__(self, *_: object) -> None:
-        """End the process."""
+        """End all processes."""
         self.close()
 
 
@@ -648,7 +700,7 @@ def _outcome_of(case: CaseFiles, result: Outcome | ProcessDiedError) -> Outcome:
     if not isinstance(result, ProcessDiedError):
         return result
     file, kind = str(case.probabilities), "Quarantined"
-    reason = f"the process that read it died 2 times, so it was skipped. It {result.reason}."
+    reason = f"skipped, because the worker process died twice on this case: it {result.reason}."
     if isinstance(result, MemoryLimitError):
         kind = "MemoryLimit"
         reason = f"{result.reason}. Allow more with --memory, or use a machine that has more."
@@ -707,7 +759,7 @@ class DaskExecutor:
     """Runs cases on a Dask cluster, a running one or one of its own; Dask schedules and retries them.
 
     The memory that a case will take is requested as Dask's resource ``memory``: workers of a cluster of its
-    own declare their share, workers of a running cluster may (``dask worker … --resources memory=8e9``).
+    own declare their share; workers of a running cluster may (``dask worker … --resources memory=8e9``).
     A case larger than any share runs alone at the end. So does one whose workers have died as often as Dask
     allows (``distributed.scheduler.allowed-failures``): it blames all cases that were waiting there. A worker
     that exceeds a limit ends itself; one that is stopped from outside is Dask's to notice (``worker-ttl``).
@@ -863,7 +915,7 @@ def _outcome_on_dask(distributed: Any, future: Any) -> Outcome | None:
 
 def _apply_limited(work: Callable[[_Task], _Result], limits: Limits, task: _Task) -> _Result:
     """Do a task in a Dask worker, which ends itself if it exceeds a limit."""
-    done, most = threading.Event(), _private_memory(os.getpid()) + limits.memory_limit()
+    done, most = threading.Event(), _private_memory([os.getpid()])[0] + limits.memory_limit()
     threading.Thread(target=_end_beyond, args=(most, limits.seconds, done), daemon=True).start()
     try:
         return work(task)
@@ -876,7 +928,7 @@ def _end_beyond(memory: int, seconds: float | None, done: threading.Event) -> No
     begin = time.monotonic()
     while not done.wait(_WATCH_S):
         is_late = seconds is not None and time.monotonic() - begin > seconds
-        if is_late or _private_memory(os.getpid()) > memory:
+        if is_late or _private_memory([os.getpid()])[0] > memory:
             os._exit(1)
 
 

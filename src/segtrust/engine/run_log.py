@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 from urllib.parse import quote
 
 import psutil
@@ -47,7 +47,6 @@ __all__ = [
     "RunLog",
     "is_finished",
     "is_running",
-    "lock_file",
     "lock_folder",
     "mark_of",
     "read_log",
@@ -59,21 +58,20 @@ _COMMIT_S, _TIMES_COMMIT = 0.005, 2.0
 _BUSY_S = 60.0
 """How long a commit waits for readers."""
 _TRIES, _PAUSE_S = 5, 0.05
-"""Attempts to take the log: somebody who only checks whether it is taken has it for a moment."""
+"""Attempts to take the log: a process that only checks whether it is locked holds the lock for a moment."""
 _ROWS = 256
 """Rows that are read at a time."""
 _SCHEMA = {
     "run": "CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "cases": (
         "CREATE TABLE cases (number INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, stamp BLOB NOT NULL, "
-        "failed INTEGER NOT NULL, start INTEGER NOT NULL, outcome TEXT NOT NULL, checksum INTEGER NOT NULL, "
-        "tries INTEGER NOT NULL DEFAULT 1)"
+        "failed INTEGER NOT NULL, start INTEGER NOT NULL, outcome TEXT NOT NULL, checksum INTEGER NOT NULL)"
     ),
 }
 _KEEP = (
     "INSERT INTO cases (id, stamp, failed, start, outcome, checksum) VALUES (?, ?, ?, ?, ?, ?) "
     "ON CONFLICT (id) DO UPDATE SET stamp = excluded.stamp, failed = excluded.failed, "
-    "start = excluded.start, outcome = excluded.outcome, checksum = excluded.checksum, tries = tries + 1"
+    "start = excluded.start, outcome = excluded.outcome, checksum = excluded.checksum"
 )
 
 
@@ -150,9 +148,9 @@ class RunLog:
         finally:
             with self._lock:
                 assert self._connection is not None
-                with suppress(sqlite3.Error):
-                    self._connection.execute("ROLLBACK")  # of nothing
-                    self._connection.execute("PRAGMA journal_mode = DELETE")  # leaves no file behind
+                for statement in ("ROLLBACK", "PRAGMA journal_mode = DELETE"):  # leaves no other file behind
+                    with suppress(sqlite3.Error):
+                        self._connection.execute(statement)
                 self._connection.close()
                 self._connection = None
 
@@ -183,7 +181,7 @@ class RunLog:
             raise self._fault
 
     def _take(self, connection: sqlite3.Connection) -> None:
-        """Begin to write, or name the run that does."""
+        """Start the write transaction, or raise an error that names the process that has one."""
         connection.execute("PRAGMA busy_timeout = 0")
         for attempt in range(_TRIES):
             try:
@@ -202,12 +200,10 @@ class RunLog:
         with suppress(sqlite3.Error, ValueError):
             connection.execute(f"PRAGMA busy_timeout = {int(1000 * _BUSY_S)}")  # for its commits
             owner = _read_head(connection).get("owner")
-        name = (
-            f"the process {owner['pid']} on {owner['host']}" if isinstance(owner, dict) else "another process"
-        )
+        name = f"process {owner['pid']} on {owner['host']}" if isinstance(owner, dict) else "another process"
         return ParameterError(
-            f"{self.path}: expected an output that no other run writes, got one of {name}. Wait for its end, "
-            "or choose another output."
+            f"{self.path}: another run ({name}) writes this output. Wait for its end, or choose another "
+            "output."
         )
 
     def keep_settings(self, settings: Mapping[str, Any]) -> None:
@@ -244,13 +240,13 @@ class RunLog:
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """Yield the connection to write to, and have it committed soon; nothing is kept in a deleted file."""
         with self._lock:
-            if self._fault is not None and not isinstance(self._fault, _AwayError):
+            if self._fault is not None and not isinstance(self._fault, _LogDeletedError):
                 raise self._fault
             assert self._connection is not None
             try:
                 with _explain(self.path):
                     yield self._connection
-            except _AwayError as error:
+            except _LogDeletedError as error:
                 self._fault = error
         self._is_new.set()
 
@@ -306,10 +302,10 @@ class RunLog:
         return _outcome_of(self.path, text, checksum)
 
     def sync(self) -> None:
-        """Have everything on the disk."""
+        """Commit everything to the disk."""
         with self._lock:
             self._commit()
-            if self._fault is not None and not isinstance(self._fault, _AwayError):
+            if self._fault is not None and not isinstance(self._fault, _LogDeletedError):
                 raise self._fault
 
     def check_place(self) -> None:
@@ -323,8 +319,8 @@ class RunLog:
             is_there = False
         except OSError:
             return  # a drive that cannot tell now
-        if not is_there or isinstance(self._fault, _AwayError):
-            raise _AwayError(
+        if not is_there or isinstance(self._fault, _LogDeletedError):
+            raise _LogDeletedError(
                 f"{self.path}: the log of this run was deleted or replaced while the run was at work. Rerun "
                 "the same command: the cases whose files are there are scored again."
             )
@@ -407,11 +403,18 @@ def is_running(path: Path) -> bool | None:
         return None
     try:
         with closing(_connect(path, "rw", timeout=0.0)) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.execute("ROLLBACK")
+            for _ in range(2):
+                connection.execute("BEGIN IMMEDIATE")
+                owner = _read_head(connection).get("owner") if _check_schema(connection, path) else None
+                connection.execute("ROLLBACK")
+                if owner is None:
+                    return False
+                if _is_alive(owner):
+                    return True
+                time.sleep(_PAUSE_S)  # its writer may be between two transactions
     except sqlite3.OperationalError as error:
         return True if _code_of(error) == sqlite3.SQLITE_BUSY else None
-    except sqlite3.Error:
+    except (sqlite3.Error, SegtrustError, ValueError):
         return None
     return False
 
@@ -421,8 +424,12 @@ def _connect(path: Path, mode: str, timeout: float = _BUSY_S) -> sqlite3.Connect
     connection = sqlite3.connect(
         place, timeout=timeout, isolation_level=None, check_same_thread=False, uri=True
     )
-    for setting in ("synchronous = FULL", "trusted_schema = OFF", "cell_size_check = ON"):
-        connection.execute(f"PRAGMA {setting}")
+    try:
+        for setting in ("synchronous = FULL", "trusted_schema = OFF", "cell_size_check = ON"):
+            connection.execute(f"PRAGMA {setting}")
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
@@ -477,7 +484,7 @@ def _decode(case: bytes) -> str:
     return case.decode("utf-8", "surrogatepass")
 
 
-class _AwayError(SavedStateError):
+class _LogDeletedError(SavedStateError):
     """The log was deleted or replaced while its run was at work."""
 
 
@@ -505,39 +512,23 @@ def _explain(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_DBMOVED:
-            raise _AwayError(f"{path}: the log of this run was deleted or replaced.") from error
+            raise _LogDeletedError(f"{path}: the log of this run was deleted or replaced.") from error
         number = _SYSTEM.get(_code_of(error))
         if number is not None:
             raise OSError(number, os.strerror(number), str(path)) from error
         if _code_of(error) == sqlite3.SQLITE_BUSY:
             raise SavedStateError(
-                f"{path}: another process has kept this log for too long, perhaps another run. Stop it, and "
-                "rerun the same command."
+                f"{path}: another process, perhaps another run, has held the lock on this log for too long. "
+                "Stop it, and rerun the same command."
             ) from error
         raise _corrupt(path) from error
-    except (ValueError, TypeError, UnicodeDecodeError, RecursionError) as error:  # JSON that is none
+    except (ValueError, TypeError, UnicodeDecodeError, RecursionError) as error:  # invalid JSON
         if isinstance(error, SegtrustError):
             raise
         raise _corrupt(path) from error
 
 
-# Locks of files
-
-
-def lock_file(file: IO[bytes]) -> bool:
-    """Lock an open file for this process until it is closed; return whether nobody else has it.
-
-    The system releases it when a process ends, however it ends. Where files cannot be locked (Windows, some
-    network drives) nobody is kept out.
-    """
-    if fcntl is not None:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        except OSError:  # a drive without locks
-            return True
-    return True
+# Locks of folders
 
 
 @contextmanager

@@ -417,17 +417,17 @@ def fit_to_sets(
         return {}
     memory, seconds = (None, CASE_SECONDS) if limits is None else (limits.memory, limits.seconds)
     total = None if seconds is None else seconds * max(1, len(dataset.cases))
-    with Sandbox(memory, total) as sandbox:
+    with Sandbox(memory=memory, seconds=total) as sandbox:
         try:
             return sandbox.call(_fit_to_sets, estimators, dataset, reader)
         except ProcessDiedError:
             kept = []
-    with Sandbox(memory, seconds) as sandbox:
+    with Sandbox(memory=memory, seconds=seconds) as sandbox:
         for case in dataset.cases:
             with suppress(ProcessDiedError):
                 sandbox.call(_read_all, reader, case)
                 kept.append(case)
-    with Sandbox(memory, total) as sandbox:
+    with Sandbox(memory=memory, seconds=total) as sandbox:
         return sandbox.call(_fit_to_sets, estimators, replace(dataset, cases=tuple(kept)), reader)
 
 

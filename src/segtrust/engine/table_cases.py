@@ -11,8 +11,7 @@ import numpy as np
 
 from segtrust._files import remove_stale_drafts
 from segtrust.calibration import Scaling
-from segtrust.engine.case_reader import CaseReader
-from segtrust.engine.executors import CASE_SECONDS
+from segtrust.engine.executors import Sandbox
 from segtrust.engine.score_table import FOLDER
 from segtrust.engine.scoring import prepare_for_scoring
 from segtrust.errors import SegtrustError, WrongContentError
@@ -121,11 +120,11 @@ def write_masks(
     """
     remove_stale_drafts(folder)
     failures = []
-    with CaseReader(seconds=CASE_SECONDS) as reader:
+    with Sandbox() as sandbox:
         for row in rows:
             file = str(row.get("file", ""))
             try:
-                reader.call([file], _write_mask_of, folder, row, about)
+                sandbox.call(_write_mask_of, folder, row, about, files=[file])
             except (SegtrustError, OSError) as error:
                 failures.append(Failure(str(row["case"]), file, type(error).__name__, str(error)))
             advance(1)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from segtrust.confidence import mask_and_truth
-from segtrust.engine import CaseReader
+from segtrust.engine import PICTURE_SECONDS, Sandbox
 from segtrust.errors import SegtrustError
 from segtrust.evaluation import ALL_STRUCTURES, EvaluatedSet, FileCase
 from segtrust.io import orientation_of, read_case_image
@@ -101,7 +101,7 @@ def save_examples(
 def _examples(
     sets: Sequence[EvaluatedSet], cases_of: Callable[[EvaluatedSet], Sequence[FileCase]]
 ) -> Iterator[tuple[EvaluatedSet, Any]]:
-    with CaseReader() as reader:
+    with Sandbox(seconds=PICTURE_SECONDS) as sandbox:
         for found in sets:
             pair = choose_pair(found.rows) if found.structure != ALL_STRUCTURES else None
             if pair is None:
@@ -112,7 +112,7 @@ def _examples(
                 files = cases[row["case"]].files
                 refs = [ref for ref in (*files.maps, files.mask, files.truth, files.image) if ref is not None]
                 try:
-                    examples.append(reader.call(refs, load_example, row, cases[row["case"]]))
+                    examples.append(sandbox.call(load_example, row, cases[row["case"]], files=refs))
                 except Exception as error:  # noqa: BLE001 - whatever a library makes of a file
                     _LOG.warning("No example picture of %s, %s: %s", found.name, found.structure, error)
                     examples.append(None)

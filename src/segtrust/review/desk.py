@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from segtrust.engine import (
-    CaseReader,
+    PICTURE_SECONDS,
     Policies,
+    Sandbox,
     check_policies,
     check_structures,
     files_of_row,
@@ -97,7 +98,7 @@ class Desk:
     minutes: float = 5.0
     audit_share: float = AUDIT_SHARE
     instance: str = field(default_factory=lambda: secrets.token_hex(8), init=False)
-    reader: CaseReader = field(default_factory=lambda: CaseReader(_READERS), init=False)
+    reader: Sandbox = field(default_factory=lambda: Sandbox(_READERS, seconds=PICTURE_SECONDS), init=False)
     _lock: Lock = field(default_factory=Lock, init=False)
     _standings: Standings = field(default_factory=Standings, init=False)
     _numbers: dict[tuple[int, str | None], Numbers] = field(default_factory=dict, init=False)
@@ -130,7 +131,7 @@ class Desk:
     def warm_up(self) -> None:
         """Import and compile what the first looks need, while somebody opens the page."""
         with suppress(SegtrustError):
-            self.reader.call((), level_count, (1, 1))  # starts a process
+            self.reader.call(level_count, (1, 1))  # starts a process
         with suppress(SegtrustError):
             numbers = self.numbers(None)
             numbers.at_threshold(0.5, self.minutes)
@@ -240,7 +241,7 @@ class Desk:
         files = files_of_row(row, about)
         refs = [ref for ref in (*files.maps, files.mask, files.truth, files.image) if ref is not None]
         try:
-            return self.reader.call(refs, function, *arguments)
+            return self.reader.call(function, *arguments, files=refs)
         except SegtrustError:
             raise
         except Exception as error:  # whatever a library makes of the files: they must not stop the desk

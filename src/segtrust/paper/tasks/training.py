@@ -18,7 +18,6 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 from segtrust._files import atomic_write, checksum, remove_stale_drafts
-from segtrust.engine import lock_file
 from segtrust.errors import ParameterError, TooFewCasesError
 from segtrust.paper.networks.checkpoints import TRAINING, WEIGHTS
 from segtrust.paper.networks.losses import cross_entropy_dice_loss
@@ -31,6 +30,11 @@ from segtrust.paper.tasks.optimisers import clip_gradients, new_optimiser, rate_
 from segtrust.paper.tasks.preparing import Prepared, note_training, source_of
 from segtrust.paper.tasks.task import Recipe, Task
 from segtrust.risks import dice
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["BEST", "LAST", "LOG", "Trainer", "TrainingOptions", "device_of"]
 
@@ -364,10 +368,15 @@ def _scaled(images: Tensor, size: tuple[int, ...], scale: float) -> Tensor:
 
 @contextmanager
 def _only_here(folder: Path) -> Iterator[None]:
-    """Refuse a second training in the same folder."""
+    """Raise an error for a second training in the same folder, where the system and the drive have locks."""
     with (folder / ".lock").open("ab") as file:
-        if not lock_file(file):
-            raise ParameterError(
-                f"{folder}: expected a folder of its own, got one in which another training runs."
-            )
+        if fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ParameterError(
+                    f"{folder}: expected a folder of its own, got one in which another training runs."
+                ) from None
+            except OSError:  # a drive without locks
+                pass
         yield

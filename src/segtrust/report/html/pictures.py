@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from segtrust.engine import CaseReader
+from segtrust.engine import PICTURE_SECONDS, Sandbox
 from segtrust.report.html.charts import short_name
 from segtrust.report.html.choosing import MOST_CASES, Choice, choices_of
 from segtrust.report.html.contours import outline
@@ -40,12 +40,12 @@ def pictures_of(run: ReportedRun) -> list[Html]:
     """
     room = _MOST_BYTES
     blocks = []
-    with CaseReader() as reader:
+    with Sandbox(seconds=PICTURE_SECONDS) as sandbox:
         for (name, structure), rows in list(run.groups.items())[:_MOST_GROUPS]:
             title = f"{name}, {structure}" if run.several_structures else name
             kinds = []
             for choice in choices_of(rows, run):
-                cards = [_card(row, run, room, reader) for row in choice.rows]
+                cards = [_card(row, run, room, sandbox) for row in choice.rows]
                 room -= sum(map(len, cards))
                 kinds.append(_kind(choice, cards))
             shown = tag("div", *kinds, class_="kinds")
@@ -63,9 +63,9 @@ def _kind(choice: Choice, cards: Sequence[Html]) -> Html:
     return tag("section", heading, *cards, class_="kind")
 
 
-def _card(row: Row, run: ReportedRun, room: int, reader: CaseReader) -> Html:
+def _card(row: Row, run: ReportedRun, room: int, sandbox: Sandbox) -> Html:
     caption = tag("figcaption", tag("span", short_name(row["case"]), class_="case"), _facts(row, run))
-    return tag("figure", caption, _pictures(row, run, room, reader), class_="card")
+    return tag("figure", caption, _pictures(row, run, room, sandbox), class_="card")
 
 
 def _facts(row: Row, run: ReportedRun) -> Html:
@@ -85,11 +85,12 @@ def _facts(row: Row, run: ReportedRun) -> Html:
 _BADGES = ("accept", "defer", "no-finding")
 
 
-def _pictures(row: Row, run: ReportedRun, room: int, reader: CaseReader) -> Html:
+def _pictures(row: Row, run: ReportedRun, room: int, sandbox: Sandbox) -> Html:
     if room <= 0:
         return _note("Not shown: the pictures above fill this page.")
     try:
-        found = reader.call([row.get(name) for name in _FILES if row.get(name)], planes_of, row, run.about)
+        files = [row.get(name) for name in _FILES if row.get(name)]
+        found = sandbox.call(planes_of, row, run.about, files=files)
     except Exception as error:  # noqa: BLE001 - whatever a library makes of a file
         return _note(f"No picture: {error or type(error).__name__}")
     shown = tag("div", *(_plane(plane, short_name(row["case"])) for plane in found.planes), class_="planes")
