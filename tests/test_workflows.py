@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import pty
 import shutil
 import subprocess
@@ -131,9 +132,9 @@ def test_an_unknown_option_is_an_error(data, table, call, said):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"threshold": 0.3}, "--threshold: expected with maps only"),
-        ({"ood": {"a": "b"}}, "--ood: expected with maps only"),
-        ({"tune": "aef"}, "--tune: expected with maps only"),
+        ({"threshold": 0.3}, "--threshold applies to maps"),
+        ({"ood": {"a": "b"}}, "--ood applies to maps"),
+        ({"tune": "aef"}, "--tune applies to maps"),
         ({"estimators": ["idc"]}, "expected some that were scored, got idc"),
         ({"loss": "dice", "loss_column": "dice"}, "expected --loss, or --losses"),
     ],
@@ -203,6 +204,67 @@ def test_a_policy_and_its_decisions_are_those_of_the_commands(folder, table, ton
     assert margins == sorted(margins)
     again = st.triage(st.score_cases(tonight, ["sdc"], progress=False), policy, model="fold 0")
     assert again.decisions == result.decisions
+
+
+def test_a_table_is_decided_by_the_policy_that_is_passed(table, tonight, tmp_path):
+    """A table that had been scored with another policy used to keep the decisions of that one."""
+    lax = st.calibrate(replace(table, looks={}), target_risk=0.4, model="fold 0")
+    surer = sorted(table.rows, key=lambda row: -row["sdc"])[:30]
+    strict = st.calibrate(replace(table, rows=tuple(surer), looks={}), target_risk=0.4, model="fold 0")
+    assert lax.threshold < strict.threshold
+    scored = st.score_cases(tonight, policy=lax, model="fold 0", progress=False)
+    decided = st.triage(scored, strict, model="another model")
+    assert decided.decisions == st.triage(tonight, strict, progress=False).decisions
+    assert {row["policy"] for row in decided.table.rows} == {strict.fingerprint}
+    assert str(decided.table.policies["foreground"].status) == "estimated"
+
+
+def test_failed_cases_of_a_table_are_deferred_also_of_a_file(table, tonight, tmp_path):
+    policy = st.calibrate(replace(table, looks={}), target_risk=0.3, model="fold 0")
+    shutil.copytree(tonight, tmp_path / "maps")
+    (tmp_path / "maps/bad.npy").write_bytes(b"no map")
+    path = tmp_path / "run/scores.csv"
+    scored = st.score_cases(tmp_path / "maps", output=path, progress=False)
+    for data in (scored, st.ScoreTable.load(path), path, str(path)):
+        assert st.triage(data, policy, model="fold 0").decisions["bad"] is st.Decision.DEFER
+    result = st.triage(path, policy, model="fold 0", output=tmp_path / "triage")
+    written = st.ScoreTable.load(tmp_path / "triage/scores.csv")
+    assert written.column("decision") == result.table.column("decision")
+    assert [failure.case for failure in written.failures] == ["bad"]
+    assert st.triage(tmp_path / "triage/scores.csv", policy, model="fold 0").decisions == result.decisions
+    with pytest.raises(st.errors.ParameterError, match="--threshold applies to maps"):
+        st.triage(path, policy, threshold=0.3)
+    with pytest.raises(st.errors.ParameterError, match="--channel applies to maps"):
+        st.evaluate(table, channel=0)
+
+
+def test_failures_of_masks_are_listed_with_those_of_their_part(folder, tmp_path):
+    cases = st.find_cases(folder / "maps")
+    masks = tmp_path / "masks"
+    masks.mkdir()
+    (masks / f"{cases.cases[0].id}.npy").mkdir()  # where the mask would go
+    options = {"num_parts": 20, "part_id": 0, "progress": False}
+    table = st.score_cases(cases, ["sdc"], output=tmp_path / "part-0.csv", write_masks_to=masks, **options)
+    assert len(table.failures) == 1
+    assert not (tmp_path / "failures.csv").exists()
+    assert st.ScoreTable.load(tmp_path / "part-0.csv").failures == table.failures
+
+
+def test_a_report_of_a_table_in_memory_has_the_table(table, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pytest.importorskip("matplotlib")
+    st.evaluate(table, resamples=100).report(tmp_path)
+    assert (tmp_path / "scores.parquet").exists()
+
+
+def test_masks_of_pickles_that_were_allowed(tmp_path):
+    maps = [np.full((1, 6, 6), 0.75), np.full((1, 6, 6), 0.25)]
+    with (tmp_path / "p_hat.pkl").open("wb") as file:
+        pickle.dump({"p_hat": maps}, file)
+    cases = st.find_cases(tmp_path / "p_hat.pkl", allow_pickle=True)
+    table = st.score_cases(cases, ["sdc"], progress=False, write_masks_to=tmp_path / "masks")
+    assert (table.cases, table.failures) == (2, ())
+    assert len(list((tmp_path / "masks").iterdir())) == 2
 
 
 def test_a_policy_keeps_its_reference_in_a_file_beside_it(table, tmp_path):

@@ -50,6 +50,7 @@ from segtrust.engine import (
     check_details,
     check_drift,
     check_no_text,
+    check_output,
     check_policies,
     check_reading,
     check_structures,
@@ -313,9 +314,12 @@ def score_cases(
         if write_masks_to is not None:
             progress = options.get("progress", True)
             with count_steps(progress, "masks", len(table.rows)) as advance:
-                failures = write_masks(Path(write_masks_to), table.rows, table.about, advance)
+                files = {case.id: case for case in dataset.cases}
+                failures = write_masks(Path(write_masks_to), table.rows, table.about, files, advance)
             table = replace(table, failures=(*table.failures, *failures))
-            write_failures(failures_beside(path, None), table.failures, path.name)
+            part, parts = _part(options)
+            listed = failures_beside(path, part if parts > 1 else None)
+            write_failures(listed, table.failures, path.name)
     return table if output is not None else replace(table, source="table")
 
 
@@ -397,11 +401,11 @@ def _run(
         options.get("on_start", lambda: None)()
         reader = SetReader(plan.job.read, plan.job.scaling, plan.drop_empty)
         limits = Limits(options.get("memory"), options.get("timeout", CASE_SECONDS))
-        of_sets = fit_to_sets(plan.learners, dataset, reader, limits)
         table = run_score_job(
             dataset,
-            replace(plan.job, of_sets=of_sets),
+            plan.job,
             run,
+            prepare=lambda job: replace(job, of_sets=fit_to_sets(plan.learners, dataset, reader, limits)),
             finish=lambda rows: plan.decide(judge(rows)),
             more=more or {},
         )
@@ -712,7 +716,7 @@ class Evaluation:
         out = Path(folder)
         open_run(out, command=command)
         path = out / "scores.parquet"
-        if Path(self.scores.source).resolve().parent != out.resolve():
+        if self.scores.path is None or self.scores.path.resolve().parent != out.resolve():
             write_table(path, self.scores)
         write_failures(failures_beside(path, None), self.scores.failures, path.name)
         with fresh_results(out):
@@ -865,9 +869,13 @@ def evaluate(
 def _check_unused(options: Mapping[str, Any]) -> None:
     """Raise an error for options about maps if a score table was passed, which is not scored again."""
     for name, value in options.items():
-        if value and name not in RunOptions.__annotations__ and name != "names":
+        is_given = not (value is None or value is False or value in ((), [], {}, ""))
+        if is_given and name not in RunOptions.__annotations__ and name != "names":
             option = name.replace("_", "-")
-            raise ParameterError(f"--{option}: expected with maps only, got it with a score table.")
+            raise ParameterError(
+                f"--{option} applies to maps, and a score table was given, which is not scored again. Leave "
+                "the option out."
+            )
 
 
 def _rank(scores: ScoreTable, settings: EvaluationSettings, command: Sequence[str]) -> Evaluation:
@@ -983,11 +991,13 @@ class _Judge:
         return drop_rows_without_loss(scores, source)
 
 
-def find_score_table(data: Data | ScoreTable) -> Table | None:
+def find_score_table(data: Data | Table) -> ScoreTable | None:
     """Return a score table that was passed, or whose path was; else ``None``."""
     if isinstance(data, Table):
         check_details(data)
-        return data
+        if isinstance(data, ScoreTable):
+            return data
+        return ScoreTable(data.columns, data.rows, data.about, data.source)
     if isinstance(data, Dataset):
         return None
     paths = [data] if isinstance(data, str | Path) else [*data]
@@ -1196,19 +1206,17 @@ def certify_table(
     )
     source = table if isinstance(table, Table) else ScoreTable.load(table)
     chosen = _choose_rows(source, question.get("chosen_set"), question.get("split"))
-    path = Path(source.source)
-    is_file = path.is_file()
     in_memory = source.looks if isinstance(source, ScoreTable) else {}
-    looks = read_looks(path) if is_file else in_memory
+    looks = in_memory if source.path is None else read_looks(source.path)
     found = calibrate_table(chosen, how, looks)
     warnings = [warning] if (warning := unversioned(chosen)) else []
-    if is_file:
+    if source.path is not None:
         try:
-            write_looks(path, looks)  # before anybody sees the answer
+            write_looks(source.path, looks)  # before anybody sees the answer
         except OSError as error:
             warnings.append(
-                f"{looks_path(path)}: this look at the cases could not be recorded ({error.strerror}). "
-                "Count it yourself before you ask them again."
+                f"{looks_path(source.path)}: this look at the cases could not be recorded "
+                f"({error.strerror}). Count it yourself before you ask them again."
             )
     certificates = {name: certificate for name, (certificate, _) in found.items()}
     policy = None
@@ -1307,11 +1315,18 @@ def triage(
     ['a']
     """
     folder = None if output is None else Path(output)
-    if isinstance(data, ScoreTable):
-        table = data if data.policies else _decide_table(data, policy, model)
+    scores, path = find_score_table(data), None if folder is None else folder / "scores.csv"
+    if scores is not None:
+        _check_unused(options)
+        table = _decide_table(scores, policy, model)
+        if path is not None and (scores.path is None or path.resolve() != scores.path.resolve()):
+            check_output(path)
+            table.save(path, details=options.get("details", False))
+            write_failures(failures_beside(path, None), table.failures, path.name)
     else:
-        dataset = data if isinstance(data, Dataset) else find_cases(data, needs_truth=False)
-        path = None if folder is None else folder / "scores.csv"
+        dataset = cast(Dataset, data)
+        if not isinstance(data, Dataset):
+            dataset = find_cases(cast("str | Path | Sequence[str | Path]", data), needs_truth=False)
         table = score_cases(dataset, (), output=path, policy=policy, model=model, with_truth=False, **options)
     if question := question_about_calibration(table.rows, table.policies):
         table = replace(table, questions=(*table.questions, question))
@@ -1330,17 +1345,9 @@ def _decide_table(table: ScoreTable, policy: AnyPolicy, model: str) -> ScoreTabl
     """Return a score table with the decisions of a policy, which must have been made with such scores."""
     policies = {name: each.for_predictor(model) for name, each in load_policies(policy).items()}
     check_policies(policies, table)
-    decided = ScoreTable.of(tuple(decide_rows(policies)(table.rows)), table.about)
+    decided = ScoreTable.of(tuple(decide_rows(policies)(table.rows)))
     held = policies_for_rows(policies, table.rows)
-    return replace(
-        decided,
-        source=table.source,
-        failures=table.failures,
-        seconds=table.seconds,
-        warnings=table.warnings,
-        questions=table.questions,
-        policies=held,
-    )
+    return replace(table, columns=decided.columns, rows=decided.rows, policies=held)
 
 
 def write_report(

@@ -87,7 +87,7 @@ def test_a_map_that_ends_its_reader_while_masks_are_written(tmp_path, monkeypatc
         plugged.write_trap(trap, blob(9).prediction.probabilities)
         table = st.score_cases(tmp_path / "maps", ["sdc"], progress=False)
         trap.with_suffix(".does").write_text("kill")
-        (failure,) = write_masks(tmp_path / "masks", table.rows, table.about)
+        (failure,) = write_masks(tmp_path / "masks", table.rows, table.about, {})
     assert failure.case == "trap"
     assert "the process that read them exited with code -9" in failure.reason
     assert len(list((tmp_path / "masks").iterdir())) == 2

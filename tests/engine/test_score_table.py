@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from segtrust.confidence import PatchLevel, SoftDice, get_estimator
+from segtrust.confidence import ConfidenceEstimator, PatchLevel, SoftDice, get_estimator
 from segtrust.engine import score_table
 from segtrust.engine.executors import make_executor
 from segtrust.engine.outcomes import Outcome
@@ -38,6 +38,7 @@ from segtrust.io import (
     Failure,
     ReadOptions,
     about_path,
+    checksums,
     find_cases,
     read_table,
     stamps_of,
@@ -192,6 +193,65 @@ def test_columns_are_not_lost_with_the_log(maps, tmp_path):
     log_beside(out).unlink()
     run(maps, out, replace(JOB, estimators=(get_estimator("amsp"),)))
     assert {"sdc", "amsp"} <= set(read_table(out).columns)
+
+
+class Failing(ConfidenceEstimator):
+    """An estimator that fails for images with a large confidence."""
+
+    name, needs = "failing", SoftDice.needs
+
+    def read(self, summary):
+        raise ZeroDivisionError("by design")
+
+
+def test_an_estimator_that_fails_costs_no_result(maps, tmp_path):
+    """A further estimator used to replace finished rows by its failure, in the log as well."""
+    out = tmp_path / "scores.csv"
+    run(maps, out)
+    before = read_table(out).rows
+    added = run(maps, out, replace(JOB, estimators=(Failing(),)))
+    assert [failure.kind for failure in added.failures] == ["ZeroDivisionError"] * 6
+    assert read_table(out).rows == before, "nothing was scored as asked, so the table stays"
+    log = read_log(log_beside(out))
+    assert [outcome.rows[0]["sdc"] for outcome in log.outcomes] == [row["sdc"] for row in before]
+    only_sdc = run(maps, out, overwrite=True)
+    assert (only_sdc.failures, only_sdc.estimators) == ((), ("sdc",))
+    assert not (tmp_path / "failures.csv").exists()
+
+
+def test_estimators_are_dropped_if_the_table_may_be_overwritten(maps, tmp_path):
+    out = tmp_path / "scores.csv"
+    run(maps, out, replace(JOB, estimators=(SoftDice(), get_estimator("amsp"))))
+    run(maps, out, overwrite=True)
+    assert "amsp" not in read_table(out).columns
+    assert read_table(out).about["estimators"] == {"sdc": {"empty": "paper"}}
+
+
+def test_questions_stay_when_an_estimator_is_added(tmp_path):
+    for number in range(6):
+        (tmp_path / "maps").mkdir(exist_ok=True)
+        labels = np.random.default_rng(number).integers(0, 4, (8, 8)).astype(np.uint8)
+        np.save(tmp_path / f"maps/{number}.npy", labels)
+    out = tmp_path / "scores.csv"
+    questions = run(tmp_path / "maps", out).questions
+    assert any("label images" in each for each in questions)
+    both = replace(JOB, estimators=(SoftDice(), get_estimator("amsp")))
+    assert run(tmp_path / "maps", out, both).questions == questions
+    assert run(tmp_path / "maps", out).questions == questions
+
+
+@pytest.mark.needs("h5py")
+def test_links_of_hdf5_files_are_followed_in_a_worker_process(tmp_path, monkeypatch):
+    import h5py
+
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["p"] = np.full((4, 4), 0.75)
+
+    def here(path):
+        raise AssertionError(f"{path} was opened in this process")
+
+    monkeypatch.setattr(checksums, "linked_files", here)
+    assert run(tmp_path, tmp_path / "scores.csv", workers=1).cases == 1
 
 
 def test_a_run_that_is_killed_while_columns_are_added_adds_the_others_later(maps, tmp_path):

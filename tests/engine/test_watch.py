@@ -7,12 +7,12 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
-from segtrust.confidence import SoftDice
+from segtrust.confidence import SoftDice, get_estimator
 from segtrust.engine.executors import make_executor
 from segtrust.engine.outcomes import Outcome
 from segtrust.engine.score_table import ScoreRun, log_beside, score_cases
@@ -165,6 +165,20 @@ def test_rows_stay_when_files_are_moved_away_also_for_the_next_watch(tmp_path):
     rows = read_table(out).rows
     assert [row["case"] for row in rows] == ["case_000", "case_001", "case_002"]
     assert rows[0]["k"] == 0
+
+
+def test_a_further_estimator_is_computed_for_the_cases_that_are_there(tmp_path):
+    """Another estimator in the same output adds its column; a watch used to leave it empty."""
+    maps, out = tmp_path / "maps", tmp_path / "scores.csv"
+    write_maps(maps, 3)
+    watch(maps, out)
+    before = read_table(out).rows
+    (maps / "case_001.npy").unlink()
+    both = replace(JOB, estimators=(SoftDice(), get_estimator("amsp")))
+    run, finish = ScoreRun(out, make_executor()), decide_rows({"": policy()})
+    table = watch_cases(lambda: find_cases([maps]), both, run, rhythm=SHORT, finish=finish)
+    assert [row["sdc"] for row in table.rows] == [row["sdc"] for row in before]
+    assert [row["amsp"] is None for row in table.rows] == [False, True, False]
 
 
 def test_a_drive_that_is_away_for_a_while_costs_no_result(tmp_path):

@@ -177,3 +177,15 @@ def test_a_row_is_no_map(shape):
 def test_an_absent_file_stays_an_absent_file(tmp_path):
     with pytest.raises(FileNotFoundError), reading(STORE, "a file"):
         (tmp_path / "absent").read_bytes()
+
+
+@pytest.mark.needs("h5py")
+def test_a_case_of_a_stack_that_is_read_chunk_by_chunk(tmp_path, monkeypatch):
+    import h5py
+
+    values = np.random.default_rng(0).random((5, 30, 40)).astype(np.float32)
+    with h5py.File(tmp_path / "stack.h5", "w") as file:
+        file.create_dataset("p", data=values, chunks=(1, 10, 10))
+    monkeypatch.setenv("SEGTRUST_MAX_BYTES", "12000")
+    volume = open_volume(ArrayRef(tmp_path / "stack.h5", "p", 3))
+    assert np.array_equal(volume.read(), values[3])

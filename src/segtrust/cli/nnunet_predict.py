@@ -106,7 +106,7 @@ def predict(
     if how.policy is None:
         print_scores(scored, as_json=run.as_json)
     else:
-        print_triage(triage(scored, how.policy, output=output), output, as_json=run.as_json)
+        print_triage(triage(scored, how.policy, output=output, model=name), output, as_json=run.as_json)
 
 
 def _trained_folds(model: Model, checkpoint: str) -> tuple[str, ...]:

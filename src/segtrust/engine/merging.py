@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from segtrust.engine.score_table import COMMANDS, FOLDER, PART, failures_beside, write_failures, write_scores
+from segtrust.engine.score_table import (
+    COMMANDS,
+    FOLDER,
+    PART,
+    failures_beside,
+    read_failures,
+    write_failures,
+    write_scores,
+)
 from segtrust.errors import ParameterError
 from segtrust.io import Failure, Table, read_table
 
@@ -37,9 +45,8 @@ def merge_tables(
     tables = [path for path in paths if not path.name.endswith("failures.csv")]  # `part-*.csv` has both
     if not tables:
         raise ParameterError("parts: expected the tables of `segtrust score --num-parts`, got none.")
-    parts = sorted(
-        ((_part(path, table), path, table) for path, table in _read(tables)), key=lambda each: each[0]
-    )
+    read = [(path, read_table(path)) for path in tables]
+    parts = sorted(((_part(path, table), path, table) for path, table in read), key=lambda each: each[0])
     _check_complete([number for number, _, _ in parts], parts[0][2].about[PART][1])
     _check_settings([(path, table) for _, path, table in parts])
     settings = {name: value for name, value in parts[0][2].about.items() if name != PART}
@@ -48,15 +55,9 @@ def merge_tables(
         settings[COMMANDS] = [*commands, *([list(command)] if command else [])]
     merged = Table.of([row for _, _, table in parts for row in table.rows], settings)
     write_scores(output, merged, details=details)
-    failed = [failures_beside(path, number) for number, path, _ in parts]
-    listed = [row for path in failed if path.exists() for row in read_table(path).rows]
-    failures = [Failure(row["case"], row["file"], row["kind"], row["reason"]) for row in listed]
+    failures = [failure for number, path, _ in parts for failure in read_failures(path, number)]
     write_failures(failures_beside(output, None), failures, output.name)
     return merged, failures
-
-
-def _read(paths: Sequence[Path]) -> list[tuple[Path, Table]]:
-    return [(path, read_table(path)) for path in paths]
 
 
 def _part(path: Path, table: Table) -> int:

@@ -262,9 +262,10 @@ class RunLog:
         sql = "SELECT 1 FROM cases WHERE id = ? AND stamp = ? AND (NOT failed OR start = ?)"
         return bool(self._query(sql, case, mark, self._start))
 
-    def cases(self) -> set[str]:
-        """Return the ids of all cases, scored or failed."""
-        return {_decode(case) for (case,) in self._query("SELECT id FROM cases")}
+    def cases(self, *, failed: bool | None = None) -> set[str]:
+        """Return the ids of all cases, or only of those that failed or did not."""
+        found = self._query("SELECT id FROM cases WHERE ? IS NULL OR failed = ?", failed, failed)
+        return {_decode(case) for (case,) in found}
 
     def rows(self) -> Iterator[ScoreRow]:
         """Yield the rows of all cases in the order in which they came, a few hundred in memory at a time."""

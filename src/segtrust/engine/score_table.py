@@ -21,7 +21,7 @@ from segtrust._files import (
 )
 from segtrust._optional import install_hint
 from segtrust.confidence import estimator_names, get_estimator, packages_of
-from segtrust.engine.executors import Executor, Work
+from segtrust.engine.executors import Executor, ProcessDiedError, Sandbox, Work
 from segtrust.engine.outcomes import Outcome
 from segtrust.engine.questions import find_copies, questions_about
 from segtrust.engine.run_log import RunLog, is_finished, is_running, lock_folder, mark_of, read_log
@@ -47,6 +47,7 @@ from segtrust.io import (
     about_path,
     check_table_path,
     group_failures,
+    is_hdf5,
     missing_package,
     printable,
     read_scheme,
@@ -65,11 +66,13 @@ __all__ = [
     "PACKAGES",
     "PART",
     "PREDICTOR",
+    "STAMP_SECONDS",
     "RunInterrupted",
     "ScoreRun",
     "ScoreTable",
     "TableWriter",
     "UnfinishedRun",
+    "add_columns",
     "cases_in",
     "check_details",
     "check_output",
@@ -77,11 +80,11 @@ __all__ = [
     "check_replaced",
     "failures_beside",
     "find_table",
-    "listed_failures",
     "log_beside",
     "marks_of",
     "merge_settings",
     "part_of",
+    "read_failures",
     "read_scores",
     "read_unfinished_run",
     "run_cases",
@@ -111,6 +114,8 @@ _FOLDER_TABLES = ("scores.parquet", "scores.csv", "scores.json")
 """Names of the table in a folder of `evaluate` and `triage`."""
 _AT_ONCE = 256
 """Cases whose files are looked at together: all that is kept of each is a checksum."""
+STAMP_SECONDS = 120.0
+"""Time that a look at the files of a few cases may take."""
 _LONGEST = 60
 """Characters of a setting that are shown: what an estimator has learned may be long."""
 
@@ -212,10 +217,17 @@ class ScoreTable(Table):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a score table: Parquet, CSV or JSON, also of release 0.1."""
+        """Read a score table and its failures: Parquet, CSV or JSON, also of release 0.1."""
         table = read_table(Path(path))
         check_details(table)
-        return cls(table.columns, table.rows, table.about, table.source)
+        return cls._of_file(table)
+
+    @classmethod
+    def _of_file(cls, table: Table) -> Self:
+        """Return a table that was read from a file with the failures of its run."""
+        part = table.about[PART][0] if PART in table.about else None
+        failures = read_failures(Path(table.source), part)
+        return cls(table.columns, table.rows, table.about, table.source, failures)
 
     def save(self, path: str | Path, *, details: bool = False) -> None:
         """Write the table as Parquet, CSV or JSON, by the ending of the path.
@@ -274,6 +286,7 @@ def score_cases(
     job: ScoreJob,
     run: ScoreRun,
     *,
+    prepare: Callable[[ScoreJob], ScoreJob] = lambda job: job,
     finish: Callable[[Sequence[ScoreRow]], Sequence[ScoreRow]] = lambda rows: rows,
     more: Mapping[str, Any] | None = None,
 ) -> ScoreTable:
@@ -290,6 +303,8 @@ def score_cases(
         What is done with each case.
     run
         Where results go, and how the work is done.
+    prepare
+        Adds to the job what must be learned from the maps first.
     finish
         Adds what depends on all rows, such as decisions, before they are written.
     more
@@ -318,6 +333,7 @@ def score_cases(
             job, about = merge_settings(run, log, job, about)
             if not run.resume:
                 log.clear()
+            job = prepare(job)
             outcomes = run_cases(job, cases, executor=run.executor, log=log, advance=run.advance)
             rows = [row for outcome in outcomes.values() for row in outcome.rows]
             failures = [outcome.failure for outcome in outcomes.values() if outcome.failure is not None]
@@ -327,12 +343,13 @@ def score_cases(
             scored = writer.write(rows, (*failures, *unpaired), before)
             log.finish()
     except KeyboardInterrupt as interrupt:
-        done, failed = 0, 0
+        asked, done, failed = {case.id for case in cases}, set[str](), set[str]()
         with suppress(SegtrustError, OSError):
-            done, failed = log.counts()
-        also = f", {failed} failed" if failed else ""
+            done, failed = (asked & log.cases(failed=each) for each in (False, True))
+        also = f", {len(failed)} failed" if failed else ""
         raise RunInterrupted(
-            f"Interrupted: {done} of {len(cases)} cases are scored{also}. Rerun the same command to resume."
+            f"Interrupted: {len(done)} of {len(cases)} cases are scored{also}. Rerun the same command to "
+            "resume."
         ) from interrupt
     scored = replace(scored, questions=tuple(_questions(rows, outcomes.values())))
     lost = sorted(before - set(map(printable, given))) if rows else []
@@ -377,48 +394,71 @@ def run_cases(
     advance
         Called with 1 for each case that is done.
     """
-    marks = marks_of(job, cases)  # taken before: a file that changes while it is scored is scored again
-    names = [estimator.name for estimator in job.estimators] if isinstance(job, ScoreJob) else []
+    with Sandbox(seconds=STAMP_SECONDS) as sandbox:
+        marks = marks_of(
+            job, cases, sandbox
+        )  # before: a file that changes while it is scored is scored again
     outcomes: dict[str, Outcome | None] = {case.id: None for case in cases}
     missing: list[CaseFiles] = []
-    lacking: dict[tuple[str, ...], list[CaseFiles]] = {}
+    incomplete: list[CaseFiles] = []
     for case in cases:
         outcome = outcomes[case.id] = log.find(case.id, marks[case.id])
-        lacks = tuple(name for name in names if outcome and any(name not in row for row in outcome.rows))
         if outcome is None:
             missing.append(case)
-        elif lacks:
-            lacking.setdefault(lacks, []).append(case)
+        elif _lacking(job, outcome):
+            incomplete.append(case)
         else:
             advance(1)
     if len(missing) == len(cases) and not executor.is_remote:
         check_packages(missing)
-
-    def keep(case: CaseFiles, outcome: Outcome) -> None:
-        log.add(outcome, marks[case.id])
+    for case, outcome in add_columns(job, incomplete, executor=executor, log=log, marks=marks):
         outcomes[case.id] = outcome
-        advance(1)
-
-    for lacks, some in lacking.items():
-        assert isinstance(job, ScoreJob)
-        wanted = tuple(estimator for estimator in job.estimators if estimator.name in lacks)
-        with closing(executor.run(replace(job, estimators=wanted, of_sets={}), some)) as finished:
-            for case, outcome in finished:
-                merged = _with_columns(outcomes[case.id], outcome, lacks)
-                if merged is None:
-                    missing.append(case)
-                else:
-                    keep(case, merged)
+        if outcome is None:
+            missing.append(case)
+        else:
+            advance(1)
     with closing(executor.run(job, missing)) as finished:
         for case, outcome in finished:
-            keep(case, outcome)
+            log.add(outcome, marks[case.id])
+            outcomes[case.id] = outcome
+            advance(1)
     return {name: outcome for name, outcome in outcomes.items() if outcome is not None}
 
 
-def _with_columns(before: Outcome | None, added: Outcome, names: Sequence[str]) -> Outcome | None:
+def _lacking(job: Work, outcome: Outcome) -> tuple[str, ...]:
+    """Return the estimators of a job that an outcome has no columns for."""
+    names = [estimator.name for estimator in job.estimators] if isinstance(job, ScoreJob) else []
+    return tuple(name for name in names if any(name not in row for row in outcome.rows))
+
+
+def add_columns(
+    job: Work, cases: Sequence[CaseFiles], *, executor: Executor, log: RunLog, marks: Mapping[str, bytes]
+) -> Iterator[tuple[CaseFiles, Outcome | None]]:
+    """Compute the estimators that the log lacks for some of its cases, and yield their outcomes.
+
+    An outcome is ``None`` if the files of the case are not those that were scored. If the estimators fail, it
+    is their failure; the log keeps the rows that it has.
+    """
+    by_names: dict[tuple[str, ...], list[CaseFiles]] = {}
+    for case in cases:
+        known = log.find(case.id, marks[case.id])
+        if known is not None and (names := _lacking(job, known)):
+            by_names.setdefault(names, []).append(case)
+    for names, some in by_names.items():
+        assert isinstance(job, ScoreJob)
+        wanted = tuple(estimator for estimator in job.estimators if estimator.name in names)
+        with closing(executor.run(replace(job, estimators=wanted, of_sets={}), some)) as finished:
+            for case, added in finished:
+                before = log.find(case.id, marks[case.id])
+                assert before is not None
+                outcome = added if added.failure is not None else _with_columns(before, added, names)
+                if outcome is not None and outcome.failure is None:
+                    log.add(outcome, marks[case.id])
+                yield case, outcome
+
+
+def _with_columns(before: Outcome, added: Outcome, names: Sequence[str]) -> Outcome | None:
     """Return an outcome with the columns of more estimators; ``None`` if the files are not the same."""
-    if before is None or added.failure is not None:
-        return added
     same = ("structure", "checksum", "mask_checksum")
     if [[row.get(key) for key in same] for row in before.rows] != [
         [row.get(key) for key in same] for row in added.rows
@@ -431,23 +471,39 @@ def _with_columns(before: Outcome | None, added: Outcome, names: Sequence[str]) 
         order = [*columns[:at], *(name for name in names if name not in row), *columns[at:]]
         values = {**row, **{name: more[name] for name in names}, "seconds": row["seconds"] + more["seconds"]}
         rows.append({name: values[name] for name in order})
-    return Outcome(before.case, tuple(rows))
+    return replace(before, rows=tuple(rows))
 
 
-def marks_of(job: Work, cases: Sequence[CaseFiles]) -> dict[str, bytes]:
-    """Return a checksum per case that changes with its files, and with what was learned from its set."""
+def marks_of(job: Work, cases: Sequence[CaseFiles], sandbox: Sandbox) -> dict[str, bytes]:
+    """Return a checksum per case that changes with its files, and with what was learned from its set.
+
+    A sandbox looks into HDF5 files, which may link to others.
+    """
     learned_from = getattr(job, "learned_from", None)
     learned: dict[str, Any] = {}
     marks: dict[str, bytes] = {}
     for first in range(0, len(cases), _AT_ONCE):
         some = cases[first : first + _AT_ONCE]
-        stamps = stamps_of(some)
+        stamps = _stamps_in(sandbox, some)
         for case in some:
             if learned_from is not None and case.set not in learned:
                 learned[case.set] = learned_from(case.set)
             more = {"learned": learned[case.set]} if learned.get(case.set) else {}
             marks[case.id] = mark_of({**stamps[case.id], **more})
     return marks
+
+
+def _stamps_in(sandbox: Sandbox, cases: Sequence[CaseFiles]) -> dict[str, Any]:
+    """Return `stamps_of` cases; links of a file that ends or stops its reader are not followed."""
+    refs = (ref for case in cases for ref in (*case.maps, case.mask, case.truth) if ref is not None)
+    if not any(is_hdf5(path) for path in {ref.path for ref in refs}):
+        return stamps_of(cases)
+    try:
+        return sandbox.call(stamps_of, cases)
+    except ProcessDiedError:
+        if len(cases) == 1:
+            return stamps_of(cases, follow_links=False)
+        return {name: stamp for case in cases for name, stamp in _stamps_in(sandbox, [case]).items()}
 
 
 def part_of(cases: Sequence[CaseFiles], part: int, parts: int) -> list[CaseFiles]:
@@ -533,6 +589,9 @@ def merge_settings(
     asked = {key: _without(now.get(key, {}), added) for key in ("estimators", PACKAGES)}
     changes = _changes_between({**before, **shared}, {**now, **asked})
     dropped = [name for name in before.get("estimators", {}) if name not in now["estimators"]]
+    if dropped and run.overwrite:  # the table is replaced by one with what is asked for now
+        log.clear()
+        return job, now
     kept = [
         each for name in dropped if (each := _same_estimator(name, before["estimators"][name])) is not None
     ]
@@ -720,7 +779,10 @@ def write_failures(path: Path, failures: Sequence[Failure], table: str) -> None:
     """List the failures of a table; those of other tables in the folder stay."""
     own = [{**failure.row(), "table": table} for failure in failures]
     with lock_folder(path.parent):  # two runs may end at the same time
-        others = [row for row in listed_failures(path) if (row.get("table") or table) != table]
+        listed: Sequence[ScoreRow] = ()
+        with suppress(SegtrustError):  # a list that cannot be read is replaced
+            listed = read_table(path).rows if path.exists() else ()
+        others = [row for row in listed if (row.get("table") or table) != table]
         kept = [row for row in others if path.with_name(str(row["table"])).exists()]
         if own or kept:
             write_table(path, Table.of([*kept, *own]))
@@ -728,19 +790,20 @@ def write_failures(path: Path, failures: Sequence[Failure], table: str) -> None:
             path.unlink(missing_ok=True)
 
 
-def listed_failures(path: Path) -> Sequence[ScoreRow]:
-    """Return the rows of a list of failures; none if it cannot be read."""
-    try:
-        return read_table(path).rows if path.exists() else ()
-    except SegtrustError:
-        return ()
+def read_failures(table: Path, part: int | None = None) -> tuple[Failure, ...]:
+    """Return the failures of the run that wrote a table, or a part of one; none if there is no list."""
+    path = failures_beside(table, part)
+    rows = read_table(path).rows if path.is_file() else ()
+    own = [row for row in rows if (row.get("table") or table.name) == table.name]
+    names = ("case", "file", "kind", "reason")
+    return tuple(Failure(*(str(row.get(name) or "") for name in names)) for row in own)
 
 
 # Reading
 
 
-def read_scores(path: Path) -> Table | None:
-    """Read a table of scores; ``None`` for another file, such as a manifest.
+def read_scores(path: Path) -> ScoreTable | None:
+    """Read a table of scores and its failures; ``None`` for another file, such as a manifest.
 
     Examples
     --------
@@ -756,7 +819,7 @@ def read_scores(path: Path) -> Table | None:
             raise  # a score table, which is corrupt
         return None  # reported when it is read as what it is
     check_details(table)
-    return table if {"case", "structure", "k"} <= set(table.columns) else None
+    return ScoreTable._of_file(table) if {"case", "structure", "k"} <= set(table.columns) else None
 
 
 def check_details(table: Table) -> None:

@@ -76,15 +76,22 @@ def read_options_of(about: Mapping[str, Any]) -> ReadOptions:
     return ReadOptions(**saved, scheme=scheme)
 
 
-def reopen_case(row: ScoreRow, about: Mapping[str, Any]) -> LoadedCase:
+def reopen_case(row: ScoreRow, about: Mapping[str, Any], files: CaseFiles | None = None) -> LoadedCase:
     """Read the structure of a case that a row describes, with the map as it was scored.
+
+    Parameters
+    ----------
+    row, about
+        A row of a score table, and what the table says of itself.
+    files
+        Files of the case; those that the row names by default. A table never allows pickles to be loaded.
 
     Raises
     ------
     SegtrustError
         If a file is missing, or no longer what it was.
     """
-    files = files_of_row(row, about)
+    files = files or files_of_row(row, about)
     for place in files.maps:
         if not place.path.exists():
             raise WrongContentError(
@@ -105,6 +112,7 @@ def write_masks(
     folder: Path,
     rows: Sequence[ScoreRow],
     about: Mapping[str, Any],
+    files: Mapping[str, CaseFiles],
     advance: Callable[[int], object] = lambda done: None,
 ) -> list[Failure]:
     """Write the mask that each row was scored with, in a worker process; return the failures.
@@ -115,6 +123,8 @@ def write_masks(
         Files are named after their case, and after their structure if that has a name.
     rows, about
         Rows of a score table, and what the table says of itself.
+    files
+        Files of each case, by its id.
     advance
         Called after each row.
     """
@@ -124,15 +134,15 @@ def write_masks(
         for row in rows:
             file = str(row.get("file", ""))
             try:
-                sandbox.call(_write_mask_of, folder, row, about, files=[file])
+                sandbox.call(_write_mask_of, folder, row, about, files.get(row["case"]), files=[file])
             except (SegtrustError, OSError) as error:
                 failures.append(Failure(str(row["case"]), file, type(error).__name__, str(error)))
             advance(1)
     return failures
 
 
-def _write_mask_of(folder: Path, row: ScoreRow, about: Mapping[str, Any]) -> None:
-    loaded = reopen_case(row, about)
+def _write_mask_of(folder: Path, row: ScoreRow, about: Mapping[str, Any], files: CaseFiles | None) -> None:
+    loaded = reopen_case(row, about, files)
     structure = "" if loaded.structure == FOREGROUND else f"_{loaded.structure}".replace("/", "_")
     source = ArrayRef.parse(str(row["file"])).path
     path = mask_path(folder, f"{row['case']}{structure}", source, loaded.grid)

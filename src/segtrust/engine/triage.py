@@ -83,7 +83,9 @@ def decide_rows(policies: Policies) -> Callable[[Sequence[ScoreRow]], Sequence[S
         policy = policies.get(row["structure"], policies.get(""))
         if policy is None:
             return row | {"decision": "", "margin": None, "policy": ""}
-        confidence = row[policy.scoring.estimator]
+        confidence = row.get(policy.scoring.estimator)
+        if confidence is None:  # scored without this estimator, and its files are gone
+            return row | {"decision": str(Decision.DEFER), "margin": None, "policy": policy.fingerprint}
         decision = policy.decide(confidence, empty_mask=row["k"] == 0)
         margin = confidence - policy.threshold
         return row | {"decision": str(decision), "margin": margin, "policy": policy.fingerprint}

@@ -7,11 +7,14 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
+from segtrust.engine.executors import Sandbox
 from segtrust.engine.run_log import RunLog
 from segtrust.engine.score_table import (
+    STAMP_SECONDS,
     ScoreRun,
     ScoreTable,
     TableWriter,
+    add_columns,
     cases_in,
     check_output,
     check_replaced,
@@ -114,6 +117,8 @@ class _Watch:
     writer: TableWriter
     before: Collection[str]
     """Cases of the table that was there when the watch began."""
+    sandbox: Sandbox
+    """Looks into files that may link to others."""
     settling: Settling
     settling_unpaired: Settling
     unpaired: tuple[Failure, ...] = ()
@@ -122,12 +127,15 @@ class _Watch:
     coming: int = 0
     done: int = 0
     has_looked: bool = False
+    incomplete: tuple[Failure, ...] = ()
+    """Cases that the log has rows of, for which a further estimator failed."""
     next_table: float = 0.0
     written: tuple[int, tuple[Failure, ...]] = (-1, ())
 
     def take_in(self, found: Dataset) -> None:
         """Score the cases that are complete, and new or changed."""
-        if not self.has_looked:
+        is_first = not self.has_looked
+        if is_first:
             check_replaced(self.run, self.before, {*self.log.cases(), *(case.id for case in found.cases)})
             self.has_looked = True
         reasons = {f"{each.file}: {each.reason}": each for each in found.failures}
@@ -135,17 +143,28 @@ class _Watch:
         self.unpaired = found.failures
         self.settled_unpaired = tuple(each for key, each in reasons.items() if key in settled)
         present = [case for case in found.cases if case.probabilities.path.exists()]
-        marks = marks_of(self.job, present)
+        marks = marks_of(self.job, present, self.sandbox)
         new = {case.id: case for case in present if not self.log.knows(case.id, marks[case.id])}
         settled = self.settling.look({name: marks[name] for name in new}, time.monotonic())
         ready: list[CaseFiles] = [case for name, case in new.items() if name in settled]
         self.coming = len(new) - len(ready)
+        if is_first:
+            known = [case for case in present if case.id not in new]
+            self._add_columns(known, marks)
         with closing(self.run.executor.run(self.job, ready)) as finished:
             for case, outcome in finished:
                 self.log.check_place()
                 self.log.add(outcome, marks[case.id])
                 self.done += 1
                 self.run.advance(1)
+
+    def _add_columns(self, cases: Sequence[CaseFiles], marks: Mapping[str, bytes]) -> None:
+        """Compute the estimators that an earlier watch was not asked for."""
+        added = add_columns(self.job, cases, executor=self.run.executor, log=self.log, marks=marks)
+        for _, outcome in added:
+            if outcome is not None and outcome.failure is not None:
+                self.incomplete = (*self.incomplete, outcome.failure)
+            self.done += 1
 
     def status(self, problem: str) -> WatchStatus:
         scored, failed = self.log.counts()
@@ -168,8 +187,10 @@ class _Watch:
         self.log.check_place()
         self.log.sync()  # the table must not have more than the log after a power cut
         try:
-            rows = Stream(self.log.rows)
-            return self.writer.write(rows, (*self.log.failures(), *unpaired), self.before)
+            failed = {failure.case for failure in self.incomplete}
+            rows = Stream(lambda: (row for row in self.log.rows() if row["case"] not in failed))
+            failures = (*self.log.failures(), *self.incomplete, *unpaired)
+            return self.writer.write(rows, failures, self.before)
         except FileNotFoundError:
             self.log.check_place()  # with its folder the log is gone, which says more
             raise
@@ -212,12 +233,16 @@ def watch_cases(
     check_output(run.out)
     rhythm, before = rhythm or Rhythm(), cases_in(run.out)
     about = {"format": SCORES_FORMAT, **settings_of(job)}
-    with closing(run.executor), RunLog(run.log_path, about, command=run.command) as log:
+    with (
+        closing(run.executor),
+        Sandbox(seconds=STAMP_SECONDS) as sandbox,
+        RunLog(run.log_path, about, command=run.command) as log,
+    ):
         job, about = merge_settings(run, log, job, about)
         if not run.resume:
             log.clear()
         watch = _Watch(
-            *(job, run, log, TableWriter(run, about, finish), before),
+            *(job, run, log, TableWriter(run, about, finish), before, sandbox),
             *(Settling(rhythm.settle_s), Settling(rhythm.settle_s)),
         )
         try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -33,6 +34,7 @@ __all__ = [
     "checksum_of",
     "checksum_of_all",
     "companions_of",
+    "is_hdf5",
     "memory_of",
     "stamp_files",
     "stamps_of",
@@ -60,14 +62,20 @@ def companions_of(path: Path) -> list[Path]:
     """
     other = pair_of(path)
     files = [*data_files_of(path), *([other] if other is not None and other.is_file() else [])]
-    try:
-        if path.suffix.lower() not in _NEVER_HDF5 and path.is_file():
-            with path.open("rb") as file:
-                head = file.read(_HEAD)
-            files += linked_files(path) if recognises_hdf5(path, head) else []
-    except (OSError, ReadError, MissingExtraError):  # which is reported when it is read
-        pass
+    with suppress(OSError, ReadError, MissingExtraError):  # which is reported when it is read
+        files += linked_files(path) if is_hdf5(path) else []
     return files
+
+
+def is_hdf5(path: Path) -> bool:
+    """Return whether a file is HDF5, by its first bytes."""
+    if path.suffix.lower() in _NEVER_HDF5 or not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file:
+            return recognises_hdf5(path, file.read(_HEAD))
+    except OSError:
+        return False
 
 
 # Checksums
@@ -190,11 +198,12 @@ class FileStamp:
     values: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, path: Path) -> FileStamp:
-        """Return the current state of a file or folder."""
+    def of(cls, path: Path, *, follow_links: bool = True) -> FileStamp:
+        """Return the current state of a file or folder; without companions if links are not followed."""
         try:
             if not path.is_dir():
-                states = [file.stat() for file in (path, *companions_of(path))]
+                companions = companions_of(path) if follow_links else ()
+                states = [file.stat() for file in (path, *companions)]
                 return cls(tuple(n for state in states for n in (state.st_size, state.st_mtime_ns)))
             inside = [file.stat() for file in path.rglob("*") if file.is_file()]
         except (OSError, ReadError):
@@ -224,10 +233,10 @@ def check_unchanged(refs: Iterable[ArrayRef | None], stamps: Mapping[Path, FileS
             )
 
 
-def stamps_of(cases: Iterable[CaseFiles]) -> dict[str, Any]:
+def stamps_of(cases: Iterable[CaseFiles], *, follow_links: bool = True) -> dict[str, Any]:
     """Return what changes with each case, by its id: its files, the files that describe it, and its notes.
 
-    Each file is examined once, however many cases it holds.
+    Each file is examined once, however many cases it holds. To follow links, HDF5 files are opened.
 
     Examples
     --------
@@ -240,7 +249,7 @@ def stamps_of(cases: Iterable[CaseFiles]) -> dict[str, Any]:
         if path is None:
             return []
         if path not in seen:
-            seen[path] = list(FileStamp.of(path).values)
+            seen[path] = list(FileStamp.of(path, follow_links=follow_links).values)
         return seen[path]
 
     def stamp_case(case: CaseFiles) -> dict[str, Any]:

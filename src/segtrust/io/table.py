@@ -179,6 +179,12 @@ class Table:
         columns = tuple(dict.fromkeys(name for row in rows for name in row))
         return cls(columns, map_rows(rows, lambda row: _plain_row(row, columns)), about or {})
 
+    @property
+    def path(self) -> Path | None:
+        """The file that the table was read from or written to; ``None`` if it is only in memory."""
+        path = Path(self.source)
+        return path if path.suffix.lower() in TABLE_ENDINGS and path.is_file() else None
+
     @classmethod
     def of_dataframe(cls, frame: Any, about: Mapping[str, Any] | None = None) -> Self:
         """Return a table of a pandas data frame, without its index; missing values are ``None``.

@@ -253,7 +253,9 @@ def _one_case(volume: Volume, ref: ArrayRef, fill_missing: bool) -> Volume:
         raise WrongContentError(f"{ref}: expected the number of one of {count} cases, got {index}.")
 
     def load(channel: int | None) -> Any:
-        part = _read_stack(ref.path, ref.key, fill_missing, ref.path.stat().st_mtime_ns)[index]
+        stack = _read_stack(ref.path, ref.key, fill_missing, ref.path.stat().st_mtime_ns)
+        one = (slice(index, index + 1), *[slice(None)] * len(shape))  # a chunked array takes slices only
+        part = np.asarray(stack[one])[0]
         return part if channel is None else part[channel]
 
     shape = volume.shape[1:]

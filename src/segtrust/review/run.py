@@ -18,10 +18,11 @@ from segtrust.engine import (
     failures_beside,
     is_running,
     log_beside,
+    read_failures,
     read_unfinished_run,
 )
 from segtrust.errors import ParameterError, SegtrustError
-from segtrust.io import Failure, ScoreRow, Table, about_path, read_table
+from segtrust.io import Failure, Table, about_path, read_table
 from segtrust.review.rows import Key, Rows, estimator_for, key_of
 
 __all__ = ["Run", "Snapshot"]
@@ -121,14 +122,15 @@ class Run:
         table = so_far.table
         if not table.rows:
             table = replace(table, columns=("case", "structure", *table.about.get("estimators", ())))
-        failed = Table.of([each.row() for each in so_far.failures]).rows
-        return Snapshot(self._rows(table), _failures(failed), finished=False, stopped=so_far.stopped)
+        printable = Table.of([each.row() for each in so_far.failures]).rows
+        failures = tuple(Failure(**row) for row in printable)
+        return Snapshot(self._rows(table), failures, finished=False, stopped=so_far.stopped)
 
     def _read_table(self) -> Snapshot:
         table = read_table(self.path)
         check_details(table)
         table.column("case")  # or say that there is none
-        return Snapshot(self._rows(table), _failures_of(self.path))
+        return Snapshot(self._rows(table), read_failures(self.path))
 
     def _rows(self, table: Table) -> Rows:
         check_unique_cases(table)
@@ -148,18 +150,3 @@ def _changed(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size
-
-
-def _failures_of(path: Path) -> tuple[Failure, ...]:
-    """Read what failed in the making of a table; a list that cannot be read tells nothing."""
-    listed = failures_beside(path, None)
-    try:
-        rows = read_table(listed).rows if listed.is_file() else ()
-    except SegtrustError:
-        return ()
-    return _failures([row for row in rows if (row.get("table") or path.name) == path.name])
-
-
-def _failures(rows: Sequence[ScoreRow]) -> tuple[Failure, ...]:
-    names = ("case", "file", "kind", "reason")
-    return tuple(Failure(*(str(row.get(name) or "") for name in names)) for row in rows)

@@ -43,8 +43,8 @@ def _of_failures(run: ReportedRun) -> Iterator[str]:
         f"{counted(number, 'case')} gave no result and {is_or_are(number)} in no number of this report "
         "(failures.csv)."
     )
-    for row in run.failures[:_SHOWN_FAILURES]:
-        yield f"Failed: {row.get('case')}: {str(row.get('reason'))[:_LONGEST_REASON]}"
+    for failure in run.failures[:_SHOWN_FAILURES]:
+        yield f"Failed: {failure.case}: {failure.reason[:_LONGEST_REASON]}"
     if number > _SHOWN_FAILURES:
         yield f"Failed: {number - _SHOWN_FAILURES:,} more, which failures.csv lists."
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from segtrust._files import read_json
-from segtrust.engine import LOSS, Policies, failures_beside, find_table, loss_column, loss_name, loss_of_row
+from segtrust.engine import LOSS, Policies, find_table, loss_column, loss_name, loss_of_row, read_failures
 from segtrust.errors import ParameterError, SegtrustError
 from segtrust.evaluation import (
     EvaluatedSet,
@@ -16,7 +16,7 @@ from segtrust.evaluation import (
     evaluate_sets,
     rankable_sets,
 )
-from segtrust.io import Table, read_table
+from segtrust.io import Failure, Table, read_table
 from segtrust.policy import Policy, StructurePolicies
 from segtrust.report.html.reading import read_run_table
 from segtrust.report.html.standing import (
@@ -61,7 +61,7 @@ class ReportedRun:
     settings
         What ``run.json`` says; empty where there is none.
     failures
-        Rows of ``failures.csv``.
+        Cases without a result.
     policies, policy_path, predictor, compared
         What decides, from which file, and the cases against those that it was made with, by set.
     unjudged
@@ -86,7 +86,7 @@ class ReportedRun:
     tables: Mapping[str, Sequence[Row]]
     how: EvaluationSettings
     settings: Mapping[str, Any]
-    failures: tuple[Row, ...]
+    failures: tuple[Failure, ...]
     policies: Policies
     policy_path: Path | None = None
     predictor: str = ""
@@ -267,11 +267,9 @@ def _settings(folder: Path) -> Mapping[str, Any]:
     return found
 
 
-def _failures(source: Path) -> tuple[Row, ...]:
-    """Read what failed in the making of a table; a list that cannot be read is none."""
-    path = failures_beside(source, None)
+def _failures(source: Path) -> tuple[Failure, ...]:
+    """Return what failed in the making of a table; a list that cannot be read is one failure."""
     try:
-        rows = read_table(path).rows if path.is_file() else ()
-    except SegtrustError:
-        return ()
-    return tuple(row for row in rows if (row.get("table") or source.name) == source.name)
+        return read_failures(source)
+    except SegtrustError as error:
+        return (Failure("failures.csv", "failures.csv", type(error).__name__, str(error)),)
