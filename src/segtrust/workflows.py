@@ -144,7 +144,6 @@ Data = str | Path | Sequence[str | Path] | Dataset
 AnyPolicy = str | Path | Policy | StructurePolicies
 Estimators = str | Sequence[str | ConfidenceEstimator]
 """Names, separated by commas or in a list, or estimators; ``"all"`` for all that need no ground truth."""
-Row = dict[str, Any]
 _MOST_REASONS = 5
 
 
@@ -649,11 +648,11 @@ class Evaluation:
 
     scores: ScoreTable
     sets: tuple[EvaluatedSet, ...]
-    tables: Mapping[str, Sequence[Row]]
+    tables: Mapping[str, Sequence[ScoreRow]]
     settings: EvaluationSettings
     unranked: tuple[str, ...] = ()
-    tuning: tuple[Row, ...] = ()
-    splits: tuple[Row, ...] = ()
+    tuning: tuple[ScoreRow, ...] = ()
+    splits: tuple[ScoreRow, ...] = ()
     files_of: Callable[[EvaluatedSet], list[FileCase]] | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
 

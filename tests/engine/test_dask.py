@@ -218,5 +218,5 @@ def square(number):
 
 def test_tiles_of_a_huge_map_are_spread_over_a_cluster():
     with small_cluster(workers=2) as (_, client):
-        results = executors._map_on_dask(client, square, range(50))
+        results = executors.map_on_dask(client, square, range(50))
         assert list(results) == [number**2 for number in range(50)]

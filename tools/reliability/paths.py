@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -253,7 +254,7 @@ def compare_workers(folder: Path, shape: tuple[int, ...]) -> Iterator[Compared]:
     import zarr
     from dask.distributed import Client, LocalCluster
 
-    from segtrust.engine.executors import spread_over_dask, spread_over_processes
+    from segtrust.engine.executors import map_on_dask, spread_over_processes
 
     large = _large_map(shape, "float32")
     chunks = tuple(max(1, length // 5 + 1) for length in shape)
@@ -269,7 +270,7 @@ def compare_workers(folder: Path, shape: tuple[int, ...]) -> Iterator[Compared]:
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as cluster,
         Client(cluster) as client,
-        tiles_mapped_by(spread_over_dask(client)),
+        tiles_mapped_by(partial(map_on_dask, client)),
     ):
         yield Compared.of("one map, Dask", usual, values(), _exactly)
 

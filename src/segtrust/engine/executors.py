@@ -65,8 +65,8 @@ __all__ = [
     "compute_in_processes",
     "is_huge",
     "make_executor",
+    "map_on_dask",
     "preload_workers",
-    "spread_over_dask",
     "spread_over_processes",
 ]
 
@@ -804,7 +804,7 @@ class DaskExecutor:
                     if not is_huge(case):
                         others.append(case)
                         continue
-                    with tiles_mapped_by(spread_over_dask(client)):
+                    with tiles_mapped_by(partial(map_on_dask, client)):
                         outcome = work(case)
                     yield case, outcome
                 yield from self._run_cases(distributed, client, work, others)
@@ -932,12 +932,7 @@ def _end_beyond(memory: int, seconds: float | None, done: threading.Event) -> No
             os._exit(1)
 
 
-def spread_over_dask(client: Any) -> TileMapper:
-    """Return a function that maps tiles on a cluster, in their order."""
-    return partial(_map_on_dask, client)
-
-
-def _map_on_dask(client: Any, function: Callable[[Any], Any], tiles: Any) -> Any:
+def map_on_dask(client: Any, function: Callable[[Any], Any], tiles: Any) -> Any:
     """Apply a function to the tiles of a map on a cluster, and return the results in their order."""
     listed = list(tiles)
     batches = [listed[first : first + _TILES] for first in range(0, len(listed), _TILES)]

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from segtrust._files import read_json
+from segtrust.engine.outcomes import overlap_of_row
 from segtrust.engine.score_table import ScoreTable
 from segtrust.errors import WrongContentError
 from segtrust.io import Failure, LabelScheme, ScoreRow, Table, case_of, read_table
 from segtrust.maps import EmptyPolicy
-from segtrust.risks import RISKS, Overlap, find_risk
+from segtrust.risks import RISKS, find_risk
 from segtrust.selective import Target
 
 __all__ = [
@@ -94,14 +95,9 @@ def loss_of_row(row: Mapping[str, Any], column: str = LOSS) -> float | None:
         return as_loss(row[name], name)
     if risk is None or risk.from_counts is None:
         return None
-    sides = str(row.get("shape") or "").split("×")
-    numbers = [row.get(known) for known in (DICE, "k", "truth_ratio")]
-    if not all(isinstance(number, int | float) for number in numbers) or not all(map(str.isdecimal, sides)):
+    counts = overlap_of_row(row)
+    if counts is None:
         return None
-    pixels = math.prod(map(int, sides))
-    in_mask, in_truth = int(row["k"]), round(row["truth_ratio"] * pixels)
-    both = round(row[DICE] * (in_mask + in_truth) / 2.0)
-    counts = Overlap(both, in_mask - both, in_truth - both, pixels)
     # The row tells which rule it was scored with: two empty masks have a Dice of 1 under 'agree' only.
     empty = EmptyPolicy.AGREE if row[DICE] == 1.0 else EmptyPolicy.PAPER
     return float(risk.loss(risk.from_counts(counts, empty)))

@@ -1,7 +1,8 @@
-"""The result of one case: rows of a score table, or the reason why there are none."""
+"""The result of one case: rows of a score table, or the reason why there are none; and what rows imply."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 from segtrust._files import check_keys, rebuild
 from segtrust.errors import SavedStateError
 from segtrust.io import Failure, ScoreRow
+from segtrust.risks import Overlap
 
-__all__ = ["Outcome"]
+__all__ = ["Outcome", "overlap_of_row"]
 
 _KEYS = ("case", "rows", "failure", "hints", "notes")
 
@@ -63,3 +65,21 @@ class Outcome:
         failure = None if values["failure"] is None else rebuild(Failure, values["failure"], source)
         hints, notes = (tuple(map(str, text)) for text in texts)
         return cls(case, tuple(rows), failure, hints, notes)
+
+
+def overlap_of_row(row: Mapping[str, Any]) -> Overlap | None:
+    """Return how mask and ground truth overlap, by the Dice and the sizes in a row; ``None`` if it has none.
+
+    Examples
+    --------
+    >>> overlap_of_row({"dice": 0.5, "k": 3, "shape": "2×4", "truth_ratio": 0.125})
+    Overlap(true_positives=1, false_positives=2, false_negatives=0, pixels=8)
+    """
+    sides = str(row.get("shape") or "").split("×")
+    numbers = [row.get(name) for name in ("dice", "k", "truth_ratio")]
+    if not all(isinstance(number, int | float) for number in numbers) or not all(map(str.isdecimal, sides)):
+        return None
+    pixels = math.prod(map(int, sides))
+    in_mask, in_truth = int(row["k"]), round(row["truth_ratio"] * pixels)
+    both = round(row["dice"] * (in_mask + in_truth) / 2.0)
+    return Overlap(both, in_mask - both, in_truth - both, pixels)

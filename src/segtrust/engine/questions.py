@@ -6,7 +6,6 @@ be right, and only a person can tell.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from segtrust.engine.outcomes import overlap_of_row
 from segtrust.io import ArrayRef, ScoreRow
 
 __all__ = [
@@ -156,17 +156,12 @@ def _questions_about_maps(filled: Sequence[ScoreRow], count: int, hints: Mapping
 
 def _inverse_agrees_better_with_truth(row: ScoreRow) -> bool | None:
     """Return whether the complement of the mask has the larger Dice; ``None`` if the row does not say."""
-    sides = str(row.get("shape") or "").split("×")
-    numbers = [row.get(name) for name in ("dice", "k", "truth_ratio")]
-    if not all(isinstance(number, int | float) for number in numbers) or not all(map(str.isdecimal, sides)):
+    counts = overlap_of_row(row)
+    in_truth = 0 if counts is None else counts.true_positives + counts.false_negatives
+    if counts is None or not in_truth:
         return None
-    pixels = math.prod(map(int, sides))
-    in_mask, in_truth = row["k"], row["truth_ratio"] * pixels
-    if not in_truth:
-        return None
-    both = row["dice"] * (in_mask + in_truth) / 2.0
-    inverse = 2.0 * (in_truth - both) / (in_truth + pixels - in_mask)
-    return bool(inverse > row["dice"])
+    outside = counts.pixels - counts.true_positives - counts.false_positives
+    return bool(2.0 * counts.false_negatives / (in_truth + outside) > row["dice"])
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,6 @@ __all__ = [
     "COMMANDS",
     "DOUBT",
     "FOLDER",
-    "FORMAT",
     "PACKAGES",
     "PART",
     "PREDICTOR",
@@ -96,7 +95,6 @@ __all__ = [
 ]
 
 _LOG = logging.getLogger(__name__)
-FORMAT = SCORES_FORMAT
 COMMANDS = "commands"
 """Where a table keeps the arguments of the commands that made it, in their order."""
 DOUBT = "doubt"
@@ -320,7 +318,7 @@ def score_cases(
     check_output(run.out)
     max_bytes()  # a limit that makes no sense is reported once, not per case
     cases = part_of(found.cases, run.part, run.parts)
-    about = {"format": FORMAT, **settings_of(job)}
+    about = {"format": SCORES_FORMAT, **settings_of(job)}
     if run.parts > 1:
         about[PART] = [run.part, run.parts, checksum([case.id for case in found.cases])]
     before = cases_in(run.out)
@@ -622,7 +620,7 @@ def _previous_settings(run: ScoreRun, log: RunLog) -> dict[str, Any] | None:
         about = dict(read_table(run.out, keep=lambda row: False).about)
     except SegtrustError:
         return None
-    if about.get("format") != FORMAT or not isinstance(about.get("estimators"), dict):
+    if about.get("format") != SCORES_FORMAT or not isinstance(about.get("estimators"), dict):
         return None
     known = {**log.settings, PREDICTOR: "", PACKAGES: {}, PART: []}
     settings = {key: about[key] for key in known if key in about}
@@ -838,12 +836,12 @@ def unversioned(table: Table) -> str:
     A table from elsewhere need not. One of `segtrust score` that was separated from the file beside it must
     not be taken for one that was made with the usual settings.
     """
-    if not {*table.columns} >= _OWN_COLUMNS or table.about.get("format") == FORMAT:
+    if not {*table.columns} >= _OWN_COLUMNS or table.about.get("format") == SCORES_FORMAT:
         return ""
     return (
-        f"{table.source}: expected a table that says how it was made (format {FORMAT!r}; beside a CSV lies "
-        f"{Path(table.source).name}.about.json), got one that does not. It is taken as it stands, with the "
-        "usual settings. Bring the two files together, or score again."
+        f"{table.source}: expected a table that says how it was made (format {SCORES_FORMAT!r}; of a CSV in "
+        f"{Path(table.source).name}.about.json next to it), got one that does not. The usual settings are "
+        "assumed. Bring the two files together, or score again."
     )
 
 

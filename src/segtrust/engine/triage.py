@@ -23,7 +23,6 @@ from segtrust.policy import Decision, Policy, StructurePolicies
 from segtrust.selective import DriftTest, drift_test
 
 __all__ = [
-    "DECISION_COLUMNS",
     "Policies",
     "Triage",
     "are_calibration_cases",
@@ -39,8 +38,6 @@ __all__ = [
 
 Policies = Mapping[str, Policy]
 """Policies by structure; the name of one policy for all structures is empty."""
-DECISION_COLUMNS = ("decision", "margin", "policy")
-"""Columns that `decide_rows` adds."""
 _FEWEST_FOR_DRIFT = 2
 _SAME_CONFIDENCE = 1e-9
 """Relative difference up to which two confidences are the same; files keep them in full."""

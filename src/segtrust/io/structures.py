@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import html
 import re
-import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -18,8 +17,7 @@ import numpy as np
 
 from segtrust._files import read_json
 from segtrust._optional import require
-from segtrust.errors import NotBinaryError, ReadError, UnknownNameError, WrongContentError
-from segtrust.io.formats._deflate import gunzip, is_gzip
+from segtrust.errors import NotBinaryError, UnknownNameError, WrongContentError
 from segtrust.io.volume import Volume
 from segtrust.kernels import is_chunked
 
@@ -436,22 +434,12 @@ def _has_greys_far_from_edges(array: Any) -> bool:
 
     Resizing, smoothing and JPEG make edges grey; models also have areas of which they are unsure.
     """
+    from scipy.ndimage import maximum_filter  # slow to import, and rarely needed
+
     levels = array / np.float32(array.max())
     is_grey = (levels > 0.003) & (levels < 0.997)  # of 8 bits all but 0 and white
-    near_both = _dilated(levels <= 0.1) & _dilated(levels >= 0.9)
+    near_both = maximum_filter(levels <= 0.1, 33) & maximum_filter(levels >= 0.9, 33)
     return bool(np.count_nonzero(is_grey & ~near_both) > 0.02 * np.count_nonzero(is_grey))
-
-
-def _dilated(mask: Any) -> Any:
-    """Return where a mask has a pixel within 16 pixels along each axis."""
-    mask = mask.copy()
-    for axis in range(mask.ndim):
-        along = np.moveaxis(mask, axis, 0)
-        for step in (1, 2, 4, 8, 1):
-            before = along.copy()
-            along[step:] |= before[:-step]
-            along[:-step] |= before[step:]
-    return mask
 
 
 def _has_soft_edges(array: Any, *, is_lossy: bool = False) -> bool:
@@ -611,8 +599,6 @@ def read_task_scheme(path: Path) -> LabelScheme:
 # Names of labels in the header of a NIfTI file, as TotalSegmentator writes them: XML in the form of Caret,
 # <Label Key="5" …>liver</Label>, in an extension of the header.
 
-_HEADER = 348
-_MAX_HEADER_BYTES = 1 << 20
 _TABLE = re.compile(rb"<LabelTable>(.*?)</LabelTable>", re.DOTALL)
 _LABEL = re.compile(
     r"<Label\b[^>]*\bKey=\"(\d{1,9})\"[^>]*>\s*(?:<!\[CDATA\[(.*?)\]\]>|([^<]*))\s*</Label>", re.DOTALL
@@ -635,25 +621,13 @@ def read_label_names(path: Path) -> dict[int, str]:
 
 @lru_cache(maxsize=8)
 def _read_label_table(path: Path, changed: int, size: int) -> tuple[tuple[int, str], ...]:
-    table = _TABLE.search(_header_extensions(path))
+    nibabel = require("nibabel", extra="io")
+    try:
+        extensions = nibabel.load(path).header.extensions
+        table = _TABLE.search(b"\n".join(extension.content for extension in extensions))
+    except Exception:  # noqa: BLE001 - whatever nibabel makes of it: who reads the pixels reports it
+        return ()
     if table is None:
         return ()
     text = table[1].decode("utf-8", "replace")
     return tuple((int(key), plain or html.unescape(words)) for key, plain, words in _LABEL.findall(text))
-
-
-def _header_extensions(path: Path) -> bytes:
-    """Return the bytes between the header and the pixels of a NIfTI-1 file."""
-    try:
-        with path.open("rb") as file:
-            start = file.read(_MAX_HEADER_BYTES)
-        start = gunzip(path, most=_MAX_HEADER_BYTES) if is_gzip(start) else start
-    except (OSError, ReadError):  # whoever reads the pixels reports it
-        return b""
-    if len(start) <= _HEADER:
-        return b""
-    order = next((order for order in "<>" if struct.unpack(f"{order}i", start[:4])[0] == _HEADER), None)
-    if order is None:
-        return b""
-    (offset,) = struct.unpack(f"{order}f", start[108:112])
-    return start[_HEADER : int(min(max(offset, _HEADER), _MAX_HEADER_BYTES))] if offset == offset else b""

@@ -36,6 +36,7 @@ from segtrust.io.columns import (
     OLD_NAMES,
     OLD_SCORES_FORMAT,
     SCORES_FORMAT,
+    ScoreRow,
     is_text_column,
     is_whole_column,
 )
@@ -75,7 +76,6 @@ _ERRORS = (
 )
 """What readers raise over a file that is not a table."""
 
-Row = dict[str, Any]
 Keep = Callable[[Mapping[str, Any]], bool]
 """Returns whether a row is wanted."""
 _Contents = tuple[tuple[str, ...], Sequence[Mapping[str, Any]], Mapping[str, Any]]
@@ -163,7 +163,7 @@ class Table:
     """
 
     columns: tuple[str, ...]
-    rows: Sequence[Row]
+    rows: Sequence[ScoreRow]
     about: Mapping[str, Any] = field(default_factory=dict)
     source: str = field(default="table", compare=False)
 
@@ -242,7 +242,7 @@ class Table:
         return html_table(title, first, header=self.columns)
 
 
-def _plain_row(row: Mapping[str, Any], columns: Sequence[str]) -> Row:
+def _plain_row(row: Mapping[str, Any], columns: Sequence[str]) -> ScoreRow:
     return {name: _plain_value(name, row.get(name)) for name in columns}
 
 
@@ -494,8 +494,8 @@ def _read_csv(path: Path, keep: Keep) -> _Contents:
 
 
 def _with_hidden(
-    path: Path, rows: Sequence[Row], kept: Mapping[str, Any]
-) -> tuple[tuple[str, ...], list[Row]]:
+    path: Path, rows: Sequence[ScoreRow], kept: Mapping[str, Any]
+) -> tuple[tuple[str, ...], list[ScoreRow]]:
     """Return all columns, and the rows with the values that the CSV does not show."""
     values = {tuple(row[: len(_KEY)]): row[len(_KEY) :] for row in kept["rows"]}
     if len(values) < len(kept["rows"]):
