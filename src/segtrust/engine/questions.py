@@ -107,11 +107,20 @@ def questions_about(rows: Sequence[ScoreRow], hints: Mapping[str, int] | None = 
         ]
     filled = [row for row in rows if row.get("k")]
     if not filled and all(row.get("k") == 0 for row in rows):
+        if all(row.get("mask") == "delivered" for row in rows):
+            question = "Is it the right folder, and does --label name a label that they have?"
+            return [f"All delivered masks are empty. {question}"]
         return [
             "All masks are empty: no map reaches the threshold. Are these probabilities? 8-bit numbers are "
-            "divided by 255, so labels such as 0 and 1 would be next to nothing."
+            "divided by 255, so labels 0 and 1 would become probabilities near 0."
         ]
     questions = _questions_about_maps(filled, count, hints)
+    ratios = [row["truth_ratio"] for row in rows if row.get("truth_ratio") is not None]
+    if len(ratios) >= _FEWEST_CASES and not any(ratios):
+        questions.append(
+            f"The ground truth of all {len(ratios)} cases is empty. Is it the right folder, and do --label "
+            "and --region name what it has?"
+        )
     compared = [better for row in filled if (better := _inverse_agrees_better_with_truth(row)) is not None]
     delivered = [row["mask_difference"] > 0.5 for row in filled if row.get("mask_difference") is not None]
     for flags, other in ((compared, "the ground truth"), (delivered, "the delivered mask")):

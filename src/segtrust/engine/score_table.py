@@ -37,6 +37,7 @@ from segtrust.io import (
     COLUMNS,
     SCORES_FORMAT,
     TABLE_ENDINGS,
+    ArrayRef,
     CaseFiles,
     Dataset,
     Failure,
@@ -72,12 +73,12 @@ __all__ = [
     "TableWriter",
     "UnfinishedRun",
     "add_columns",
-    "cases_in",
     "check_details",
     "check_output",
     "check_packages",
     "check_replaced",
     "failures_beside",
+    "files_in",
     "find_table",
     "log_beside",
     "marks_of",
@@ -321,13 +322,12 @@ def score_cases(
     about = {"format": SCORES_FORMAT, **settings_of(job)}
     if run.parts > 1:
         about[PART] = [run.part, run.parts, checksum([case.id for case in found.cases])]
-    before = cases_in(run.out)
-    given = {case.id for case in cases} | {failure.case for failure in found.failures}
+    before, failed = files_in(run.out), {failure.case for failure in found.failures}
     begun = time.perf_counter()
     log = RunLog(run.log_path, about, command=run.command)
     try:
         with closing(run.executor), log:
-            check_replaced(run, before, given)
+            check_replaced(run, before, cases, failed)
             job, about = merge_settings(run, log, job, about)
             if not run.resume:
                 log.clear()
@@ -350,7 +350,8 @@ def score_cases(
             "resume."
         ) from interrupt
     scored = replace(scored, questions=tuple(_questions(rows, outcomes.values())))
-    lost = sorted(before - set(map(printable, given))) if rows else []
+    given = {case.id for case in cases} | failed
+    lost = sorted(set(before) - set(map(printable, given))) if rows else []
     if lost:
         warning = f"{run.out}: {len(lost)} cases that it had are no longer in it, such as {lost[0]}."
         scored = replace(scored, warnings=(*scored.warnings, warning))
@@ -747,30 +748,84 @@ def old_log_beside(table: Path) -> Path:
     return table.with_name(f".{table.name}.journal")
 
 
-def cases_in(path: Path) -> set[str]:
-    """Return the printable ids of the cases of a table, as far as it can be read."""
-    cases: set[str] = set()
+def files_in(path: Path) -> dict[str, tuple[str, ...]]:
+    """Return the cases of a table, as far as it can be read, by their printable ids.
+
+    With each come the absolute paths of its map, its delivered mask and its ground truth; those that are not
+    known are empty.
+    """
+    found: dict[str, tuple[str, ...]] = {}
 
     def note(row: Mapping[str, Any]) -> bool:
-        cases.add(printable(str(row.get("case", ""))))
+        found[printable(str(row.get("case", "")))] = tuple(str(row.get(name) or "") for name in _FILES)
         return False
 
-    if path.is_file():
-        try:
-            read_table(path, keep=note)
-        except WrongContentError:
-            return cases
-    return cases
+    if not path.is_file():
+        return found
+    try:
+        folder = read_table(path, keep=note).about.get(FOLDER)
+    except WrongContentError:
+        folder = None
+    if not isinstance(folder, str):
+        return dict.fromkeys(found, ("",) * len(_FILES))
+    return {
+        case: tuple(str(Path(folder, each)) if each else "" for each in files)
+        for case, files in found.items()
+    }
 
 
-def check_replaced(run: ScoreRun, before: Collection[str], given: Iterable[str]) -> None:
-    """Check that no case of the table would be lost with its replacement, unless a user asked for that."""
-    lost = sorted(set(before) - set(map(printable, given)))
-    if lost and not run.overwrite:
+def check_replaced(
+    run: ScoreRun, before: Mapping[str, Sequence[str]], cases: Iterable[CaseFiles], others: Iterable[str] = ()
+) -> None:
+    """Check that no case of the table would be lost or come from other files, unless a user asked for that.
+
+    Parameters
+    ----------
+    run
+        The table, and whether it may be overwritten.
+    before
+        Cases of the table, with their files (`files_in`).
+    cases
+        Cases that are given now. Ground truth or masks may be added.
+    others
+        Ids of cases that failed, or that the log keeps.
+    """
+    if run.overwrite:
+        return
+    now = {printable(case.id): case for case in cases}
+    lost = sorted(set(before) - set(now) - set(map(printable, others)))
+    if lost:
         raise OtherSettingsError(
             f"{run.out}: it has {len(lost)} cases that are not among those given now, such as {lost[0]}. "
             "Give them too, choose another output, or replace the table: --overwrite."
         )
+    changed = [
+        (name, noun, old, ref)
+        for name, case in now.items()
+        for noun, old, ref in zip(_NOUNS, before.get(name, ()), _refs_of(case), strict=False)
+        if before[name][0] and old and not _is_same_file(old, ref)
+    ]
+    if changed:
+        name, noun, old, ref = changed[0]
+        count = len({each[0] for each in changed})
+        raise OtherSettingsError(
+            f"{run.out}: {count} of its cases were scored from other files: the {noun} of {name} was {old}, "
+            f"and now it is {ref or 'missing'}. Choose another output, or replace the table: --overwrite."
+        )
+
+
+_FILES, _NOUNS = ("file", "mask_file", "truth_file"), ("map", "mask", "ground truth")
+
+
+def _refs_of(case: CaseFiles) -> tuple[ArrayRef | None, ...]:
+    return (case.probabilities, case.mask, case.truth)
+
+
+def _is_same_file(old: str, ref: ArrayRef | None) -> bool:
+    if ref is None:
+        return False
+    now = printable(str(Path(str(ref)).absolute()))
+    return old == now or Path(old).resolve() == Path(now).resolve()
 
 
 def write_failures(path: Path, failures: Sequence[Failure], table: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
@@ -15,9 +15,9 @@ from segtrust.engine.score_table import (
     ScoreTable,
     TableWriter,
     add_columns,
-    cases_in,
     check_output,
     check_replaced,
+    files_in,
     marks_of,
     merge_settings,
     settings_of,
@@ -115,8 +115,8 @@ class _Watch:
     run: ScoreRun
     log: RunLog
     writer: TableWriter
-    before: Collection[str]
-    """Cases of the table that was there when the watch began."""
+    before: Mapping[str, Sequence[str]]
+    """Cases of the table that was there when the watch began, with their files."""
     sandbox: Sandbox
     """Looks into files that may link to others."""
     settling: Settling
@@ -136,7 +136,7 @@ class _Watch:
         """Score the cases that are complete, and new or changed."""
         is_first = not self.has_looked
         if is_first:
-            check_replaced(self.run, self.before, {*self.log.cases(), *(case.id for case in found.cases)})
+            check_replaced(self.run, self.before, found.cases, self.log.cases())
             self.has_looked = True
         reasons = {f"{each.file}: {each.reason}": each for each in found.failures}
         settled = self.settling_unpaired.look(dict.fromkeys(reasons), time.monotonic())
@@ -231,7 +231,7 @@ def watch_cases(
         If the log is deleted or replaced during the watch: what is written there would be lost.
     """
     check_output(run.out)
-    rhythm, before = rhythm or Rhythm(), cases_in(run.out)
+    rhythm, before = rhythm or Rhythm(), files_in(run.out)
     about = {"format": SCORES_FORMAT, **settings_of(job)}
     with (
         closing(run.executor),

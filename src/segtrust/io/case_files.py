@@ -159,11 +159,13 @@ def group_failures(failures: Iterable[Failure]) -> list[FailureGroup]:
     3 cases, for example c0: c0.npy: got 0 values
     """
     groups: dict[str, list[Failure]] = {}
+    keys: dict[str, str] = {}
     for failure in failures:
         key = failure.reason
         for text in (failure.file, Path(failure.file).name, failure.case, failure.case.rpartition("/")[2]):
             key = key.replace(text, "") if text else key
-        groups.setdefault(_NUMBER.sub("#", _PATH.sub("", key)), []).append(failure)
+        key = keys.setdefault(failure.reason, _NUMBER.sub("#", _PATH.sub("", key)))
+        groups.setdefault(key, []).append(failure)
     found = [FailureGroup(len(members), members[0]) for members in groups.values()]
     return sorted(found, key=lambda group: -group.count)
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from segtrust.errors import PairingError, ParameterError
 from segtrust.io.case_files import (
@@ -24,7 +25,15 @@ from segtrust.io.case_files import (
 from segtrust.io.folders import FolderFile, assign_roles, folder_role, is_folder, list_folder
 from segtrust.io.manifest import MEMBER_SEPARATOR, is_manifest, read_manifest
 from segtrust.io.names import Pattern, Role, case_of, ending_of, image_cases, is_data_file, stem_of
-from segtrust.io.partners import NOUNS, Partner, add_files, cases_by_file, id_endings, pair_files
+from segtrust.io.partners import (
+    NOUNS,
+    Partner,
+    add_files,
+    cases_by_file,
+    id_endings,
+    pair_files,
+    propose_prefixes,
+)
 from segtrust.io.stacks import cases_of_map, cases_of_pickle, may_be_pickled
 
 __all__ = [
@@ -97,9 +106,9 @@ def find_cases(
         File names with ``{case}`` in the place of the case, such as ``"{case}_prob.nii.gz"``; one for all, or
         several as with folders. Without a folder of their own, the files are next to the maps.
     needs_truth
-        Whether ground truth is required. If so, files called ``x-mask.png`` next to ``x-pred.png`` are taken
-        for it if nothing else may be. By default, only files whose name or folder says so
-        (``x_gt.png``, ``labels/x.png``) are taken. With False, ground truth is not looked for.
+        Whether the cases will be compared with ground truth. If so, files called ``x-mask.png`` next to
+        ``x-pred.png`` are taken for it if nothing else may be. By default, only files whose name or folder
+        says so (``x_gt.png``, ``labels/x.png``) are taken. With False, ground truth is not looked for.
     may_be_empty
         Whether some folders may hold no maps yet.
     allow_pickle
@@ -128,6 +137,8 @@ def find_cases(
     left over: 1 `*-pred_aid.png`
     """
     several = [paths] if isinstance(paths, str | Path) else list(paths)
+    if not all(str(path) for path in several):
+        raise PairingError("expected the path of a file or a folder, got an empty one.")
     sources = list(dict.fromkeys(map(Path, several)))
     sets = list({path.resolve(): path for path in sources if is_manifest(path) or is_folder(path)}.values())
     prefixes = dict(zip(sets, short_names(sets), strict=True)) if len(sets) > 1 else {}
@@ -145,22 +156,12 @@ def find_cases(
         "mask-pattern": mask_pattern,
         "image-pattern": image_pattern,
     }
-    assigned = {option: _assign(option, value, folders) for option, value in values.items()}
-    member_folders = _assign_members(members, folders)
-    requests = {
-        folder: _Request(
-            {role: assigned[option][index] for role, option in _FOLDER_OPTIONS.items()},
-            {role: assigned[option][index] for role, option in _PATTERN_OPTIONS.items()},
-            member_folders[index],
-            needs_truth,
-            allow_pickle,
-        )
-        for index, folder in enumerate(folders)
-    }
+    requests = _requests(folders, values, members, needs_truth, allow_pickle)
     found = {
         folder: _find_in(folder, files[folder], request, prefixes.get(folder, "") if folder in sets else None)
         for folder, request in requests.items()
     }
+    _check_own_truth(found, requests)
     dataset = without_duplicates(sum(found.values(), Dataset()))
     if not dataset.cases and not dataset.failures:
         named = "" if pattern is None else f" called {pattern!r}"
@@ -189,6 +190,51 @@ def find_cases(
     leftovers = (each for each in dict.fromkeys(dataset.leftovers) if each.file not in used)
     notes = (*dataset.notes, *_check_truths(dataset.cases))
     return replace(dataset, leftovers=tuple(leftovers), notes=notes)
+
+
+def _requests(
+    folders: Sequence[Path],
+    values: Mapping[str, Any],
+    members: Sources | None,
+    needs_truth: bool | None,
+    allow_pickle: bool,
+) -> dict[Path, _Request]:
+    """Return what is asked for each folder of maps; ``values`` has folders and patterns by their options."""
+    assigned = {option: _assign(option, value, folders) for option, value in values.items()}
+    member_folders = _assign_members(members, folders)
+    requests = {}
+    for index, folder in enumerate(folders):
+        patterns = {role: assigned[option][index] for role, option in _PATTERN_OPTIONS.items()}
+        partners = {role: assigned[option][index] for role, option in _FOLDER_OPTIONS.items()}
+        own = {
+            role
+            for role, path in partners.items()
+            if path is not None and Path(path).resolve() == folder.resolve()
+        }
+        own -= {role for role in ("mask", "image") if patterns[role] is None}
+        has_own_truth = "truth" in own
+        requests[folder] = _Request(
+            {role: None if role in own else path for role, path in partners.items()},  # next to the maps
+            patterns,
+            member_folders[index],
+            True if has_own_truth else needs_truth,
+            allow_pickle,
+            has_own_truth,
+        )
+    return requests
+
+
+def _check_own_truth(found: Mapping[Path, Dataset], requests: Mapping[Path, _Request]) -> None:
+    """Check that a folder of maps that was passed for ground truth as well has some."""
+    for folder, request in requests.items():
+        cases = found[folder].cases
+        if request.has_own_truth and cases and not any(case.truth for case in cases):
+            notes = " ".join(["", *found[folder].notes])
+            raise ParameterError(
+                f"truth: {cases[0].probabilities} is one of the maps: the folder of maps was given as ground "
+                "truth. Pass the folder of the ground truth, or say which files are ground truth: "
+                f"--truth-pattern.{notes}"
+            )
 
 
 def _check_truths(cases: Sequence[CaseFiles]) -> list[str]:
@@ -221,8 +267,11 @@ def _find_in(folder: Path, files: Sequence[Path], request: _Request, prefix: str
         files = [path for path in files if path not in pickled]
     if files:
         missing = [path for path in files if not path.exists()]
-        if missing:
+        if len(missing) == len(files):
             raise PairingError(f"{missing[0]}: no such file or folder.")
+        failures = (Failure(case_of(path), str(path), UNPAIRED, "no such file or folder") for path in missing)
+        found.append(Dataset(failures=tuple(failures)))
+        files = [path for path in files if path not in missing]
         there = sorted(filter(is_data_file, folder.iterdir()), key=lambda path: path.name)
         listed = [FolderFile(path, stem_of(path)) for path in there]
         found.append(_cases_of_files(listed, folder, request, chosen=files))
@@ -428,6 +477,8 @@ class _Request:
     members: Sequence[str]
     needs_truth: bool | None
     allow_pickle: bool
+    has_own_truth: bool = False
+    """Whether the folder of the maps itself was passed for ground truth."""
 
     @property
     def patterns_beside(self) -> dict[Role, Pattern | None]:
@@ -480,6 +531,8 @@ def _cases_in_folder(folder: Path, request: _Request) -> Dataset:
         return Dataset(failures=tuple(failures), leftovers=tuple(listing.leftovers))
     found = [Dataset(failures=tuple(failures), leftovers=tuple(listing.leftovers))]
     found.append(_cases_of_files(listing.files, folder, request))
+    if request.patterns["map"] is None:
+        found.append(Dataset(notes=propose_prefixes(listing.files)))
     if request.allow_pickle:
         found += [cases_of_pickle(path) for path in listing.pickles]
     else:
@@ -579,6 +632,8 @@ def _leftovers(
         options = []
         if case is not None and file.placed == "mask" and request.takes("mask"):
             options = [f"Delivered masks? Add --mask-dir {shlex.quote(str(file.path.parent))}."]
+        elif case is not None and file.stem == case and request.takes("image"):
+            options = [f"Images? Add --image-pattern {shlex.quote(f'{{case}}{ending_of(file.path)}')}."]
         elif case is not None and file.role == "mask" and file.path.name.startswith(case):
             text = shlex.quote(name_pattern(file.path, case, "{case}"))
             if request.takes("truth"):

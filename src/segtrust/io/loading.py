@@ -75,6 +75,7 @@ _MAX_CHANNELS = 1 << 16
 _SAMPLE = 10_000
 _MORE_IN_REVERSE = 0.1
 """Dice with reversed axes, above the one without, from which on their order is questioned."""
+_MOST_LISTED = 8
 _MAX_COMPARED = 1 << 27
 """Voxels of a volume up to which its order of axes is checked against the overlap."""
 
@@ -688,7 +689,7 @@ class _Labels:
                     f"{source}: expected binary ground truth for --truth-threshold, got labels of "
                     f"{structure.name!r}, which dataset.json names. Leave the option out."
                 )
-            return structure.mask(self.values, source), ""
+            return structure.mask(self.values, source), self._absent_labels()
         if self.role == "truth" and (options.truth_threshold is not None or not is_chunked(self.values)):
             return mask_from_truth(self.values, source, threshold=options.truth_threshold, is_lossy=is_lossy)
         try:
@@ -698,6 +699,17 @@ class _Labels:
                 f"{error} Delivered masks are never thresholded: if this one has soft edges, save it as 0 "
                 "and 255."
             ) from None
+
+    def _absent_labels(self) -> str:
+        """Return a note if the file has other labels than those that were asked for."""
+        asked = self.options.labels
+        if asked is None or is_chunked(self.values):
+            return ""
+        found = sorted(set(np.unique(self.values).astype(int).tolist()) - {0})
+        if not found or not set(found).isdisjoint(asked):
+            return ""
+        listed = ", ".join(map(str, found[:_MOST_LISTED])) + (", …" if len(found) > _MOST_LISTED else "")
+        return f"{self.volume.path}: does not have label {' or '.join(map(str, asked))}; it has {listed}."
 
     def _check_axis_order(self, mask: Any, p: Any) -> str:
         """Reject a volume without geometry whose axes are (x, y, z) while the other one is (z, y, x).

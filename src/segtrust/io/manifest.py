@@ -16,7 +16,8 @@ from segtrust.io.table import read_csv_rows, read_parquet_rows
 __all__ = ["COLUMNS", "is_manifest", "read_manifest"]
 
 COLUMNS = ("case", "probabilities", "members", "mask", "truth", "image", "group", "split")
-"""Columns of a manifest, of which only ``probabilities`` is required; others are ignored.
+"""Columns of a manifest, of which only ``probabilities`` is required. Others are ignored, unless they seem to
+be misspelled.
 
 The maps of the other members of an ensemble are in ``members``, separated by semicolons.
 """
@@ -48,6 +49,10 @@ def read_manifest(path: Path) -> Dataset:
             f"{path}: expected a column 'probabilities', and perhaps {', '.join(COLUMNS)}; got "
             f"{', '.join(map(str, rows[0]))}. Columns are separated by commas in .csv and by tabs in .tsv."
         )
+    for name in rows[0]:
+        meant = next((known for known in COLUMNS if name.rstrip("s") == known.rstrip("s")), name)
+        if name != meant and meant not in rows[0]:
+            raise PairingError(f"{path}: unknown column {name!r}. Did you mean {meant!r}?")
     cases, failures = [], []
     for number, row in enumerate(rows, 1):
         texts = {name: _cell_text(value) for name, value in row.items()}

@@ -172,8 +172,10 @@ class Pattern:
     def __post_init__(self) -> None:
         """Reject a pattern that cannot tell cases apart."""
         if self.text.count("{case}") != 1:
+            meant = self.text.replace("*", "{case}", 1)
+            remedy = f" Write {meant!r}." if "*" in self.text and meant.count("{case}") == 1 else ""
             raise ParameterError(
-                f"{self.option}: expected {{case}} exactly once in the pattern, got {self.text!r}."
+                f"{self.option}: expected {{case}} exactly once in the pattern, got {self.text!r}.{remedy}"
             )
         if "/" in self.text:
             raise ParameterError(

@@ -23,9 +23,9 @@ from segtrust.io.case_files import (
     name_pattern,
 )
 from segtrust.io.folders import FolderFile, folder_role, list_folder
-from segtrust.io.names import Pattern, Role, case_of, ending_of
+from segtrust.io.names import Pattern, Role, case_of, ending_of, role_of
 
-__all__ = ["NOUNS", "Partner", "add_files", "cases_by_file", "id_endings", "pair_files"]
+__all__ = ["NOUNS", "Partner", "add_files", "cases_by_file", "id_endings", "pair_files", "propose_prefixes"]
 
 Partner = Literal["mask", "truth", "image"]
 NOUNS: Mapping[Partner, str] = {"mask": "mask", "truth": "ground truth", "image": "image"}
@@ -63,9 +63,7 @@ def add_files(
         Cases that get files from this folder; all by default.
     """
     folder = Path(folder)
-    if not folder.is_dir():
-        plural = NOUNS[role] if role == "truth" else f"{NOUNS[role]}s"
-        raise PairingError(f"{folder}: no such folder of {plural}.")
+    _check_folder(folder, role)
     listing = list_folder(folder, at_any_depth=role == "image")
     chosen = {case.id for case in dataset.cases} if ids is None else ids
     replaced = chosen if role != "image" else ()
@@ -108,6 +106,14 @@ def add_files(
             failures.append(Failure(case.id, str(case.probabilities), UNPAIRED, reason))
     kept = tuple(case for case in dataset.cases if role == "truth" or case.id not in missing)
     return replace(dataset, cases=kept, failures=(*dataset.failures, *failures))
+
+
+def _check_folder(folder: Path, role: Partner) -> None:
+    plural = NOUNS[role] if role == "truth" else f"{NOUNS[role]}s"
+    if not folder.exists():
+        raise PairingError(f"{folder}: no such folder of {plural}.")
+    if not folder.is_dir():
+        raise PairingError(f"{folder}: expected a folder of {plural}, got a file. Pass its folder.")
 
 
 _ACCEPTED: Mapping[Partner, tuple[Role, ...]] = {
@@ -242,6 +248,33 @@ def _propose_patterns(
         if fitting:
             return ()
     return ()
+
+
+def propose_prefixes(files: Sequence[FolderFile]) -> tuple[str, ...]:
+    """Return a note with patterns if names begin with what they hold, as ``pred_x`` and ``gt_x`` do."""
+    groups: dict[tuple[Role, str], dict[str, str]] = {}
+    for file in files:
+        found = re.fullmatch(r"([^\W\d_]+[_\-. ])(.+)", file.stem)
+        role = role_of(f"x_{found[1][:-1]}")[0] if found and file.role is None else None
+        if found and role:
+            pattern = f"{found[1]}{{case}}{ending_of(file.path)}"
+            groups.setdefault((role, pattern), {})[found[2]] = file.path.name
+    maps = [(pattern, names) for (role, pattern), names in groups.items() if role == "map"]
+    if len(maps) != 1:
+        return ()
+    map_pattern, map_names = maps[0]
+    options, examples = [f"--pattern {shlex.quote(map_pattern)}"], [min(map_names.values())]
+    roles = {role for role, _ in groups}
+    for (role, pattern), names in groups.items():
+        shared = sorted(set(names) & set(map_names))
+        if role != "map" and len(shared) >= _NEARLY_ALL * len(map_names):
+            held = "truth" if role == "mask" and "truth" not in roles else role
+            options.append(f"--{held}-pattern {shlex.quote(pattern)}")
+            examples.append(names[shared[0]])
+    if len(examples) == 1:
+        return ()
+    listed = ", ".join(f"`{name}`" for name in examples[:-1])
+    return (f"{listed} and `{examples[-1]}` seem to belong together. Add {' '.join(options)}.",)
 
 
 def _with_partner(case: CaseFiles, role: Partner, file: ArrayRef | None) -> CaseFiles:

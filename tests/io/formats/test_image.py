@@ -136,7 +136,29 @@ def test_an_inverted_palette_is_rejected(tmp_path, opened, suffix, levels, highe
 def test_an_ascending_palette_is_that_of_the_greys(tmp_path, levels):
     mask = np.arange(20, dtype=np.uint8).reshape(4, 5) % 2
     path = with_palette(tmp_path / "a.png", mask, [each for grey in levels for each in [grey] * 3])
-    assert (open_image_labels(path).read() == np.array(levels)[mask]).all()
+    assert (open_image(path).read() == np.array(levels)[mask]).all()
+    assert (open_image_labels(path).read() == mask).all()  # black and white are labels 0 and 1
+
+
+@pytest.mark.parametrize("levels", [[0, 100], [0, 85, 170, 255], [0, 17, 200]])
+def test_labels_of_other_palettes_of_greys(tmp_path, levels):
+    """Greys of 2 bits are labels; other greys may be those of soft edges."""
+    indices = np.arange(20, dtype=np.uint8).reshape(4, 5) % len(levels)
+    path = with_palette(tmp_path / "a.png", indices, [each for grey in levels for each in [grey] * 3])
+    greys = np.array(levels)[indices]
+    assert (open_image_labels(path).read() == (indices if len(levels) == 4 else greys)).all()
+
+
+@pytest.mark.parametrize("suffix", [".png", ".bmp"])
+def test_images_of_one_bit_are_labels_0_and_1(tmp_path, suffix):
+    """Pillow stores True as 255, so label 1 used to occur nowhere."""
+    from PIL import Image
+
+    mask = np.arange(20).reshape(4, 5) % 3 == 0
+    Image.fromarray(mask).save(tmp_path / f"a{suffix}")
+    for opened in (open_image, open_image_labels):
+        values = opened(tmp_path / f"a{suffix}").read()
+        assert (values.view(np.uint8) == mask).all()
 
 
 def test_lossy_images_are_refused_with_the_reason(tmp_path):

@@ -55,7 +55,8 @@ def open_image(path: Path, key: str | None = None) -> Volume:
 def open_image_labels(path: Path, key: str | None = None, usual: Sequence[str] = ()) -> Volume:
     """Open labels as `open_image` opens a map.
 
-    The numbers of a palette of colours are labels, and 2- and 4-bit greys are not rescaled.
+    The numbers of a palette of colours, or of black and white, are labels. Greys of 1, 2 and 4 bits are not
+    rescaled.
     """
     return _open(path, is_labels=True)
 
@@ -92,6 +93,8 @@ def _open(path: Path, *, is_labels: bool) -> Volume:
             _check_png_stream(path, content)
         with _opened(path, form, BytesIO(content)) as image:
             values = np.array(image)
+            if values.dtype == bool:  # Pillow stores True as 255, which other types of NumPy would show
+                values = values.view(np.uint8) != 0
             check_upright(path, image)
             if image.mode in _COLOURS:
                 return _grey(path, values, image.mode)
@@ -191,11 +194,17 @@ def _grey(path: Path, values: Any, mode: str) -> Any:
 def _from_palette(path: Path, values: Any, palette: Any, *, is_labels: bool) -> Any:
     """Return the greys of a palette of greys, or the numbers of a palette of colours, which are labels.
 
-    An inverted palette of greys is rejected.
+    Labels are also the numbers of black and white, and of 4 or 16 greys from black to white, as in images of
+    1, 2 and 4 bits. An inverted palette of greys is rejected.
     """
     is_grey = (palette == palette[:, :1]).all()
-    if is_grey and values.max(initial=0) < len(palette):
-        return greys_of_palette(path, values, palette[:, 0].astype(np.uint8))
+    highest = int(values.max(initial=0))
+    if is_grey and highest < len(palette):
+        greys = greys_of_palette(path, values, palette[:, 0].astype(np.uint8))
+        counts = (highest + 1, len(palette)) if is_labels else ()
+        steps = (count for count in counts if count in (2, 4, 16))
+        is_scale = any(np.array_equal(palette[:n, 0], np.arange(n) * 255 // (n - 1)) for n in steps)
+        return values if is_scale else greys
     if not is_labels:
         raise WrongContentError(f"{path}: expected a grey image, got a palette of colours. {_SAVE_ONE}")
     return values
