@@ -134,6 +134,8 @@ def open_trap(path, key):
             time.sleep(3600)
         elif does == "raise":
             raise RuntimeError("bad chunk")
+        elif does == "interrupt":
+            raise KeyboardInterrupt
         return values if channel is None else values[channel]
     return Volume(path, shape, dtype, load)
 

@@ -267,6 +267,30 @@ def test_masks_of_pickles_that_were_allowed(tmp_path):
     assert len(list((tmp_path / "masks").iterdir())) == 2
 
 
+def test_a_policy_of_an_evaluation_or_of_its_folder(data, table, tmp_path):
+    pytest.importorskip("matplotlib")
+    evaluation = st.evaluate(data, estimators=["sdc"], resamples=100, output=tmp_path / "run", progress=False)
+    expected = st.calibrate(replace(table, looks={}), target_risk=0.3, model="m").threshold
+    for given in (evaluation, tmp_path / "run", str(tmp_path / "run")):
+        assert st.calibrate(given, target_risk=0.3, model="m").threshold == expected
+
+
+def test_single_values_of_options_that_take_several(tmp_path):
+    (tmp_path / "labels").mkdir()
+    np.save(tmp_path / "a.npy", np.full((8, 8), 0.75))
+    np.save(tmp_path / "labels/a.npy", np.full((8, 8), 2, np.uint8))
+    data = st.find_cases(tmp_path / "a.npy", truth=tmp_path / "labels")
+    assert st.score_cases(data, ["sdc"], label=2, progress=False).rows[0]["dice"] == 1.0
+    failed = st.score_cases(data, ["sdc"], label=2, region="organ", progress=False).failures
+    assert "the regions organ" in failed[0].reason
+    with pytest.raises(st.errors.ParameterError, match="digest: expected quick or sha256, got 'md5'"):
+        st.score_cases(data, ["sdc"], digest="md5", progress=False)
+    with pytest.raises(TypeError, match="pass it to find_cases"):
+        st.evaluate(tmp_path, truth=tmp_path / "labels")
+    with pytest.raises(TypeError, match=r"predictor: no such option\. Use model="):
+        st.score_cases(data, predictor="m")
+
+
 def test_a_policy_keeps_its_reference_in_a_file_beside_it(table, tmp_path):
     policy = st.calibrate(table, target_risk=0.3, model="fold 0", output=tmp_path / "policy.json")
     loaded = st.load(tmp_path / "policy.json")

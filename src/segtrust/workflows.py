@@ -1,7 +1,7 @@
 """The main jobs, from files to answers: score, evaluate, calibrate, triage, report.
 
 The command line, nnU-Net, the demo and notebooks call these functions; nothing else puts the steps together.
-Options have the names that they have on the command line.
+Options have the names that they have on the command line; ``model`` is ``--predictor`` there.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ from segtrust.engine import (
     decisions_of_cases,
     drop_rows_without_loss,
     failures_beside,
+    find_table,
     fit_to_sets,
     fusion_of,
     load_policies,
@@ -96,6 +97,7 @@ from segtrust.io import (
     find_cases,
     find_scheme,
     group_failures,
+    may_hold_arrays,
     only_with_truth,
     read_scheme,
     read_table,
@@ -236,9 +238,9 @@ class ScoreOptions(RunOptions, total=False):
     """
 
     threshold: float
-    region: Sequence[str] | None
+    region: str | Sequence[str] | None
     channel: int | None
-    label: Sequence[int] | None
+    label: int | Sequence[int] | None
     mask: str
     decode: str | None
     names: str | Path | None
@@ -391,8 +393,8 @@ def _run(
     more: Mapping[str, Any] | None = None,
 ) -> ScoreTable:
     """Run the plan for all cases, and return the table with the policies as they hold for it."""
-    if not plan.policies and "executor" not in options:
-        _check_used(options, dataset.cases)
+    if "executor" not in options:  # a network in the same run may still make the maps
+        _check_used(options, dataset.cases, has_policies=bool(plan.policies))
     part, parts = _part(options)
     total = len(part_of(dataset.cases, part, parts))
     with count_steps(options.get("progress", True), "cases", total) as advance:
@@ -411,14 +413,23 @@ def _run(
     return replace(table, policies=policies_for_rows(plan.policies, table.rows))
 
 
-def _check_used(options: ScoreOptions, cases: Sequence[CaseFiles]) -> None:
+def _check_used(options: ScoreOptions, cases: Sequence[CaseFiles], *, has_policies: bool) -> None:
     """Raise an error for an option that would be ignored, because no case has the files that it is about."""
+    if not cases:
+        return
     has_truth = any(case.truth for case in cases)
     is_compared = has_truth or any(case.mask or case.image for case in cases)
-    for name, is_used in (("truth_threshold", has_truth), ("label", is_compared)):
-        if options.get(name) and not is_used:
-            what = "ground truth" if name == "truth_threshold" else "masks or ground truth"
-            raise ParameterError(f"{name.replace('_', '-')}: no case has {what}, so it would be ignored.")
+    decodes = any(case.mask is None for case in cases) or options.get("mask", "delivered") == "threshold"
+    maps = [ref.path for case in cases for ref in case.maps]
+    reasons = {
+        "truth_threshold": "" if has_truth else "no case has ground truth",
+        "label": "" if is_compared or has_policies else "no case has masks or ground truth",  # the policy may
+        "decode": "" if decodes else "all cases have delivered masks (--mask threshold ignores these)",
+        "key": "" if any(map(may_hold_arrays, maps)) else "no map is in a format with named arrays",
+    }
+    for name, reason in reasons.items():
+        if options.get(name) and reason:
+            raise ParameterError(f"{name.replace('_', '-')}: {reason}, so it would be ignored.")
 
 
 def _score_run(path: Path, options: ScoreOptions, advance: Callable[[int], object]) -> ScoreRun:
@@ -490,6 +501,8 @@ def _plan_scoring(
         Whether cases with empty ground truth do not count there.
     """
     _check_options(options)
+    if model and policy is None:
+        raise ParameterError("predictor: expected with --policy only; without it, it would be ignored.")
     policies: Policies = {}
     if policy is not None:
         policies = {name: each.for_predictor(model) for name, each in load_policies(policy).items()}
@@ -512,12 +525,16 @@ def _check_options(options: Mapping[str, Any]) -> None:
             raise TypeError(f"{name}: pass it to find_cases, and what that returns to this function.")
         if name not in ScoreOptions.__annotations__ and name not in RunOptions.__annotations__:
             known = [*ScoreOptions.__annotations__, *RunOptions.__annotations__]
-            raise TypeError(f"{name}: no such option.{suggestion(name, known)}")
+            other = " Use model=." if name == "predictor" else suggestion(name, known)
+            raise TypeError(f"{name}: no such option.{other}")
 
 
 def _read_options(options: ScoreOptions, policies: Policies, empty: str) -> ReadOptions:
     """Return how cases are read: as the policies were made with, unless asked otherwise, or an error."""
-    decode, fuse, regions = options.get("decode"), options.get("fuse"), tuple(options.get("region") or ())
+    decode, fuse = options.get("decode"), options.get("fuse")
+    region, label = options.get("region") or (), options.get("label")
+    regions = (region,) if isinstance(region, str) else tuple(region)
+    labels = (label,) if isinstance(label, int) else tuple(label or ()) or None
     if policies:
         decodings = {policy.scoring.decode for policy in policies.values()}
         if len(decodings) > 1:
@@ -535,7 +552,7 @@ def _read_options(options: ScoreOptions, policies: Policies, empty: str) -> Read
     reading = options.get("reading") or ReadOptions(
         regions=regions,
         channel=options.get("channel"),
-        labels=tuple(options["label"]) if options.get("label") else None,  # type: ignore[arg-type]
+        labels=labels,
         mask=cast(MaskKind, options.get("mask", "delivered")),  # checked there, as are the others
         threshold=options.get("threshold", 0.5),
         key=options.get("key"),
@@ -819,12 +836,9 @@ def evaluate(
     from segtrust.evaluation import EvaluationSettings
     from segtrust.report.runs import mark_running, open_run
 
+    _check_options(options)
+    _check_tuning(tune, repeats, seed, loss)
     judge, bootstrap = _Judge(loss, losses, loss_column), Bootstrap(resamples=resamples)
-    if tune and loss is not None and check_loss(loss) != DICE:
-        raise ParameterError(
-            f"--tune: estimators learn from the Dice and are judged by it, got --loss {loss}. Leave out one "
-            "of them."
-        )
     table = find_score_table(data)
     scores: ScoreTable | None = None
     if table is not None:
@@ -863,6 +877,16 @@ def evaluate(
     if folder is not None:
         evaluation.report(folder, policy=policy, model=model)
     return evaluation
+
+
+def _check_tuning(tune: str | Sequence[str], repeats: int, seed: int, loss: str | None) -> None:
+    if not tune and (repeats, seed) != (50, 0):
+        raise ParameterError("repeats, seed: expected with --tune only; without it they would be ignored.")
+    if tune and loss is not None and check_loss(loss) != DICE:
+        raise ParameterError(
+            f"--tune: estimators learn from the Dice and are judged by it, got --loss {loss}. Leave out one "
+            "of them."
+        )
 
 
 def _check_unused(options: Mapping[str, Any]) -> None:
@@ -1074,6 +1098,9 @@ def _tune(
 
 # Calibration
 
+Scores = Table | Evaluation | str | Path
+"""A score table, an evaluation, or the path of either."""
+
 
 @dataclass(frozen=True)
 class CalibrationResult:
@@ -1098,15 +1125,18 @@ class CalibrationResult:
 
 
 def calibrate(
-    table: Table | str | Path, *, output: str | Path | None = None, **question: Unpack[CalibrationOptions]
+    table: Scores,
+    *,
+    output: str | Path | None = None,
+    **question: Unpack[CalibrationOptions],
 ) -> Policy | StructurePolicies:
     """Certify an acceptance threshold on cases with known losses, and return the policy.
 
     Parameters
     ----------
     table
-        Score table with losses, or its path. What is asked of its cases is remembered: beside the file, or
-        in the table itself if it is in no file.
+        Score table with losses, an evaluation, or the path of either. What is asked of its cases is
+        remembered: next to the file, or in the table itself if it is in no file.
     output
         Path of the policy; ``None`` to keep it in memory only.
     **question
@@ -1181,7 +1211,10 @@ class CalibrationOptions(TypedDict, total=False):
 
 
 def certify_table(
-    table: Table | str | Path, *, output: str | Path | None = None, **question: Unpack[CalibrationOptions]
+    table: Scores,
+    *,
+    output: str | Path | None = None,
+    **question: Unpack[CalibrationOptions],
 ) -> CalibrationResult:
     """Do what `calibrate` does, and return the certificates too, whether or not there is a threshold."""
     known = CalibrationOptions.__annotations__
@@ -1203,7 +1236,7 @@ def certify_table(
         start_coverage=question.get("start_coverage", 0.5),
         drop_unjudged=question.get("drop_unjudged", False),
     )
-    source = table if isinstance(table, Table) else ScoreTable.load(table)
+    source = _score_table_of(table)
     chosen = _choose_rows(source, question.get("chosen_set"), question.get("split"))
     in_memory = source.looks if isinstance(source, ScoreTable) else {}
     looks = in_memory if source.path is None else read_looks(source.path)
@@ -1225,6 +1258,13 @@ def certify_table(
             policy.save(output)
     doubt = str(chosen.about.get(DOUBT) or "")
     return CalibrationResult(certificates, policy, doubt, tuple(warnings))
+
+
+def _score_table_of(table: Scores) -> Table:
+    """Return a score table, that of an evaluation, or the one at a path or in a folder of results."""
+    if isinstance(table, Evaluation):
+        return table.scores
+    return table if isinstance(table, Table) else ScoreTable.load(find_table(Path(table)))
 
 
 def _choose_rows(table: Table, chosen_set: str | None, split: str | None) -> Table:

@@ -322,3 +322,71 @@ def test_a_proposed_pair_of_patterns_can_be_typed(tmp_path):
     done = segtrust(*command, *QUICK, *shlex.split(proposal))
     assert done.returncode == 0, done.stderr
     assert "6 maps (`pred_*.png`), ground truth 6 (`old gt/mask_*.png`)" in done.stdout
+
+
+def test_the_folder_of_the_maps_may_hold_the_ground_truth(tmp_path):
+    maps = one_folder(tmp_path / "b")
+    done = segtrust("evaluate", maps, "--truth", maps, "-o", tmp_path / "run", *QUICK)
+    assert done.returncode == 0, done.stderr
+    assert "ground truth 6 (`*-mask.png`)" in done.stdout
+
+
+def test_names_that_begin_with_what_they_hold_are_proposed(tmp_path):
+    """Issue 24: "If names suggest a layout (suffixes, …), propose it together with the option to type." """
+    import shlex
+
+    for number in range(6):
+        write_case(tmp_path, str(number), number=number)
+        for old, new in (("pred", "pred"), ("mask", "gt"), ("img", "img")):
+            (tmp_path / f"{number}-{old}.png").rename(tmp_path / f"{new}_{number}.png")
+    done = segtrust("score", tmp_path, "-o", tmp_path / "out/a.csv")
+    proposal = "--pattern 'pred_{case}.png' --truth-pattern 'gt_{case}.png' --image-pattern 'img_{case}.png'"
+    assert f"`pred_0.png`, `gt_0.png` and `img_0.png` seem to belong together. Add {proposal}." in done.stdout
+    done = segtrust("score", tmp_path, "-o", tmp_path / "out/b.csv", *shlex.split(proposal))
+    found = "6 maps (`pred_*.png`), ground truth 6 (`gt_*.png`), images 6 (`img_*.png`)"
+    assert done.stdout.startswith(found)
+
+
+@pytest.mark.parametrize("column", ["masks", "truths", "Images"])
+def test_a_misspelled_column_of_a_manifest_is_an_error(tmp_path, column):
+    write_case(tmp_path, "a")
+    (tmp_path / "cases.csv").write_text(f"probabilities,{column}\na-pred.png,a-mask.png\n")
+    done = segtrust("score", tmp_path / "cases.csv", "-o", tmp_path / "scores.csv")
+    assert done.returncode == 2
+    assert f"unknown column '{column.lower()}'. Did you mean '{column.lower()[:-1]}'?" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--key", "p"), "key: no map is in a format with named arrays"),
+        (("--mask-dir", "masks", "--decode", "dice-optimal"), "decode: all cases have delivered masks"),
+        (("--predictor", "fold 0"), "predictor: expected with --policy only"),
+        (("--memory", "50MB"), "memory: expected at least 256 MiB"),
+        (("--truth-threshold", "0.5"), "truth-threshold: no case has ground truth"),
+        (("--pattern", "*-pred.png"), "Write '{case}-pred.png'"),
+        (("--truth", "a-mask.png"), "expected a folder of ground truth, got a file"),
+    ],
+)
+def test_an_option_that_no_case_can_use_is_an_error(tmp_path, options, said):
+    """Issue 24: "An option that would be ignored is an error." """
+    write_case(tmp_path, "a", map=tmp_path / "maps", truth=tmp_path / "masks")
+    write_case(tmp_path, "a")
+    places = [tmp_path / text if text in ("masks", "a-mask.png") else text for text in options]
+    done = segtrust("score", tmp_path / "maps", "-o", tmp_path / "scores.csv", *places)
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+
+
+def test_seeds_of_splits_need_splits(tmp_path):
+    done = segtrust("evaluate", one_folder(tmp_path / "b"), "-o", tmp_path / "run", *QUICK, "--seed", "3")
+    assert (done.returncode, "seed: expected with --tune only" in done.stderr) == (2, True)
+
+
+def test_one_name_in_a_list_that_is_not_there_is_a_failure(tmp_path):
+    write_case(tmp_path, "a")
+    names = [tmp_path / "a-pred.png", tmp_path / "b-pred.png"]
+    done = segtrust("score", *names, "-o", tmp_path / "scores.csv")
+    assert done.returncode == 1
+    assert [row["case"] for row in read_csv(tmp_path / "scores.csv")] == ["a"]
+    (failure,) = read_csv(tmp_path / "failures.csv")
+    assert (failure["case"], failure["reason"]) == ("b", "no such file or folder")

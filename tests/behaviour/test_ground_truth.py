@@ -93,3 +93,29 @@ def test_another_choice_is_rejected(maps, tmp_path):
         done = segtrust("score", maps, "-o", tmp_path / "a.csv", option, value)
         assert done.returncode == 2
         assert option.strip("-").replace("-", "_") in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["grey", "one bit", "palette"])
+def test_label_1_of_masks_of_two_values(maps, tmp_path, kind):
+    """Issue 24: "Handle, or reject with a remedy, but never silently misread: … palettes"."""
+    from PIL import Image
+
+    labels = {name: values // 255 for name, values in masks(SHAPE).items()}
+    for name, values in labels.items():
+        (tmp_path / "labels").mkdir(exist_ok=True)
+        image = Image.fromarray(values.astype(bool) if kind == "one bit" else values)
+        if kind == "palette":
+            image.putpalette([0, 0, 0, 255, 255, 255])
+        image.save(tmp_path / f"labels/{name}.png")
+    assert scores(maps, tmp_path / "labels", "--label", "1") == pytest.approx(
+        dice_of(maps, labels), rel=1e-12
+    )
+
+
+def test_a_label_that_no_ground_truth_has(maps, tmp_path):
+    for name, values in masks(SHAPE).items():
+        save(tmp_path / f"truth/{name}.png", values)
+    out = tmp_path / "scores.csv"
+    done = segtrust("score", maps, "--truth", tmp_path / "truth", "-o", out, "--label", "1")
+    assert "Note: 3 cases, for example a: " in done.stderr
+    assert "truth/a.png: does not have label 1; it has 255." in done.stderr

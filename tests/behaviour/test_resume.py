@@ -1,5 +1,6 @@
 """Runs that are killed and resumed, spread over workers or an array of jobs: always the same table."""
 
+import csv
 import shutil
 import signal
 import subprocess
@@ -184,3 +185,36 @@ def test_workers_and_job_arrays_give_the_same_table(made):
     assert_same(read_csv(out / "merged.csv", without=TIMES), expected)
     assert segtrust("merge", *parts[:2], "-o", out / "two.csv").returncode == 2
     assert not (out / "two.csv").exists()
+
+
+def test_cases_from_other_files_are_rejected(tmp_path):
+    """Issue 24: "Different input is rejected unless `--overwrite` is given." Models share names of files."""
+    for number, model in enumerate(("one", "two")):
+        write_cases(tmp_path / model, 3)
+        np.save(tmp_path / model / "case_001.npy", blob(FLAT, at=0.3 + 0.2 * number))
+    truths = tmp_path / "truth"
+    write_cases(tmp_path / "other", 3, truths=truths)
+    out = tmp_path / "scores.csv"
+    assert segtrust("score", tmp_path / "one", "-o", out).returncode == 0
+    before = out.read_bytes()
+    other = segtrust("score", tmp_path / "two", "-o", out)
+    assert other.returncode == 2
+    changed = f"3 of its cases were scored from other files: the map of case_000 was {tmp_path}/one"
+    assert changed in other.stderr
+    assert "--overwrite" in other.stderr
+    assert out.read_bytes() == before
+    (tmp_path / "link").symlink_to(tmp_path / "one", target_is_directory=True)
+    assert segtrust("score", tmp_path / "link", "-o", out).returncode == 0  # the same files
+    with_truth = ("score", tmp_path / "one", "--truth", truths, "-o", out)
+    assert segtrust(*with_truth).returncode == 0  # ground truth is added
+    assert "dice" in read_csv(out)[0]
+    without = segtrust("score", tmp_path / "one", "-o", out)
+    assert (without.returncode, "the ground truth of case_000 was" in without.stderr) == (2, True)
+    assert "dice" in read_csv(out)[0]
+    assert segtrust("score", tmp_path / "two", "-o", out, "--overwrite").returncode == 0
+    assert "dice" not in read_csv(out)[0]
+    assert read_csv(out)[1]["sdc"] != read_csv_of(before)[1]["sdc"]
+
+
+def read_csv_of(content):
+    return list(csv.DictReader(content.decode().splitlines()))

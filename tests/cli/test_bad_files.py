@@ -58,6 +58,11 @@ def test_a_map_that_is_truncated_while_it_is_mapped_and_its_folder_watched(score
     assert "mmap length is greater than file size" in score("truncate", *WATCH)["reason"]
 
 
+def test_a_reader_that_raises_an_interrupt(score):
+    """It used to end the whole run, as if somebody had pressed Ctrl-C."""
+    assert "died twice on this case: it exited with code 1." in score("interrupt")["reason"]
+
+
 def test_a_reader_that_is_killed(score):
     assert f"exited with code {-signal.SIGKILL}" in score("kill")["reason"]
 

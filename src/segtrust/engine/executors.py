@@ -88,7 +88,7 @@ _HINTS = {-9: " (often out of memory)", -7: " (often a file that was truncated w
 _SHARE, _LIMIT_SHARE = 0.5, 0.8
 """Shares of the available memory: for the announced sizes of cases in flight, and for killing a case."""
 _LEAST_LIMIT = 256 << 20
-"""No case is killed below this memory, however small a limit was given: small cases need it too."""
+"""Smallest limit: small cases need this memory, too."""
 _HUGE = 1 << 30
 _TILES = 16
 """Tiles of a huge map that are handed over together."""
@@ -134,6 +134,11 @@ def make_executor(
     if not isinstance(workers, int) or workers < 0:
         raise ParameterError(f"workers: expected a whole number of at least 1, got {workers!r}.")
     limits = Limits(memory, seconds)
+    if memory is not None and memory < _LEAST_LIMIT:
+        raise ParameterError(
+            f"memory: expected at least {format_bytes(_LEAST_LIMIT)}, which small cases take too, got "
+            f"{format_bytes(memory)}."
+        )
     if dask:
         return DaskExecutor(dask, workers, limits)
     return ProcessExecutor(workers, limits) if workers else InProcessExecutor()
@@ -222,6 +227,8 @@ def _run_task(task: Any) -> Any:
     assert _work is not None
     try:
         result = _work(task)
+    except (KeyboardInterrupt, SystemExit):  # of a library: Ctrl-C does not come here
+        os._exit(1)
     except Exception as error:
         try:
             pickle.loads(pickle.dumps(error))  # nosec B301

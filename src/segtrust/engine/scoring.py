@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from segtrust.engine.executors import CASE_SECONDS, Limits, ProcessDiedError, Sa
 from segtrust.engine.outcomes import Outcome
 from segtrust.engine.questions import hints_of_map
 from segtrust.ensembles import ROUNDING
-from segtrust.errors import ProbabilityRangeError, SegtrustError, WrongContentError
+from segtrust.errors import ParameterError, ProbabilityRangeError, SegtrustError, WrongContentError
 from segtrust.io import (
     MEMBER_SEPARATOR,
     ArrayRef,
@@ -100,7 +100,11 @@ class ScoreJob:
     predictor: str = ""
 
     def __post_init__(self) -> None:
-        """Decode masks by the rule for empty masks by which they are evaluated, unless another is given."""
+        """Check the kind of checksum; set `decode_empty` to the rule of the evaluation if none is given."""
+        if self.digest not in get_args(ChecksumKind):
+            raise ParameterError(
+                f"digest: expected {' or '.join(get_args(ChecksumKind))}, got {self.digest!r}."
+            )
         if self.read.decode is not Decoding.THRESHOLD and self.read.decode_empty is None:
             object.__setattr__(self, "read", replace(self.read, decode_empty=self.empty))
 

@@ -49,7 +49,7 @@ from segtrust.io.loading import (
 )
 from segtrust.io.manifest import MEMBER_SEPARATOR, read_manifest
 from segtrust.io.mask_files import mask_path, write_mask
-from segtrust.io.names import MAP_ENDINGS, case_of, is_data_file, stem_of
+from segtrust.io.names import MAP_ENDINGS, case_of, is_data_file, may_hold_arrays, stem_of
 from segtrust.io.nnunet_cases import (
     LabelledCases,
     find_cross_validation,
@@ -155,6 +155,7 @@ __all__ = [
     "load_opened",
     "map_rows",
     "mask_path",
+    "may_hold_arrays",
     "memory_of",
     "middle_slice",
     "missing_package",

@@ -163,7 +163,7 @@ def group_failures(failures: Iterable[Failure]) -> list[FailureGroup]:
     for failure in failures:
         key = failure.reason
         for text in (failure.file, Path(failure.file).name, failure.case, failure.case.rpartition("/")[2]):
-            key = key.replace(text, "") if text else key
+            key = re.sub(rf"(?<!\w){re.escape(text)}(?!\w)", "", key) if text else key
         key = keys.setdefault(failure.reason, _NUMBER.sub("#", _PATH.sub("", key)))
         groups.setdefault(key, []).append(failure)
     found = [FailureGroup(len(members), members[0]) for members in groups.values()]

@@ -22,6 +22,7 @@ __all__ = [
     "is_data_file",
     "is_foreign_file",
     "is_role_alone",
+    "may_hold_arrays",
     "role_of",
     "stem_of",
 ]
@@ -47,6 +48,8 @@ _FOREIGN = (
     *(".npy.gz", ".npz.gz", ".nii.zip", ".nii.bz2", ".nii.xz", ".zip", ".tar", ".tgz", ".7z"),
 )
 """Endings of files that may hold maps in a format that is not read; a pair of ``.hdr`` and ``.img`` is."""
+
+_OF_ARRAYS = (".npz", ".h5", ".hdf5", ".zarr", ".ome.zarr", ".zarr.zip")
 
 _WORDS = {
     "map": "probabilities|probability|probs?|softmax|sigmoid|predictions?|preds?|output|trans",
@@ -95,6 +98,11 @@ def is_foreign_file(path: Path) -> bool:
     """
     name = path.name
     return name.lower().endswith(_FOREIGN) and not name.startswith(".") and not _ending(name)
+
+
+def may_hold_arrays(path: Path) -> bool:
+    """Return whether a file may hold several arrays with names, as NumPy's archives, HDF5 and Zarr do."""
+    return ending_of(path) in (*_OF_ARRAYS, *further_endings())
 
 
 def stem_of(path: Path) -> str:

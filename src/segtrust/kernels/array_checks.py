@@ -278,6 +278,8 @@ def raise_bad_value(value: float, index: tuple[int, ...], nearby: NearbyValues, 
         remedy = "These look like 8-bit levels: divide by 255 or pass them as uint8."
     else:
         remedy = "These look like logits: convert them first, with a sigmoid or softmax(logits, axis=0)."
+        if low >= -_ROUNDING and high <= 100.0:
+            remedy += " Or are they per cent? Then divide by 100."
     span = ""
     if low <= high:  # not NaN
         span = f" (finite values nearby span [{_format_value(low, 3)}, {_format_value(high, 3)}])"
