@@ -28,6 +28,7 @@ LAYERS = (
     "_params",
     "_compile",
     "_progress",
+    "_processes",
     "plugins",
     "kernels",
     "maps",

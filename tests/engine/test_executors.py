@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from benchmarks.files import make_zarr
+from segtrust._processes import block_interrupts
 from segtrust.confidence import get_estimators
 from segtrust.engine import executors
 from segtrust.engine.executors import (
@@ -23,7 +24,6 @@ from segtrust.engine.executors import (
     Sandbox,
     WorkerGroup,
     available_memory,
-    block_interrupts,
     compute_in_processes,
     is_huge,
     make_executor,

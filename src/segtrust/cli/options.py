@@ -382,7 +382,7 @@ class RunFlags:
     def get_ready(self) -> None:
         """Start to import what workers need, while cases are being found."""
         if not self.dask:
-            from segtrust.engine import preload_workers
+            from segtrust._processes import preload_workers
 
             preload_workers(__name__)
 

@@ -26,7 +26,6 @@ from segtrust.engine.executors import (
     WorkerGroup,
     compute_in_processes,
     make_executor,
-    preload_workers,
 )
 from segtrust.engine.losses import (
     DICE,
@@ -161,7 +160,6 @@ __all__ = [
     "no_loss_message",
     "part_of",
     "policies_for_rows",
-    "preload_workers",
     "prepare_for_scoring",
     "question_about_calibration",
     "questions_about",

@@ -13,6 +13,7 @@ import math
 import os
 import pickle
 import signal
+import stat
 import sys
 import threading
 import time
@@ -30,7 +31,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from multiprocessing import connection, forkserver, get_all_start_methods, get_context, resource_tracker
+from multiprocessing import connection, get_context
 from multiprocessing.process import parent_process
 from pathlib import Path
 from queue import LifoQueue
@@ -41,6 +42,7 @@ import psutil
 
 from segtrust._files import format_bytes
 from segtrust._optional import require
+from segtrust._processes import START_METHOD, block_interrupts, preload_workers
 from segtrust.engine.outcomes import Outcome
 from segtrust.errors import ParameterError, WorkerError
 from segtrust.io import CaseFiles, Failure, memory_of, open_volume
@@ -61,12 +63,10 @@ __all__ = [
     "Work",
     "WorkerGroup",
     "available_memory",
-    "block_interrupts",
     "compute_in_processes",
     "is_huge",
     "make_executor",
     "map_on_dask",
-    "preload_workers",
     "spread_over_processes",
 ]
 
@@ -89,6 +89,8 @@ _SHARE, _LIMIT_SHARE = 0.5, 0.8
 """Shares of the available memory: for the announced sizes of cases in flight, and for killing a case."""
 _LEAST_LIMIT = 256 << 20
 """Smallest limit: small cases need this memory, too."""
+_MOST_TIMES = 4 * 1032
+"""Memory of a case, in sizes of its files, at most: deflate shrinks data to 1/1032, and there are copies."""
 _HUGE = 1 << 30
 _TILES = 16
 """Tiles of a huge map that are handed over together."""
@@ -156,42 +158,6 @@ def available_memory() -> int:
 
 
 # Worker processes
-
-
-_METHOD = "forkserver" if "forkserver" in get_all_start_methods() else "spawn"
-"""A fork of this process would inherit locks held by its threads. The fork server has none, and has imported
-what workers need."""
-
-
-def preload_workers(*modules: str) -> None:
-    """Start the process of which workers are forks, without waiting; ``modules`` are imported there."""
-    if _METHOD == "forkserver":
-        get_context(_METHOD).set_forkserver_preload(["segtrust.engine.preload", *modules])
-        with block_interrupts():
-            forkserver.ensure_running()
-
-
-@contextmanager
-def block_interrupts() -> Iterator[None]:
-    """Keep Ctrl-C from processes that are started inside this block; here it waits for its end."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    resource_tracker.ensure_running()  # which would unblock them itself
-    received: list[tuple[Any, ...]] = []
-    handler = signal.getsignal(signal.SIGINT)
-    is_deferred = callable(handler) and threading.current_thread() is threading.main_thread()
-    if is_deferred:  # another thread may take the signal, and this one handle it
-        signal.signal(signal.SIGINT, lambda *signals: received.append(signals))
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        if is_deferred:
-            signal.signal(signal.SIGINT, handler)
-    if received and callable(handler):
-        handler(*received[0])
 
 
 _work: Callable[[Any], Any] | None = None
@@ -283,11 +249,11 @@ class _Worker:
         self.started = 0.0
         self.killed_for = ""
         """The limit for which the process was killed: "memory", "time" or nothing."""
-        if _METHOD == "forkserver":
+        if START_METHOD == "forkserver":
             preload_workers()
         arguments = (dict(os.environ), work)
         self._pool = ProcessPoolExecutor(
-            1, mp_context=get_context(_METHOD), initializer=_prepare_worker, initargs=arguments
+            1, mp_context=get_context(START_METHOD), initializer=_prepare_worker, initargs=arguments
         )
         with _hide_main(work, first_task):
             self._first = self._pool.submit(os.getpid)  # starts the process
@@ -653,7 +619,8 @@ class ProcessExecutor:
         budget = self.limits.memory or int(_SHARE * available_memory())
         load: dict[str, int] = {}
         alone: list[CaseFiles] = []
-        cost = self.cost(waiting[0])
+
+        cost = self._cost_of(waiting[0], budget)
 
         def submit_more() -> None:
             nonlocal cost
@@ -663,7 +630,7 @@ class ProcessExecutor:
                 case = waiting.popleft()
                 load[case.id] = cost
                 group.submit(case)
-                cost = self.cost(waiting[0]) if waiting else 0
+                cost = self._cost_of(waiting[0], budget) if waiting else 0
 
         try:
             while waiting or load:
@@ -687,6 +654,10 @@ class ProcessExecutor:
             self.close()
             raise
 
+    def _cost_of(self, case: CaseFiles, budget: int) -> int:
+        """Return the bytes that a case will take; 0 if it is so small that it does not matter."""
+        return 0 if _is_small(case, budget // self.workers) else self.cost(case)
+
     def _group_for(self, work: Work) -> WorkerGroup[CaseFiles, Outcome]:
         """Return the processes that do this work."""
         if self._group is None or self._work is not work:
@@ -700,6 +671,17 @@ class ProcessExecutor:
         if self._group is not None:
             self._group.close()
             self._group = None
+
+
+def _is_small(case: CaseFiles, most: int) -> bool:
+    """Return whether a case cannot take more than some bytes, by the sizes of its files alone."""
+    refs = [ref for ref in (*case.maps, case.mask, case.truth) if ref is not None]
+    try:
+        states = [ref.path.stat() for ref in refs]
+    except OSError:
+        return False
+    are_files = all(stat.S_ISREG(state.st_mode) for state in states)
+    return are_files and _MOST_TIMES * sum(state.st_size for state in states) <= most
 
 
 def _outcome_of(case: CaseFiles, result: Outcome | ProcessDiedError) -> Outcome:
@@ -751,7 +733,7 @@ class _Spreading:
 @contextmanager
 def spread_over_processes(workers: int) -> Iterator[TileMapper]:
     """Yield a function that maps tiles in several processes, in their order."""
-    pool = ProcessPoolExecutor(workers, get_context(_METHOD), _prepare_worker, (dict(os.environ), _call))
+    pool = ProcessPoolExecutor(workers, get_context(START_METHOD), _prepare_worker, (dict(os.environ), _call))
     try:
         yield partial(pool.map, chunksize=_TILES)
     finally:
