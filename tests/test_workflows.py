@@ -250,9 +250,9 @@ def test_failures_of_masks_are_listed_with_those_of_their_part(folder, tmp_path)
     assert st.ScoreTable.load(tmp_path / "part-0.csv").failures == table.failures
 
 
+@pytest.mark.needs("matplotlib", "pyarrow")
 def test_a_report_of_a_table_in_memory_has_the_table(table, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    pytest.importorskip("matplotlib")
     st.evaluate(table, resamples=100).report(tmp_path)
     assert (tmp_path / "scores.parquet").exists()
 
@@ -267,8 +267,8 @@ def test_masks_of_pickles_that_were_allowed(tmp_path):
     assert len(list((tmp_path / "masks").iterdir())) == 2
 
 
+@pytest.mark.needs("matplotlib", "pyarrow")
 def test_a_policy_of_an_evaluation_or_of_its_folder(data, table, tmp_path):
-    pytest.importorskip("matplotlib")
     evaluation = st.evaluate(data, estimators=["sdc"], resamples=100, output=tmp_path / "run", progress=False)
     expected = st.calibrate(replace(table, looks={}), target_risk=0.3, model="m").threshold
     for given in (evaluation, tmp_path / "run", str(tmp_path / "run")):

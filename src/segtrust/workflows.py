@@ -307,6 +307,8 @@ def score_cases(
     >>> [(row["case"], round(row["sdc"], 2)) for row in table.least_confident(1).rows]
     [('b', 0.75)]
     """
+    if model and policy is None:
+        raise ParameterError("predictor: expected with --policy only; without it, it would be ignored.")
     dataset = data if isinstance(data, Dataset) else find_cases(data)
     plan = _plan_scoring(dataset.cases, estimators, policy, model, options)
     plan = replace(plan, job=replace(plan.job, predictor=made_by, with_truth=with_truth))
@@ -354,7 +356,7 @@ def watch_folders(
     idle
         Seconds without anything new after which the watch ends; ``None`` for never.
     tell
-        Called with how the watch stands.
+        Called with the status of the watch.
     **options
         See `ScoreOptions` and `RunOptions`.
     """
@@ -501,8 +503,6 @@ def _plan_scoring(
         Whether cases with empty ground truth do not count there.
     """
     _check_options(options)
-    if model and policy is None:
-        raise ParameterError("predictor: expected with --policy only; without it, it would be ignored.")
     policies: Policies = {}
     if policy is not None:
         policies = {name: each.for_predictor(model) for name, each in load_policies(policy).items()}
@@ -607,16 +607,16 @@ def _choose_estimators(
                 f"estimators: {get_estimator(name).name} learns from cases and has learned nothing here. "
                 f"Pass a policy that holds it (--policy), or one of {', '.join(every)}."
             )
-    void = [] if has_members else [name for name in names if needs_members(name)]
-    if void and ALL not in texts:
+    unusable = [] if has_members else [name for name in names if needs_members(name)]
+    if unusable and ALL not in texts:
         raise ParameterError(
-            f"estimators: {void[0]} compares the members of an ensemble, and the cases have one map each. "
-            "Pass the others: --member, or the column 'members' of a manifest."
+            f"estimators: {unusable[0]} compares the members of an ensemble, and the cases have one map "
+            "each. Pass the others: --member, or the column 'members' of a manifest."
         )
     ready = {
         name: Scoring(name, empty=empty).make_estimator()  # type: ignore[arg-type]
         for name in names
-        if name not in void and name not in unlabelled
+        if name not in unusable and name not in unlabelled
     }
     return tuple({**ready, **objects, **needed}.values()), [name for name in unlabelled if name in names]
 
@@ -799,7 +799,7 @@ def evaluate(
     data
         Cases that were found, paths in which to find them, or a score table.
     ood
-        Other sets by name, evaluated beside the first.
+        Other sets by name, evaluated in addition to the first.
     output
         Folder for score table, tables, figures and report; ``None`` for none (`Evaluation.report` writes it).
     estimators
@@ -1158,8 +1158,8 @@ def calibrate(
     """
     result = certify_table(table, output=output, **question)
     if result.policy is None:
-        refused = {name: each for name, each in result.certificates.items() if not each.certified}
-        texts = (f"{name}: {each}" if name else str(each) for name, each in refused.items())
+        uncertified = {name: each for name, each in result.certificates.items() if not each.certified}
+        texts = (f"{name}: {each}" if name else str(each) for name, each in uncertified.items())
         raise NotCertifiableError("\n".join(texts))
     return result.policy
 
@@ -1216,7 +1216,7 @@ def certify_table(
     output: str | Path | None = None,
     **question: Unpack[CalibrationOptions],
 ) -> CalibrationResult:
-    """Do what `calibrate` does, and return the certificates too, whether or not there is a threshold."""
+    """Certify a threshold as `calibrate` does, and return the certificates, whether or not there is one."""
     known = CalibrationOptions.__annotations__
     for name in question:
         if name not in known:
@@ -1403,7 +1403,7 @@ def write_report(
     run
         Folder of an evaluation or a triage, or a score table.
     output
-        The page; ``report.html`` beside the score table by default.
+        The page; ``report.html`` next to the score table by default.
     policy, model
         What decides on the cases, and which model made the maps.
 

@@ -94,7 +94,7 @@ def predict(
         "" if how.policy else how.estimators,
         output=table,
         policy=how.policy,
-        model=name,
+        model=name if how.policy else "",
         with_truth=how.truth is not None,
         made_by=name,
         doubt=doubt,

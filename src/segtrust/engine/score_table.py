@@ -192,7 +192,7 @@ class ScoreTable(Table):
     seconds
         Time that the run took.
     warnings
-        What a user should know, and has cost no case its row.
+        What a user should know, and did not make a case fail.
     questions
         What looks wrong about the input, how files were read, and copies: to be read before the results.
     policies

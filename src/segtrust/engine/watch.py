@@ -132,7 +132,7 @@ class _Watch:
     next_table: float = 0.0
     written: tuple[int, tuple[Failure, ...]] = (-1, ())
 
-    def take_in(self, found: Dataset) -> None:
+    def score_new(self, found: Dataset) -> None:
         """Score the cases that are complete, and new or changed."""
         is_first = not self.has_looked
         if is_first:
@@ -247,7 +247,7 @@ def watch_cases(
         )
         try:
             with suppress(KeyboardInterrupt):  # how a watch usually ends
-                _look_again_and_again(look, rhythm, watch, tell)
+                _watch_until_idle(look, rhythm, watch, tell)
             scored = watch.write()
         except SavedStateError:
             if run.out.is_file() and not run.log_path.exists():  # what only the deleted log has
@@ -258,7 +258,7 @@ def watch_cases(
     return scored
 
 
-def _look_again_and_again(
+def _watch_until_idle(
     look: Callable[[], Dataset], rhythm: Rhythm, watch: _Watch, tell: Callable[[WatchStatus], object]
 ) -> None:
     """Look, score, write and report until nothing has come for a while."""
@@ -273,7 +273,7 @@ def _look_again_and_again(
             problem = str(error)
         took_s = time.monotonic() - begin
         if found is not None:
-            watch.take_in(found)
+            watch.score_new(found)
         del found  # as long as the list of all files, and the next one is about to come
         watch.write_if_new()
         tell(watch.status(problem))

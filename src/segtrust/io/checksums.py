@@ -145,7 +145,7 @@ def _of_file(path: Path, kind: ChecksumKind) -> str:
 
 
 def _kept_by_gzip(path: Path) -> int | None:
-    """Return the checksum at the end; ``None`` if it belongs to the last member only, or is cut off.
+    """Return the checksum at the end; ``None`` if it belongs to the last member only, or is truncated.
 
     One member decompresses to no fewer bytes than it has, except for its header and the frames of deflate. Of
     more than 4 GiB only the remainder is kept. CRC-32 of the whole file would not do instead: if noise is

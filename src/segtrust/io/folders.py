@@ -271,7 +271,7 @@ class Roles:
 def assign_roles(
     files: Sequence[FolderFile], patterns: Mapping[Role, Pattern | None], *, needs_truth: bool = False
 ) -> Roles:
-    """Tell maps from the masks, ground truth and images next to them.
+    """Return which files are maps, masks, ground truth and images.
 
     Patterns decide first, then folders that say what they hold, then names. A file that is only *called* a
     mask is never a delivered mask: ``_mask`` is the name of the ground truth in most public data sets.

@@ -453,7 +453,7 @@ def _are_classes(p: Any, axis: int) -> bool:
 
 
 def _without_unit_axes(values: Any, ndim: int = 0) -> Any:
-    """Drop leading axes of length 1, such as the only slice of an image or the only channel of a stack."""
+    """Return values without leading axes of length 1, such as the only slice or channel of an image."""
     while len(values.shape) > max(2, ndim) and values.shape[0] == 1:
         values = values[0]
     return values
