@@ -166,7 +166,7 @@ import sys, time
 from pathlib import Path
 from segtrust._processes import preload_workers
 if sys.argv[2] == "command":  # starts the process of which workers are forks before it imports
-    preload_workers("segtrust.cli.options")
+    preload_workers()
 from segtrust.cli import scoring
 from segtrust.confidence import get_estimators
 from segtrust.engine import ScoreJob, make_executor

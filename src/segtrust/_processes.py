@@ -20,10 +20,10 @@ START_METHOD = "forkserver" if "forkserver" in get_all_start_methods() else "spa
 what workers need."""
 
 
-def preload_workers(*modules: str) -> None:
-    """Start the process of which workers are forks, without waiting; ``modules`` are imported there."""
+def preload_workers() -> None:
+    """Start the process of which workers are forks, without waiting; it imports what they need."""
     if START_METHOD == "forkserver":
-        get_context(START_METHOD).set_forkserver_preload(["segtrust.engine.preload", *modules])
+        get_context(START_METHOD).set_forkserver_preload(["segtrust.engine.preload"])
         with block_interrupts():
             forkserver.ensure_running()
 

@@ -513,7 +513,7 @@ def _plan_scoring(
     if options.get("fuse") is not None and not has_members:
         raise ParameterError("fuse: expected several maps per case (--member), got one of each.")
     ready, unlabelled = _choose_estimators(estimators, policies, empty, has_members, by_set)
-    digest = cast(Literal["quick", "sha256"], options.get("digest", "quick"))
+    digest = cast(Literal["quick", "sha256"], str(options.get("digest", "quick")))
     job = ScoreJob(ready, reading, scaling, digest=digest, empty=EmptyPolicy(empty))
     return _Plan(job, policies, tuple(get_estimators(unlabelled)), drop_empty)
 

@@ -384,7 +384,7 @@ class RunFlags:
         if not self.dask:
             from segtrust._processes import preload_workers
 
-            preload_workers(__name__)
+            preload_workers()
 
     def options(self) -> RunOptions:
         """Return the options for `segtrust.workflows`."""
