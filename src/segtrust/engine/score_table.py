@@ -401,25 +401,26 @@ def run_cases(
     missing: list[CaseFiles] = []
     incomplete: list[CaseFiles] = []
     for case in cases:
-        outcome = outcomes[case.id] = log.find(case.id, marks[case.id])
+        outcome = log.find(case.id, marks[case.id])
         if outcome is None:
             missing.append(case)
         elif _lacking(job, outcome):
             incomplete.append(case)
         else:
+            outcomes[case.id] = outcome.compact()
             advance(1)
     if len(missing) == len(cases) and not executor.is_remote:
         check_packages(missing)
     for case, outcome in add_columns(job, incomplete, executor=executor, log=log, marks=marks):
-        outcomes[case.id] = outcome
         if outcome is None:
             missing.append(case)
         else:
+            outcomes[case.id] = outcome.compact()
             advance(1)
     with closing(executor.run(job, missing)) as finished:
         for case, outcome in finished:
             log.add(outcome, marks[case.id])
-            outcomes[case.id] = outcome
+            outcomes[case.id] = outcome.compact()
             advance(1)
     return {name: outcome for name, outcome in outcomes.items() if outcome is not None}
 
