@@ -204,17 +204,22 @@ def _requests(
     member_folders = _assign_members(members, folders)
     requests = {}
     for index, folder in enumerate(folders):
-        patterns = {role: assigned[option][index] for role, option in _PATTERN_OPTIONS.items()}
-        partners = {role: assigned[option][index] for role, option in _FOLDER_OPTIONS.items()}
-        own = {
+        patterns: dict[Role, str | None] = {
+            role: assigned[option][index] for role, option in _PATTERN_OPTIONS.items()
+        }
+        partners: dict[Partner, str | None] = {
+            role: assigned[option][index] for role, option in _FOLDER_OPTIONS.items()
+        }
+        own: set[Partner] = {
             role
             for role, path in partners.items()
             if path is not None and Path(path).resolve() == folder.resolve()
         }
-        own -= {role for role in ("mask", "image") if patterns[role] is None}
+        own = {role for role in own if role == "truth" or patterns[role] is not None}
         has_own_truth = "truth" in own
+        partners.update((role, None) for role in own)  # they are next to the maps
         requests[folder] = _Request(
-            {role: None if role in own else path for role, path in partners.items()},  # next to the maps
+            partners,
             patterns,
             member_folders[index],
             True if has_own_truth else needs_truth,

@@ -438,7 +438,10 @@ def _has_greys_far_from_edges(array: Any) -> bool:
 
     levels = array / np.float32(array.max())
     is_grey = (levels > 0.003) & (levels < 0.997)  # of 8 bits all but 0 and white
-    near_both = maximum_filter(levels <= 0.1, 33) & maximum_filter(levels >= 0.9, 33)
+    near_dark, near_bright = (
+        np.asarray(maximum_filter(each, 33), bool) for each in (levels <= 0.1, levels >= 0.9)
+    )
+    near_both = near_dark & near_bright
     return bool(np.count_nonzero(is_grey & ~near_both) > 0.02 * np.count_nonzero(is_grey))
 
 
