@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 
 from segtrust.cli.apps import App
-from segtrust.cli.console import new_console
+from segtrust.cli.output import new_console
 
 bench_app = App(no_args_is_help=True, add_completion=False, help="Measure speed as ratios within one run.")
 

@@ -167,7 +167,7 @@ from pathlib import Path
 from segtrust._processes import preload_workers
 if sys.argv[2] == "command":  # starts the process of which workers are forks before it imports
     preload_workers()
-from segtrust.cli import scoring
+from segtrust.cli import score
 from segtrust.confidence import get_estimators
 from segtrust.engine import ScoreJob, make_executor
 from segtrust.workflows import find_cases

@@ -400,9 +400,8 @@ def test_calibration_cases_and_their_copies_are_named_and_left_out_of_the_drift_
     for number in range(5):
         shutil.copy(old / f"maps/c{number}.npy", new / f"maps/renamed{number}.npy")
     with_copies = st.triage(new / "maps", policy, model="m", progress=False)
-    assert "5 of 35 cases, such as renamed0, are calibration cases of the policy, or copies" in str(
-        with_copies
-    )
+    assert "5 of 35 cases are calibration cases of the policy, or copies of them" in str(with_copies)
+    assert with_copies.calibration_cases == tuple(f"renamed{number}" for number in range(5))
     for path in new.glob("maps/renamed*.npy"):
         path.unlink()
     without = st.triage(new / "maps", policy, model="m", progress=False)

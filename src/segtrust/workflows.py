@@ -48,7 +48,6 @@ from segtrust.engine import (
     WatchStatus,
     calibrate_table,
     check_details,
-    check_drift,
     check_no_text,
     check_output,
     check_policies,
@@ -56,7 +55,6 @@ from segtrust.engine import (
     check_structures,
     check_unique_cases,
     decide_rows,
-    decisions_of_cases,
     drop_rows_without_loss,
     failures_beside,
     find_table,
@@ -69,7 +67,6 @@ from segtrust.engine import (
     no_loss_message,
     part_of,
     policies_for_rows,
-    question_about_calibration,
     questions_about,
     read_looks,
     read_scores,
@@ -78,7 +75,6 @@ from segtrust.engine import (
     unversioned,
     watch_cases,
     write_failures,
-    write_lists,
     write_looks,
     write_masks,
 )
@@ -1367,17 +1363,10 @@ def triage(
         if not isinstance(data, Dataset):
             dataset = find_cases(cast("str | Path | Sequence[str | Path]", data), needs_truth=False)
         table = score_cases(dataset, (), output=path, policy=policy, model=model, with_truth=False, **options)
-    if question := question_about_calibration(table.rows, table.policies):
-        table = replace(table, questions=(*table.questions, question))
-    drift = check_drift(table.rows, table.policies, alpha=alpha)
-    has_reference = any(each.reference is not None for each in table.policies.values())
-    why = "it takes at least two new cases"
-    if not has_reference:
-        why = "the calibration confidences are not beside the policy"
-    decisions = decisions_of_cases(table.rows, [failure.case for failure in table.failures])
+    result = Triage.of(table, alpha=alpha, model=model)
     if folder is not None:
-        write_lists(folder, table.rows, decisions, link=link, failures=table.failures)
-    return Triage(table, decisions, drift, "" if drift else why)
+        result.write(folder, link=link)
+    return result
 
 
 def _decide_table(table: ScoreTable, policy: AnyPolicy, model: str) -> ScoreTable:

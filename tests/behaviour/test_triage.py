@@ -1,6 +1,7 @@
 """``segtrust triage``: the lists, the drift alarm, whether the guarantee applies, links, failures, JSON."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -59,7 +60,8 @@ def lists_of(folder):
 
 def values_of(told):
     """Return what was printed for machines, without words, times and places."""
-    values = {key: told[key] for key in told if key not in ("output", "warnings", "policy", "seconds")}
+    words = ("output", "warnings", "policy", "seconds", "guarantee", "calibration_cases")
+    values = {key: told[key] for key in told if key not in words}
     for drift in values["drift"].values():
         drift.pop("text", None)
     return values
@@ -99,9 +101,11 @@ def test_files(new, policy, tmp_path):
         [list(scores[0]), *(list(row.values()) for row in scores)],
         abs_tol=ROUNDING,
     )
-    columns = {name: read_columns(tmp_path / f"out/{name}.csv") for name in ("accept", "scores")}
+    columns = {name: read_columns(tmp_path / f"out/{name}.csv") for name in ("accept", "defer", "scores")}
     internal = ("k", "mu", "lam", "s", "checksum", "mask_checksum", "seconds")
-    assert columns["accept"] == [name for name in columns["scores"] if name not in internal]
+    shown = [name for name in columns["scores"] if name not in internal]
+    assert columns["accept"] == [*shown, "guarantee"]
+    assert columns["defer"] == [*shown, "guarantee", "reason"]
     fingerprints = {row["policy"] for row in read_csv(tmp_path / "out/scores.csv")}
     assert [len(each) for each in fingerprints] == [64]
 
@@ -119,11 +123,75 @@ def test_drift(policy, tmp_path):
     maps = write_cases(tmp_path / "maps", 30, first=300)
     for path in maps.iterdir():
         flatten(path, 0.25)
-    told = triage(maps, policy, tmp_path / "out", *SAME_MODEL, code=1)
+    told = triage(maps, policy, tmp_path / "out", *SAME_MODEL, code=3)
     assert told["alarm"] is True
     assert_golden("decisions/triage_drift", values_of(told))
-    quiet = triage(maps, policy, tmp_path / "quiet", *SAME_MODEL, "--alpha", 0.0005, code=1)
+    quiet = triage(maps, policy, tmp_path / "quiet", *SAME_MODEL, "--alpha", 0.0005, code=3)
     assert_same(quiet["drift"]["foreground"]["p_value"], told["drift"]["foreground"]["p_value"])
+
+
+def test_the_lists_say_which_guarantee_applies_and_why_a_case_is_deferred(new, policy, tmp_path):
+    (new / "unreadable.npy").write_bytes(b"")
+    try:
+        triage(new, policy, tmp_path / "out", *SAME_MODEL, code=1)
+        told = triage(new, policy, tmp_path / "other", code=1)
+    finally:
+        (new / "unreadable.npy").unlink()
+    accepted, deferred = (read_csv(tmp_path / f"out/{name}.csv") for name in ("accept", "defer"))
+    assert {row["guarantee"] for row in accepted} == {"certified"}
+    assert {row["guarantee"] for row in deferred} == {"none"}
+    reasons = {row["case"]: row["reason"] for row in deferred}
+    assert "unreadable.npy" in reasons.pop("unreadable")
+    assert reasons["case_003"] == "below the threshold"
+    assert reasons["case_004"] == "empty mask"
+    assert {row["guarantee"] for row in read_csv(tmp_path / "other/accept.csv")} == {"estimated"}
+    assert told["guarantee"].startswith(f"The guarantee does not apply: made with {MODEL}, used with")
+
+
+def test_what_is_printed(new, policy, tmp_path):
+    """Drift first, then decisions, guarantee and the most urgent cases, with the next command."""
+    done = segtrust("triage", new, "--policy", policy, "-o", tmp_path / "out", *SAME_MODEL)
+    _, drift, counts, guarantee, title, head, _, first, *_ = filter(None, done.stdout.splitlines())
+    assert drift.startswith("No drift detected (two-sample test, p = ")
+    assert re.fullmatch(r"\d+ accepted, \d+ for review \(of these, 2 with an empty mask\)\.", counts)
+    assert guarantee.startswith(
+        "Guarantee (95 % confidence): the mean loss of accepted cases is at most 0.36."
+    )
+    assert guarantee.endswith("It applies to these cases.")
+    assert title.startswith("Most urgent: ")
+    assert head.split() == ["case", "confidence", "(SDC)", "threshold", "reason"]
+    assert first.split()[0] == lists_of(tmp_path / "out")["defer"][0]["case"]
+    assert done.stdout.splitlines()[-1].startswith("Next: segtrust review ")
+
+
+def test_drift_comes_first_and_voids_the_guarantee(policy, tmp_path):
+    maps = write_cases(tmp_path / "maps", 30, first=300)
+    for path in maps.iterdir():
+        flatten(path, 0.75)
+    (maps / "unreadable.npy").write_bytes(b"")
+    done = segtrust("triage", maps, "--policy", policy, "-o", tmp_path / "out", *SAME_MODEL)
+    assert done.returncode == 3, "drift was detected, even if some also failed"
+    assert done.stdout.splitlines()[1].startswith(
+        "DRIFT DETECTED: these cases do not look like the calibration"
+    )
+    assert "The guarantee does not apply (drift)." in done.stdout
+    for name in ("accept", "defer"):
+        assert {row["guarantee"] for row in read_csv(tmp_path / f"out/{name}.csv")} <= {"none"}
+
+
+def test_score_with_a_policy_decides_as_triage_does(new, policy, tmp_path):
+    told = triage(new, policy, tmp_path / "out", *SAME_MODEL)
+    done = segtrust("score", new, "-o", tmp_path / "scores.csv", "--policy", policy, *SAME_MODEL, "--json")
+    scored = json.loads(done.stdout)
+    assert done.returncode == 0
+    for name in ("counts", "drift", "guarantee", "standing", "alarm"):
+        assert_same(scored[name], told[name])
+
+
+def test_a_name_that_is_nearly_that_of_the_model(new, policy, tmp_path):
+    name = MODEL.upper().replace(" ", "_")
+    told = triage(new, policy, tmp_path / "out", "--predictor", name)
+    assert any(f"Did you mean {MODEL!r}?" in warning for warning in told["warnings"])
 
 
 def test_without_reference_there_is_no_drift_test(new, policy, tmp_path):
@@ -171,7 +239,7 @@ def test_structures(tmp_path):
     told = values_of(json.loads(done.stdout))
     assert_golden("decisions/triage_structures", {"printed": told, "lists": lists_of(tmp_path / "out")})
     one = make_policy(tmp_path, rows[:120])
-    told = triage(NNUNET, one, tmp_path / "one", *SAME_MODEL, "--region", "each", code=1)
+    told = triage(NNUNET, one, tmp_path / "one", *SAME_MODEL, "--region", "each", code=3)
     assert told["alarm"] is True
     assert told["counts"] == {"accept": 0, "defer": 2, "no finding": 0}
 
@@ -182,7 +250,7 @@ def test_recalibrated_maps(tmp_path):
     settings = {**SETTINGS, "scaling": scaling.to_dict()}
     policy = make_policy(tmp_path, rows_of_maps(120), settings, 0.4)
     maps = write_cases(tmp_path / "maps", 4, first=300)
-    triage(maps, policy, tmp_path / "out", *SAME_MODEL, code=1)
+    triage(maps, policy, tmp_path / "out", *SAME_MODEL, code=3)
     rows = read_csv(tmp_path / "out/scores.csv", without=UNTIMED)
     assert_golden("decisions/triage_recalibrated", [list(row.values()) for row in rows], abs_tol=ROUNDING)
 

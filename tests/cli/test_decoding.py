@@ -129,7 +129,7 @@ def test_triage_decodes_as_the_policy_says(data, tmp_path):
     policy = ("--policy", folder / "policy.json", "--predictor", "fold 0")
     done = segtrust("triage", folder / "maps", *policy, "-o", tmp_path / "out")
     assert done.returncode == 0, done.stderr
-    assert "certified" in done.stdout
+    assert "Guarantee (95 % confidence)" in done.stdout
     assert set(read_table(tmp_path / "out/scores.csv").column("mask")) == {"dice-optimal"}
     refused = segtrust("triage", folder / "maps", *policy, "-o", tmp_path / "no", "--decode", "threshold")
     assert refused.returncode == 2

@@ -125,8 +125,8 @@ def test_every_output_says_so(made, policies, tmp_path):
     command = ("nnunet", "triage", made.predictions, "--policy", policies / "fold.json", "-o", tmp_path)
     done = segtrust(*command)
     assert "Repeat what was given to nnUNetv2_predict" in done.stderr
-    assert "estimated, not certified: made with" in done.stdout
-    assert "used with an unnamed model)" in done.stdout
+    assert "The guarantee does not apply: made with" in done.stdout
+    assert "used with an unnamed model." in done.stdout
     assert {path.name for path in tmp_path.iterdir()} >= {"accept.csv", "defer.csv", "scores.csv"}
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -48,7 +49,11 @@ def test_all_well_is_0_and_nothing_is_drawn_without_a_terminal(tmp_path):
     summary = "3 maps (`*.npy`), ground truth none, images none, delivered masks none\n"
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"{summary}3 cases scored in ")
-    assert done.stdout.count("\n") == 2
+    confidence, *table, following = filter(None, done.stdout.splitlines()[2:])
+    assert re.fullmatch(r"Confidence \(SDC\): 0\.\d{3} [ ▁▂▃▄▅▆▇█]{20} 0\.\d{3}, median 0\.\d{3}", confidence)
+    assert table[0].strip() == "Cases, least confident first"
+    assert sorted(line.split()[0] for line in table[3:]) == ["case_000", "case_001", "case_002"]
+    assert following == f"Next: segtrust report {tmp_path / 'out/scores.csv'}"
     rows = read_table(tmp_path / "out/scores.csv").rows
     for row, case in zip(rows, made, strict=True):
         expected = st.score(case.prediction.probabilities, estimators=["sdc", "idc", "amsp"])

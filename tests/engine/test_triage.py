@@ -22,7 +22,6 @@ from segtrust.engine.triage import (
     decide_rows,
     decisions_of_cases,
     load_policies,
-    write_lists,
 )
 from segtrust.errors import PolicyError, UnknownNameError
 from segtrust.io import Stream, Table, read_table
@@ -99,11 +98,17 @@ def rows(tmp_path):
         path = tmp_path / "maps" / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(case)
-        made.append({"case": case, "structure": "organ", "margin": margin, "file": str(path)})
+        decision = "accept" if margin > 0 else "defer"
+        row = {"case": case, "structure": "organ", "margin": margin, "file": str(path), "decision": decision}
+        made.append(row)
     return made
 
 
 DECISIONS = {"a": ACCEPT, "b": ACCEPT, "v1.2": DEFER, "set/c": DEFER, "broken": DEFER}
+
+
+def write_lists(folder, rows, decisions, *, link):
+    Triage(ScoreTable.of(rows), decisions, {}).write(folder, link=link)
 
 
 def test_lists_begin_with_the_least_trusted_and_name_what_failed(rows, tmp_path):
@@ -149,7 +154,9 @@ def test_links_of_cases_that_are_called_alike(tmp_path):
     for number, case in enumerate(("x_y/z", "x/y_z")):
         path = tmp_path / f"{number}.npy"
         np.save(path, np.zeros((2, 2)))
-        rows.append({"case": case, "decision": "accept", "margin": 0.1, "file": str(path)})
+        rows.append(
+            {"case": case, "structure": "organ", "decision": "accept", "margin": 0.1, "file": str(path)}
+        )
     for _ in range(2):
         write_lists(tmp_path / "out", rows, decisions_of_cases(rows), link=True)
         links = sorted((tmp_path / "out/accept").iterdir())

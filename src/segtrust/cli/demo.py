@@ -13,7 +13,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from segtrust.cli.console import new_console
+from segtrust.cli.output import new_console
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -11,14 +11,15 @@ import typer
 
 import segtrust as st
 from segtrust.cli.apps import App
-from segtrust.cli.deciding import CALIBRATE_EPILOG, TRIAGE_EPILOG, calibrate, triage
+from segtrust.cli.calibrate import CALIBRATE_EPILOG, calibrate
 from segtrust.cli.demo import EPILOG, demo
-from segtrust.cli.evaluating import EVALUATE_EPILOG, evaluate
+from segtrust.cli.evaluate import EVALUATE_EPILOG, evaluate
 from segtrust.cli.nnunet import nnunet_app
 from segtrust.cli.plugins import PLUGINS_EPILOG, plugins
-from segtrust.cli.reporting import REPORT_EPILOG, report
-from segtrust.cli.reviewing import REVIEW_EPILOG, review
-from segtrust.cli.scoring import MERGE_EPILOG, SCORE_EPILOG, merge, score
+from segtrust.cli.report import REPORT_EPILOG, report
+from segtrust.cli.review import REVIEW_EPILOG, review
+from segtrust.cli.score import MERGE_EPILOG, SCORE_EPILOG, merge, score
+from segtrust.cli.triage import TRIAGE_EPILOG, triage
 from segtrust.errors import SegtrustError
 from segtrust.paper.commands import reproduce_app, tasks_app
 

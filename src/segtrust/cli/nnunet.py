@@ -12,19 +12,20 @@ import typer
 from typer.core import TyperGroup
 
 from segtrust.cli.apps import App
-from segtrust.cli.console import counted
-from segtrust.cli.deciding import (
-    TargetFlags,
-    TriageFlags,
-    calibration_values,
-    print_calibration,
-    triage_cases,
-)
+from segtrust.cli.calibrate import TargetFlags, calibration_values, print_calibration
 from segtrust.cli.nnunet_options import ModelFlags, target_of
 from segtrust.cli.nnunet_predict import PREDICT_EPILOG, predict
 from segtrust.cli.nnunet_show import SHOW_EPILOG, show
 from segtrust.cli.options import USUAL, ReadFlags, RunFlags, changed_options, with_options
-from segtrust.cli.telling import exit_if_failed, print_dataset, print_failures, print_questions, warnings_of
+from segtrust.cli.output import (
+    counted,
+    exit_if_failed,
+    print_dataset,
+    print_failures,
+    print_questions,
+    warnings_of,
+)
+from segtrust.cli.triage import TriageFlags, triage_cases
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ _CALIBRATE_EPILOG = (
 )
 _TRIAGE_EPILOG = (
     "Examples:\n\n  segtrust nnunet triage tonight/ --policy policy.json -o triage -c 3d_fullres -f 0\n\n"
-    "Exit codes: 0 all well, 1 some cases failed (they are deferred) or the drift alarm rings, 2 an error."
+    "Exit codes: 0 success, 1 some cases failed (they are deferred), 2 an error, 3 drift detected."
 )
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from segtrust.cli.deciding import print_triage
 from segtrust.cli.nnunet_options import ModelFlags, target_of
 from segtrust.cli.options import USUAL, ReadFlags, RunFlags, changed_options, with_options
-from segtrust.cli.scoring import print_scores
+from segtrust.cli.score import print_scores
+from segtrust.cli.triage import print_triage
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ __all__ = ["PREDICT_EPILOG", "predict"]
 PREDICT_EPILOG = (
     "Examples:\n\n  segtrust nnunet predict 27 -i imagesTs -o predictions -c 3d_fullres\n\n"
     "  segtrust nnunet predict 27 -i tonight -o predictions -c 3d_fullres -f 0 --policy policy.json\n\n"
-    "Exit codes: 0 all well, 1 some cases failed or the drift alarm rings, 2 an error."
+    "Exit codes: 0 success, 1 some cases failed, 2 an error, 3 drift detected."
 )
 _PREDICTING = "How it is predicted"
 
@@ -106,7 +106,8 @@ def predict(
     if how.policy is None:
         print_scores(scored, as_json=run.as_json)
     else:
-        print_triage(triage(scored, how.policy, output=output, model=name), output, as_json=run.as_json)
+        result = triage(scored, how.policy, output=output, model=name)
+        print_triage(result, output, how.policy, as_json=run.as_json)
 
 
 def _trained_folds(model: Model, checkpoint: str) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from segtrust.cli.console import counted
 from segtrust.cli.nnunet_options import target_of
+from segtrust.cli.output import counted
 
 if TYPE_CHECKING:
     from segtrust.io import DataSetFolders, Fold, Model, PredictionFolder

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from segtrust.cli.console import counted, new_console
+from segtrust.cli.output import counted, new_console
 from segtrust.errors import SegtrustError
 
 if TYPE_CHECKING:

@@ -79,17 +79,15 @@ from segtrust.engine.scoring import (
 )
 from segtrust.engine.table_cases import files_of_row, read_options_of, reopen_case, write_masks
 from segtrust.engine.triage import (
+    Guarantee,
     Policies,
     Triage,
     are_calibration_cases,
     check_drift,
     check_structures,
     decide_rows,
-    decisions_of_cases,
     is_of_calibration,
     load_policies,
-    question_about_calibration,
-    write_lists,
 )
 from segtrust.engine.watch import Rhythm, WatchStatus, watch_cases
 
@@ -106,6 +104,7 @@ __all__ = [
     "UNLABELLED",
     "Calibration",
     "Executor",
+    "Guarantee",
     "Limits",
     "LossSource",
     "Outcome",
@@ -136,7 +135,6 @@ __all__ = [
     "checksum_of_row",
     "compute_in_processes",
     "decide_rows",
-    "decisions_of_cases",
     "drop_rows_without_loss",
     "failure_of",
     "failures_beside",
@@ -161,7 +159,6 @@ __all__ = [
     "part_of",
     "policies_for_rows",
     "prepare_for_scoring",
-    "question_about_calibration",
     "questions_about",
     "read_failures",
     "read_log",
@@ -176,7 +173,6 @@ __all__ = [
     "unversioned",
     "watch_cases",
     "write_failures",
-    "write_lists",
     "write_looks",
     "write_masks",
     "write_scores",

@@ -6,6 +6,9 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from enum import StrEnum
+from functools import cached_property
 from html import escape
 from itertools import count
 from pathlib import Path
@@ -18,14 +21,16 @@ from segtrust._files import read_json
 from segtrust.engine.questions import checksum_of_row
 from segtrust.engine.score_table import ScoreTable
 from segtrust.errors import PolicyError
-from segtrust.io import COLUMNS, ArrayRef, Failure, ScoreRow, Table, map_rows, stem_of, write_table
-from segtrust.policy import Decision, Policy, StructurePolicies
+from segtrust.io import COLUMNS, ArrayRef, ScoreRow, Table, map_rows, stem_of, write_table
+from segtrust.policy import Decision, Policy, PolicyStatus, StructurePolicies
 from segtrust.selective import DriftTest, drift_test
 
 __all__ = [
+    "Guarantee",
     "Policies",
     "Triage",
     "are_calibration_cases",
+    "calibration_cases_in",
     "check_drift",
     "check_structures",
     "decide_rows",
@@ -33,12 +38,14 @@ __all__ = [
     "is_of_calibration",
     "load_policies",
     "question_about_calibration",
-    "write_lists",
+    "question_about_model",
 ]
 
 Policies = Mapping[str, Policy]
 """Policies by structure; the name of one policy for all structures is empty."""
 _FEWEST_FOR_DRIFT = 2
+_NAMED = 5
+"""Calibration cases that are named."""
 _SAME_CONFIDENCE = 1e-9
 """Relative difference up to which two confidences are the same; files keep them in full."""
 
@@ -94,9 +101,17 @@ def decide_rows(policies: Policies) -> Callable[[Sequence[ScoreRow]], Sequence[S
     return decide_all
 
 
+class Guarantee(StrEnum):
+    """Whether the guarantee of a policy covers a decision: certified, estimated (expected only), or none."""
+
+    CERTIFIED = "certified"
+    ESTIMATED = "estimated"
+    NONE = "none"
+
+
 @dataclass(frozen=True, eq=False)
 class Triage:
-    """Decisions on cases.
+    """Decisions on cases, and whether the guarantee of the policy applies to them.
 
     Attributes
     ----------
@@ -108,16 +123,47 @@ class Triage:
         Drift tests by structure; empty if nothing can be compared.
     no_drift_test
         Why there is no drift test.
+    calibration_cases
+        Names of the cases that the policies were calibrated with. They are not part of the drift tests, and
+        no guarantee covers them.
     """
 
     table: ScoreTable
     decisions: Mapping[str, Decision]
     drift: Mapping[str, DriftTest]
     no_drift_test: str = ""
+    calibration_cases: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, table: ScoreTable, *, alpha: float | None = 0.05, model: str = "") -> Triage:
+        """Return the triage of a score table whose rows have decisions.
+
+        Parameters
+        ----------
+        table
+            Score table, with the policies that decided.
+        alpha
+            Probability of a false drift alarm; ``None`` for no drift test.
+        model
+            Name of the model that made the maps.
+        """
+        policies, why = table.policies, ""
+        drift = {} if alpha is None else check_drift(table.rows, policies, alpha=alpha)
+        if alpha is None:
+            why = "it is made once per batch of cases"
+        elif not any(policy.reference for policy in policies.values()):
+            why = "the calibration confidences are not beside the policy"
+        elif not drift:
+            why = "it takes at least two new cases"
+        seen = calibration_cases_in(table.rows, policies)
+        asked = (question_about_model(model, policies), question_about_calibration(seen, table.cases))
+        table = replace(table, questions=(*table.questions, *filter(None, asked)))
+        decisions = decisions_of_cases(table.rows, [failure.case for failure in table.failures])
+        return cls(table, decisions, drift, why, seen)
 
     @property
     def accepted(self) -> ScoreTable:
-        """Rows of the accepted cases, the least certain first."""
+        """Rows of the accepted cases, the least confident first."""
         return self._chosen(Decision.ACCEPT)
 
     @property
@@ -129,15 +175,6 @@ class Triage:
         rows = (row for row in self.table.rows if self.decisions[row["case"]] is decision)
         return replace(self.table, rows=tuple(sorted(rows, key=_margin)))
 
-    def __str__(self) -> str:
-        """Return questions about the input, the drift, the number of cases by decision, and the guarantee."""
-        drift = [f"{name}: {test.explain()}" if name else test.explain() for name, test in self.drift.items()]
-        counts = ", ".join(f"{self.count(decision)} {decision}" for decision in Decision)
-        return "\n".join([*self.table.questions, *drift, counts, *map(str, self.table.policies.values())])
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
-
     def count(self, decision: Decision) -> int:
         """Return the number of cases with a decision."""
         return sum(made is decision for made in self.decisions.values())
@@ -146,6 +183,117 @@ class Triage:
     def alarm(self) -> bool:
         """Whether the cases differ from those that the policy was made with."""
         return any(test.alarm for test in self.drift.values())
+
+    def guarantee_of(self, row: ScoreRow) -> Guarantee:
+        """Return which guarantee covers a row: none if its case is not accepted, or if there is drift."""
+        structure = row["structure"]
+        name = structure if structure in self.table.policies else ""
+        test, policy = self.drift.get(name), self.table.policies.get(name)
+        is_covered = self.decisions[row["case"]] is Decision.ACCEPT and row["case"] not in self._seen
+        if policy is None or not is_covered or (test is not None and test.alarm):
+            return Guarantee.NONE
+        return Guarantee(str(policy.status))
+
+    def reason_of(self, row: ScoreRow) -> str:
+        """Return why a row, or its case, is deferred; empty if it is not."""
+        if self.decisions[row["case"]] is not Decision.DEFER:
+            return ""
+        if not row["decision"]:
+            return "no policy for this structure"
+        if row["decision"] != Decision.DEFER:
+            return "another structure is deferred"
+        if row["margin"] is None:
+            return "no confidence"
+        return "empty mask" if row.get("k") == 0 else "below the threshold"
+
+    @cached_property
+    def _seen(self) -> frozenset[str]:
+        return frozenset(self.calibration_cases)
+
+    @property
+    def drift_text(self) -> str:
+        """One sentence: whether drift was detected, and what that means."""
+        if not self.drift:
+            return f"No drift check: {self.no_drift_test}."
+        drifted = {name: test for name, test in self.drift.items() if test.alarm}
+        lowest = min(test.p_value for test in self.drift.values())
+        tests = f"two-sample test{'s' if len(self.drift) > 1 else ''}, p = {lowest:.2g}"
+        if not drifted:
+            return f"No drift detected ({tests})."
+        where = f" in {', '.join(drifted)}" if len(self.drift) > 1 else ""
+        shift = ", ".join(dict.fromkeys(test.direction for test in drifted.values()))
+        return (
+            f"DRIFT DETECTED{where}: these cases do not look like the calibration cases ({tests}; {shift}). "
+            "The guarantee does not apply."
+        )
+
+    @property
+    def counts_text(self) -> str:
+        """One line: accepted, for review, empty and failed."""
+        accepted, deferred, nothing = (self.count(decision) for decision in Decision)
+        empty = len({row["case"] for row in self.deferred.rows if self.reason_of(row) == "empty mask"})
+        parts = [f"{empty} with an empty mask"] if empty else []
+        failed = len({failure.case for failure in self.table.failures} & {*self.decisions})
+        parts += [f"{failed} failed"] if failed else []
+        of_these = f" (of these, {', '.join(parts)})" if parts else ""
+        finding = f", {nothing} empty (no finding)" if nothing else ""
+        return f"{accepted} accepted, {deferred} for review{of_these}{finding}."
+
+    @property
+    def guarantee_text(self) -> str:
+        """What is guaranteed about the accepted cases, and whether it applies; one line per policy."""
+        lines = []
+        for name, policy in self.table.policies.items():
+            test = self.drift.get(name)
+            if test is not None and test.alarm:
+                text = f"The guarantee does not apply (drift). Without drift: {policy.limits}."
+            elif policy.status is not PolicyStatus.CERTIFIED:
+                text = f"The guarantee does not apply: {policy.reason}. {policy.guarantee}"
+            elif len(self.calibration_cases) >= self.table.cases:
+                text = f"{policy.guarantee} It is about new cases, and there are none here."
+            else:
+                new = "the new cases" if self.calibration_cases else "these cases"
+                text = f"{policy.guarantee} It applies to {new}."
+            lines.append(f"{name}: {text}" if len(self.table.policies) > 1 else text)
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        """Return questions about the input, the drift, the number of cases by decision, and the guarantee."""
+        return "\n".join([*self.table.questions, self.drift_text, self.counts_text, self.guarantee_text])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+    def write(self, folder: Path, *, link: bool = False) -> None:
+        """Write one list of cases per decision, and links to their maps if requested.
+
+        Cases are sorted by margin, the lowest first; failed cases follow, with the reason.
+        """
+        failures = {failure.case: failure for failure in self.table.failures}
+        internal = {column.name for column in COLUMNS.values() if column.is_internal}
+        by_margin = sorted(self.table.rows, key=_margin)
+        for decision in Decision:
+            name = str(decision).replace(" ", "_")
+            chosen = [row for row in by_margin if self.decisions[row["case"]] is decision]
+            listed: list[ScoreRow] = [
+                {
+                    **{column: value for column, value in row.items() if column not in internal},
+                    "guarantee": str(self.guarantee_of(row)),
+                    **({"reason": self.reason_of(row)} if decision is Decision.DEFER else {}),
+                }
+                for row in chosen
+            ]
+            scored = {row["case"] for row in chosen}
+            for case, made in self.decisions.items():
+                if made is decision and case not in scored:
+                    failure = failures.get(case)
+                    why = {} if failure is None else {"file": failure.file, "reason": failure.reason}
+                    listed.append(
+                        {"case": case, "decision": str(decision), "guarantee": str(Guarantee.NONE), **why}
+                    )
+            write_table(folder / f"{name}.csv", Table.of(listed) if listed else Table(("case",), ()))
+            if link:
+                _write_links(folder / name, chosen)
 
 
 def decisions_of_cases(rows: Sequence[ScoreRow], deferred: Sequence[str] = ()) -> dict[str, Decision]:
@@ -184,34 +332,6 @@ def check_drift(rows: Sequence[ScoreRow], policies: Policies, *, alpha: float = 
         if min(len(known), len(new)) >= _FEWEST_FOR_DRIFT:
             tests[name] = drift_test(reference=known, new=new, alpha=alpha / len(policies))
     return tests
-
-
-def write_lists(
-    out: Path,
-    rows: Sequence[ScoreRow],
-    decisions: Mapping[str, Decision],
-    *,
-    link: bool,
-    failures: Sequence[Failure] = (),
-) -> None:
-    """Write one list of cases per decision, and links to their files if requested.
-
-    Cases are sorted by margin, the lowest first; cases without a result follow, with the reason.
-    """
-    reasons = {failure.case: {"file": failure.file, "reason": failure.reason} for failure in failures}
-    internal = {column.name for column in COLUMNS.values() if column.is_internal}
-    by_margin = sorted(rows, key=_margin)
-    for decision in Decision:
-        name = str(decision).replace(" ", "_")
-        chosen = [row for row in by_margin if decisions[row["case"]] is decision]
-        scored = {row["case"] for row in chosen}
-        failed = [case for case, made in decisions.items() if made is decision and case not in scored]
-        listed = [{name: value for name, value in row.items() if name not in internal} for row in chosen] + [
-            {"case": case, "decision": str(decision), **reasons.get(case, {})} for case in failed
-        ]
-        write_table(out / f"{name}.csv", Table.of(listed) if listed else Table(("case",), ()))
-        if link:
-            _write_links(out / name, chosen)
 
 
 def _margin(row: ScoreRow) -> float:
@@ -308,18 +428,51 @@ def is_of_calibration(rows: Sequence[ScoreRow], policy: Policy) -> list[bool]:
     return [bool(each) for each in found]
 
 
-def question_about_calibration(rows: Sequence[ScoreRow], policies: Policies) -> str:
-    """Return a sentence about the cases that the policies were calibrated with; empty if there are none."""
+def calibration_cases_in(rows: Sequence[ScoreRow], policies: Policies) -> tuple[str, ...]:
+    """Return the names of the cases that the policies were calibrated with, or copies of them."""
     seen: dict[str, None] = {}
     for name, policy in policies.items():
         of_structure = [row for row in rows if name in ("", row["structure"])]
         flags = is_of_calibration(of_structure, policy)
         seen |= dict.fromkeys(row["case"] for row, flag in zip(of_structure, flags, strict=True) if flag)
+    return tuple(seen)
+
+
+def question_about_calibration(seen: Sequence[str], cases: int) -> str:
+    """Return a sentence that names the cases that a policy was calibrated with; empty if there are none."""
     if not seen:
         return ""
-    total = len({row["case"] for row in rows})
+    others = f" and {len(seen) - _NAMED} more" if len(seen) > _NAMED else ""
+    are = "is a calibration case" if len(seen) == 1 else "are calibration cases"
     return (
-        f"{len(seen)} of {total} cases, such as {next(iter(seen))}, are calibration cases of the policy, or "
-        "copies of them (equal checksums, or the same name and confidence). They are left out of the drift "
-        "test, and the guarantee is about new cases only."
+        f"{len(seen)} of {cases} cases {are} of the policy, or copies of them (equal checksums, or the same "
+        f"name and confidence): {', '.join(seen[:_NAMED])}{others}. They are left out of the drift test, and "
+        "no guarantee covers them."
     )
+
+
+def question_about_model(model: str, policies: Policies) -> str:
+    """Return a question if the name of a model is nearly that of a policy, for which its guarantee holds.
+
+    Examples
+    --------
+    >>> from segtrust.selective import certify_threshold
+    >>> from segtrust.policy import Scoring
+    >>> c = np.linspace(0, 1, 400)
+    >>> certificate = certify_threshold(c, (1 - c) / 2, target_risk=0.2, reference=np.linspace(0, 0.99, 50))
+    >>> policy = Policy.from_certificate(certificate, Scoring("sdc", predictor="fold 0"))
+    >>> question_about_model("Fold_0", {"": policy})
+    "The policy was made with the model 'fold 0', not with 'Fold_0'. Did you mean 'fold 0'?"
+    """
+    names = {policy.scoring.predictor for policy in policies.values()} - {""}
+    if not model or model in names:
+        return ""
+    plain = {_letters(name): name for name in sorted(names)}
+    meant = plain.get(_letters(model)) or next(iter(get_close_matches(model, plain.values(), n=1)), None)
+    if meant is None:
+        return ""
+    return f"The policy was made with the model {meant!r}, not with {model!r}. Did you mean {meant!r}?"
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name.casefold()))

@@ -350,21 +350,30 @@ class Policy(Displayed, Storable):
     def _caption(self) -> str:
         return str(self)
 
+    @property
+    def limits(self) -> str:
+        """What holds for the accepted cases, in words."""
+        return describe_limits(self.targets, patients=self.evidence.patients)
+
+    @property
+    def guarantee(self) -> str:
+        """One sentence: what is guaranteed, and how certain that is; or what is expected only."""
+        if self.status is not PolicyStatus.CERTIFIED:
+            return f"Expected, but not guaranteed: {self.limits}."
+        return f"Guarantee ({self.evidence.describe_confidence(self.delta)}): {self.limits}."
+
     def __str__(self) -> str:
         """Return in words what is guaranteed, how certain that is, and what it is based on."""
         evidence, operation = self.evidence, self.operation
         title = f"Policy for {self.structure}" if self.structure else "Policy"
         reason = f", not certified: {self.reason}" if self.reason else ""
-        limits = describe_limits(self.targets, patients=evidence.patients)
+        guarantee = self.guarantee
         if self.status is PolicyStatus.CERTIFIED:
-            model = (
-                f"Valid for the model {self.scoring.predictor}."
+            guarantee += (
+                f" Valid for the model {self.scoring.predictor}."
                 if self.scoring.predictor
-                else "Valid only for the model that made the calibration maps, which has no name."
+                else " Valid only for the model that made the calibration maps, which has no name."
             )
-            guarantee = f"Guarantee ({evidence.describe_confidence(self.delta)}): {limits}. {model}"
-        else:
-            guarantee = f"Expected, but not guaranteed: {limits}."
         patients = f" of {evidence.units} patients" if evidence.patients else ""
         tests = " and ".join(TEST_TITLES[name] for name in self.evidence.describe_tests(self.targets))
         tests += _SEARCH_TITLES[evidence.search] + ("" if evidence.tests else ", as in release 0.1.0")

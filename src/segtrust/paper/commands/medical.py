@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from segtrust._compile import available_cores
-from segtrust.cli.console import progress_bar
 from segtrust.cli.options import with_options
+from segtrust.cli.output import progress_bar
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:

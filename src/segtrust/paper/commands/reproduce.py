@@ -12,8 +12,8 @@ import typer
 
 from segtrust._compile import available_cores
 from segtrust.cli.apps import App
-from segtrust.cli.console import progress_bar
 from segtrust.cli.options import with_options
+from segtrust.cli.output import progress_bar
 from segtrust.errors import ParameterError
 from segtrust.paper.commands.medical import MEDICAL_EPILOG, medical
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from segtrust._optional import require
-from segtrust.cli.console import counted, progress_bar
+from segtrust.cli.output import counted, progress_bar
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -371,7 +371,7 @@ def _region(task: Task) -> list[str]:
 
 def evaluate_maps(task: Task, found: Predictions, out: Path) -> None:
     """Judge maps as `segtrust evaluate` does."""
-    from segtrust.cli.evaluating import EvaluateFlags, SetFlags, evaluate
+    from segtrust.cli.evaluate import EvaluateFlags, SetFlags, evaluate
     from segtrust.cli.options import ReadFlags, RunFlags
 
     first, others = _judged_sets(found)

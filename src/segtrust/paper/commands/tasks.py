@@ -12,8 +12,8 @@ import typer
 from rich.table import Table
 
 from segtrust.cli.apps import App
-from segtrust.cli.console import counted, new_console
 from segtrust.cli.options import with_options
+from segtrust.cli.output import counted, new_console
 from segtrust.errors import PluginError
 from segtrust.paper.commands.task_steps import (
     MapFlags,

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from segtrust.cli.options import HowFlags, ReadFlags, RunFlags, TruthFlags, changed_options, with_options
-from segtrust.cli.telling import (
+from segtrust.cli.output import (
     Images,
-    as_values,
     exit_if_failed,
     image_values,
     images_in,
+    policy_values,
     print_dataset,
     print_failures,
     print_questions,
-    tell_policies,
     warnings_of,
 )
 from segtrust.errors import ParameterError
@@ -202,7 +201,8 @@ def print_evaluation(evaluation: Evaluation, output: Path) -> None:
     print_questions(scores)
     for warning in scores.warnings:
         typer.secho(warning, err=True)
-    tell_policies(scores.policies)
+    for policy in scores.policies.values():
+        typer.echo(str(policy))
     tables = tables_for_people(evaluation.tables)
     if evaluation.tuning:
         tables["tuning"] = tuning_table(evaluation.tuning)
@@ -222,7 +222,7 @@ def print_values(evaluation: Evaluation, output: Path, images: Sequence[Images])
         "tuning": list(evaluation.tuning),
         "unranked": list(evaluation.unranked),
         **image_values(images),
-        **as_values(evaluation.scores.policies),
+        **policy_values(evaluation.scores.policies),
         "failed": [each.row() for each in evaluation.scores.failures],
         "warnings": warnings_of(evaluation.scores, images),
         "output": str(output),

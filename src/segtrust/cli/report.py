@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from segtrust.cli.console import counted
+from segtrust.cli.output import counted
 
 __all__ = ["REPORT_EPILOG", "report"]
 

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from segtrust.cli.console import counted
 from segtrust.cli.options import HowFlags, PartFlags, TruthFlags
+from segtrust.cli.output import counted, print_dataset
 from segtrust.cli.pipes import is_pipe
-from segtrust.cli.telling import print_dataset
 from segtrust.errors import ParameterError
 
 if TYPE_CHECKING:
