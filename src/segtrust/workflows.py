@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -57,6 +57,7 @@ from segtrust.engine import (
     decide_rows,
     drop_rows_without_loss,
     failures_beside,
+    find_copies,
     find_table,
     fit_to_sets,
     fusion_of,
@@ -119,6 +120,7 @@ __all__ = [
     "calibrate",
     "certify_table",
     "check_loss",
+    "check_truth",
     "evaluate",
     "find_cases",
     "find_score_table",
@@ -151,7 +153,7 @@ class RunOptions(TypedDict, total=False):
     Attributes
     ----------
     workers
-        Number of worker processes (1).
+        Number of worker processes (1); 0 scores in this process, without limits on memory and time.
     dask
         ``"local"`` for a Dask cluster of ``workers`` processes, or the address of a scheduler. A script that
         starts a local cluster must guard what it runs by ``if __name__ == "__main__":``.
@@ -417,11 +419,13 @@ def _check_used(options: ScoreOptions, cases: Sequence[CaseFiles], *, has_polici
         return
     has_truth = any(case.truth for case in cases)
     is_compared = has_truth or any(case.mask or case.image for case in cases)
+    has_others = is_compared or any(case.members for case in cases)
     decodes = any(case.mask is None for case in cases) or options.get("mask", "delivered") == "threshold"
     maps = [ref.path for case in cases for ref in case.maps]
     reasons = {
         "truth_threshold": "" if has_truth else "no case has ground truth",
         "label": "" if is_compared or has_policies else "no case has masks or ground truth",  # the policy may
+        "resample": "" if has_others else "no case has a mask, ground truth, image or other member",
         "decode": "" if decodes else "all cases have delivered masks (--mask threshold ignores these)",
         "key": "" if any(map(may_hold_arrays, maps)) else "no map is in a format with named arrays",
     }
@@ -457,6 +461,10 @@ def _score_run(path: Path, options: ScoreOptions, advance: Callable[[int], objec
 
 def _part(options: ScoreOptions) -> tuple[int, int]:
     part, parts = options.get("part_id"), options.get("num_parts", 1)
+    if part is not None and "num_parts" not in options:
+        raise ParameterError("part-id: expected with --num-parts only.")
+    if parts < 1:
+        raise ParameterError(f"num-parts: expected at least 1, got {parts}.")
     if part is None and parts > 1:
         raise ParameterError(f"part-id: expected a number from 0 to {parts - 1}, got none.")
     return part or 0, parts
@@ -527,10 +535,15 @@ def _check_options(options: Mapping[str, Any]) -> None:
 
 def _read_options(options: ScoreOptions, policies: Policies, empty: str) -> ReadOptions:
     """Return how cases are read: as the policies were made with, unless asked otherwise, or an error."""
+    reads = {item.name for item in fields(ReadOptions)} | {"region", "label", "names"}
+    if "reading" in options and (others := sorted(reads & {*options})):
+        raise ParameterError(f"{others[0]}: expected in reading=ReadOptions(...), or without it; got both.")
     decode, fuse = options.get("decode"), options.get("fuse")
     region, label = options.get("region") or (), options.get("label")
     regions = (region,) if isinstance(region, str) else tuple(region)
     labels = (label,) if isinstance(label, int) else tuple(label or ()) or None
+    if not all(isinstance(each, int) for each in labels or ()):
+        raise ParameterError(f"label: expected whole numbers, got {label!r}.")
     if policies:
         decodings = {policy.scoring.decode for policy in policies.values()}
         if len(decodings) > 1:
@@ -757,16 +770,21 @@ def join_sets(data: Data, ood: Mapping[str, Data] | None = None, *, needs_truth:
     for name, given in {FIRST: data, **(ood or {})}.items():
         found = given if isinstance(given, Dataset) else find_cases(given, needs_truth=needs_truth or None)
         if needs_truth:
-            if not any(case.truth for case in found.cases):
-                listed = given if isinstance(given, str | Path) else name
-                raise ParameterError(
-                    " ".join([f"{listed}: expected the ground truth of its cases, got none.", *found.notes])
-                )
+            check_truth(found, str(given) if isinstance(given, str | Path) else f"set {name}")
             option = "--truth" if name == FIRST else f"--ood-truth {name}=DIR"
             found = only_with_truth(found, f"Pass its folder: {option}")
         named = replace(found, cases=tuple(replace(case, set=case.set or name) for case in found.cases))
         joined += named if name == FIRST else named.with_prefix(name)
     return without_duplicates(joined)
+
+
+def check_truth(dataset: Dataset, source: str, option: str = "--truth DIR") -> None:
+    """Raise an error if no case has ground truth: with the reasons, or how to pass it."""
+    if any(case.truth for case in dataset.cases):
+        return
+    reasons = "; ".join(map(str, group_failures(dataset.failures)[:_MOST_REASONS]))
+    remedy = " ".join([f"{reasons}." if reasons else f"Pass its folder: {option}.", *dataset.notes])
+    raise ParameterError(f"{source}: expected the ground truth of its cases, got none. {remedy}")
 
 
 def evaluate(
@@ -1001,11 +1019,12 @@ class _Judge:
             if self.losses is None and all(row[LOSS] is None for row in rows):
                 raise ParameterError(no_loss_message(table.source, source.column))
         about = table.about if has_losses else {**table.about, **source.about}
+        copies = find_copies(rows)
         scores = replace(
             ScoreTable.of(rows, about),
             source=table.source,
             warnings=(warning,) if (warning := unversioned(table)) else (),
-            questions=tuple(questions_about(rows)),
+            questions=(*questions_about(rows), *([str(copies)] if copies.groups else [])),
         )
         return drop_rows_without_loss(scores, source)
 
@@ -1060,8 +1079,8 @@ def _fail_without_cases(scores: ScoreTable, folder: Path | None, data: Any) -> N
         path = folder / "scores.parquet"
         write_failures(failures_beside(path, None), scores.failures, path.name)
     source = f"{data}: " if isinstance(data, str | Path) else ""
-    reasons = [f"\n  {group}" for group in group_failures(scores.failures)[:_MOST_REASONS]]
-    raise ParameterError(f"{source}no case could be evaluated.{''.join(reasons)}")
+    reasons = "; ".join(map(str, group_failures(scores.failures)[:_MOST_REASONS]))
+    raise ParameterError(f"{source}no case could be evaluated. {reasons}.")
 
 
 def _tune(

@@ -64,7 +64,15 @@ def test_images_of_ultrasound(folder):
     assert reason.startswith(
         f"expected one ground truth, got {truths}/benign (2)_mask.png, {truths}/benign (2)_mask_1"
     )
-    assert reason.endswith("Say which: --truth, --truth-pattern, or a manifest")
+    assert reason.endswith(
+        "Say which: --truth-pattern '{case}_mask.png' or --truth-pattern '{case}_mask_1.png', or a manifest"
+    )
+    chosen = find_cases(
+        [found.cases[0].probabilities.path.parent], truth=truths, truth_pattern="{case}_mask.png"
+    )
+    assert len(chosen.cases) == 2
+    (second,) = chosen.leftovers
+    assert (second.pattern, second.reason) == ("*_mask_1.png", "not of the form {case}_mask.png")
 
 
 def test_a_folder_of_masks_alone_may_be_maps(folder):

@@ -232,7 +232,7 @@ def print_values(evaluation: Evaluation, output: Path, images: Sequence[Images])
 
 def _find_sets(paths: Sequence[Path], files: SetFlags, *, needs_truth: bool) -> tuple[Dataset, list[Images]]:
     """Find the cases of all sets, and count the images in each folder of images."""
-    from segtrust.workflows import FIRST, join_sets
+    from segtrust.workflows import FIRST, check_truth, join_sets
 
     folders, truth, masks, image_dirs, members = (
         _folders_by_set(getattr(files, name), name)
@@ -244,8 +244,8 @@ def _find_sets(paths: Sequence[Path], files: SetFlags, *, needs_truth: bool) -> 
 
     def find(maps: Sequence[Path], flags: SetFlags, option: str) -> Dataset:
         dataset = flags.find(maps, needs_truth=needs_truth or None)
-        if needs_truth and not any(case.truth for case in dataset.cases):
-            raise ParameterError(_no_truth_message(maps, dataset, option))
+        if needs_truth:
+            check_truth(dataset, ", ".join(map(str, maps)), option)
         return dataset
 
     others = {}
@@ -290,12 +290,3 @@ def _folders_by_set(texts: Sequence[str] | None, name: str) -> dict[str, list[st
             )
         folders.setdefault(key, []).append(path)
     return folders
-
-
-def _no_truth_message(paths: Sequence[Path], dataset: Dataset, option: str) -> str:
-    """Say that no case has ground truth, and why, or how to pass it."""
-    ids = {case.id for case in dataset.cases}
-    failure = next((each for each in dataset.failures if each.case in ids), None)
-    reason = f"Pass its folder: {option}." if failure is None else f"{failure.case}: {failure.reason}."
-    listed = ", ".join(map(str, paths))
-    return " ".join([f"{listed}: expected the ground truth of its cases, got none. {reason}", *dataset.notes])

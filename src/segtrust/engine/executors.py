@@ -134,7 +134,7 @@ def make_executor(
         Time limit per case; ``None`` for no limit.
     """
     if not isinstance(workers, int) or workers < 0:
-        raise ParameterError(f"workers: expected a whole number of at least 1, got {workers!r}.")
+        raise ParameterError(f"workers: expected a whole number, 0 or more, got {workers!r}.")
     limits = Limits(memory, seconds)
     if memory is not None and memory < _LEAST_LIMIT:
         raise ParameterError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,11 @@ from segtrust.engine.score_table import (
     write_scores,
 )
 from segtrust.errors import ParameterError
-from segtrust.io import Failure, Table, read_table
+from segtrust.io import MEMBER_SEPARATOR, Failure, ScoreRow, Table, read_table
 
 __all__ = ["merge_tables"]
+
+_FILE_COLUMNS = ("file", "mask_file", "truth_file", "image_file", "member_files")
 
 
 def merge_tables(
@@ -53,11 +56,27 @@ def merge_tables(
     commands = [each for _, _, table in parts for each in table.about.get(COMMANDS, ())]
     if commands or command:
         settings[COMMANDS] = [*commands, *([list(command)] if command else [])]
-    merged = Table.of([row for _, _, table in parts for row in table.rows], settings)
+    home = parts[0][2].about.get(FOLDER)
+    merged = Table.of(
+        [_with_paths(row, table, home) for _, _, table in parts for row in table.rows], settings
+    )
     write_scores(output, merged, details=details)
     failures = [failure for number, path, _ in parts for failure in read_failures(path, number)]
     write_failures(failures_beside(output, None), failures, output.name)
     return merged, failures
+
+
+def _with_paths(row: ScoreRow, table: Table, home: str | None) -> ScoreRow:
+    """Return a row whose files are found from the folder of the first part, ``home``."""
+    folder = table.about.get(FOLDER)
+    if folder in (None, home):
+        return row
+    found = dict(row)
+    for column in _FILE_COLUMNS:
+        texts = str(row.get(column) or "").split(MEMBER_SEPARATOR)
+        if any(texts):
+            found[column] = MEMBER_SEPARATOR.join(os.path.normpath(Path(folder, text)) for text in texts)
+    return found
 
 
 def _part(path: Path, table: Table) -> int:

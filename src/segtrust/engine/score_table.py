@@ -107,7 +107,7 @@ PREDICTOR = "predictor"
 PACKAGES = "packages"
 """Where a table keeps the packages, with versions, of estimators that are not segtrust's own."""
 PART = "part"
-"""Where a table says that it is a part: its number, the number of parts, and a checksum of all cases."""
+"""Where a table says that it is a part: its number, the number of parts, and a checksum of all files."""
 _OWN_COLUMNS = frozenset(["case", "structure", "k", "checksum"])
 _FOLDER_TABLES = ("scores.parquet", "scores.csv", "scores.json")
 """Names of the table in a folder of `evaluate` and `triage`."""
@@ -321,7 +321,9 @@ def score_cases(
     cases = part_of(found.cases, run.part, run.parts)
     about = {"format": SCORES_FORMAT, **settings_of(job)}
     if run.parts > 1:
-        about[PART] = [run.part, run.parts, checksum([case.id for case in found.cases])]
+        places = [(case.id, case.probabilities) for case in found.cases]
+        files = [[name, str(replace(ref, path=ref.path.absolute()))] for name, ref in places]
+        about[PART] = [run.part, run.parts, checksum(files)]
     before, failed = files_in(run.out), {failure.case for failure in found.failures}
     begun = time.perf_counter()
     log = RunLog(run.log_path, about, command=run.command)

@@ -111,7 +111,7 @@ class ScoreJob:
     def __call__(self, files: CaseFiles) -> Outcome:
         """Score a case."""
         wanted = files if self.with_truth else replace(files, truth=None)
-        refs = (*wanted.maps, wanted.mask, wanted.truth)
+        refs = (*wanted.maps, wanted.mask, wanted.truth, wanted.image)
         return self._score(files, lambda: load_case(wanted, self.read, digest=self.digest), refs)
 
     def score_opened(self, files: CaseFiles, open_case: Callable[[], OpenedCase]) -> Outcome:

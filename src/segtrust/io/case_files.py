@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -318,10 +319,18 @@ def name_pattern(path: Path, case: str, mark: str = "*", *, near: Path | None = 
 def without_duplicates(dataset: Dataset, remedy: str = "") -> Dataset:
     """Return a data set without the cases whose id occurs twice; they are failures.
 
-    A case that was passed twice, by its file and with its folder, is kept once.
+    A case that was passed twice, by its file and with its folder, is kept once, with the files that belong to
+    it.
     """
     files: dict[str, list[str]] = {}
-    cases = dict.fromkeys(dataset.cases)
+    by_map: dict[tuple[str, ArrayRef], list[CaseFiles]] = {}
+    for case in dataset.cases:
+        path = Path(os.path.abspath(case.probabilities.path))
+        same = by_map.setdefault((case.id, replace(case.probabilities, path=path)), [])
+        if any(_has_all_of(other, case) for other in same):
+            continue
+        same[:] = [*(other for other in same if not _has_all_of(case, other)), case]
+    cases = [case for same in by_map.values() for case in same]
     for case in cases:
         files.setdefault(case.id, []).append(str(case.probabilities))
     failures = [
@@ -333,6 +342,12 @@ def without_duplicates(dataset: Dataset, remedy: str = "") -> Dataset:
     ]
     kept = tuple(case for case in cases if len(files[case.id]) == 1)
     return replace(dataset, cases=kept, failures=(*dataset.failures, *failures))
+
+
+def _has_all_of(case: CaseFiles, other: CaseFiles) -> bool:
+    """Return whether a case of the same map has every file that another has."""
+    pairs = ((getattr(case, name), getattr(other, name)) for name in ("mask", "truth", "image"))
+    return all(theirs in (None, own) for own, theirs in pairs) and other.members in ((), case.members)
 
 
 def only_with_truth(dataset: Dataset, remedy: str = "Pass its folder: --truth") -> Dataset:

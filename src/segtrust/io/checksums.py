@@ -253,7 +253,7 @@ def stamps_of(cases: Iterable[CaseFiles], *, follow_links: bool = True) -> dict[
         return seen[path]
 
     def stamp_case(case: CaseFiles) -> dict[str, Any]:
-        refs = (case.probabilities, case.mask, case.truth, *case.members)
+        refs = (case.probabilities, case.mask, case.truth, case.image, *case.members)
         path = case.probabilities.path
         return {
             "files": [None if ref is None else [str(ref), *stamp(ref.path)] for ref in refs],

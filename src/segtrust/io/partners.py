@@ -80,6 +80,8 @@ def add_files(
         leftovers=(*dataset.leftovers, *listing.leftovers, *foreign),
     )
     dataset = pair_files(dataset, files, role, pattern, ids=chosen, reports_others=role != "image")
+    if pattern is not None and role != "image":
+        dataset += Dataset(leftovers=tuple(_unfit(dataset.cases, files, pattern)))
     if role == "image":
         return dataset
     missing = {case.id for case in dataset.cases if case.id in chosen and getattr(case, role) is None}
@@ -106,6 +108,17 @@ def add_files(
             failures.append(Failure(case.id, str(case.probabilities), UNPAIRED, reason))
     kept = tuple(case for case in dataset.cases if role == "truth" or case.id not in missing)
     return replace(dataset, cases=kept, failures=(*dataset.failures, *failures))
+
+
+def _unfit(cases: Sequence[CaseFiles], files: Sequence[FolderFile], pattern: Pattern) -> Iterable[Leftover]:
+    """Yield the files of a folder that do not fit the pattern, such as a second mask of a case."""
+    maps, names = {case.probabilities.path for case in cases}, {case.name for case in cases}
+    for file in files:
+        if pattern.case_of(file.path) is None and file.path not in maps:
+            ends = range(len(file.path.name), 0, -1)
+            known = next((start for end in ends if (start := file.path.name[:end]) in names), None)
+            name = known or file.case() or ""
+            yield Leftover(str(file.path), name_pattern(file.path, name), f"not of the form {pattern.text}")
 
 
 def _check_folder(folder: Path, role: Partner) -> None:
@@ -157,7 +170,7 @@ def pair_files(
             reason = f"expected a mask of its own, got {partners[0].path} for several cases of that name"
         taken.update(file.path for file in partners)
         if reason:
-            reason = f"{reason}. Say which: {_REMEDIES[role]}"
+            reason = f"{reason}. Say which: {_remedy(case, partners, role)}"
             failures.append(Failure(case.id, str(case.probabilities), UNPAIRED, reason))
         else:
             cases.append(_with_partner(case, role, ArrayRef(partners[0].path)) if partners else case)
@@ -168,6 +181,15 @@ def pair_files(
         return dataset
     others = {file: cases_of[file.path] for file in files if file.path not in taken}
     return _report_others(dataset, others, role, is_by_ending=pattern is None)
+
+
+def _remedy(case: CaseFiles, partners: Sequence[FolderFile], role: Partner) -> str:
+    """Return the options that choose among the files of a case: a pattern per file if their names differ."""
+    patterns = list(dict.fromkeys(name_pattern(file.path, case.name, "{case}") for file in partners))
+    if len(patterns) < 2 or not all("{case}" in pattern for pattern in patterns):
+        return _REMEDIES[role]
+    options = (f"--{role}-pattern {shlex.quote(pattern)}" for pattern in patterns)
+    return f"{' or '.join(options)}, or a manifest"
 
 
 def _report_others(

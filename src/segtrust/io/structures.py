@@ -9,7 +9,7 @@ import html
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -489,7 +489,6 @@ def find_scheme(path: Path) -> LabelScheme | None:
     return None if dataset_json is None else read_scheme(dataset_json)
 
 
-@cache
 def read_scheme(path: Path) -> LabelScheme:
     """Read the labels of a ``dataset.json``, or of a task such as ``totalsegmentator:total``.
 
@@ -504,6 +503,13 @@ def read_scheme(path: Path) -> LabelScheme:
     """
     if is_task(path):
         return read_task_scheme(path)
+    status = path.stat() if path.is_file() else None
+    return _read_dataset_json(path, *((status.st_mtime_ns, status.st_size) if status is not None else (0, 0)))
+
+
+@lru_cache(maxsize=64)
+def _read_dataset_json(path: Path, changed: int, size: int) -> LabelScheme:
+    """Read a file once as long as it does not change."""
     described = read_json(path, error=WrongContentError, most=_MAX_JSON_BYTES)
     labels = described.get("labels") if isinstance(described, Mapping) else None
     if not isinstance(labels, Mapping) or not labels:

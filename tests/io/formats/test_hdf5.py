@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 import segtrust
 from segtrust.errors import DamagedFileError, UnsafeFileError, WrongContentError
@@ -281,6 +282,37 @@ def test_a_garbled_chunk_is_refused(path):
     volume = open_hdf5(path)
     with pytest.raises(DamagedFileError, match=r"case\.h5: expected a part of an array"):
         volume.read()
+
+
+@pytest.mark.parametrize("compression", ["gzip", "lzf"])
+@pytest.mark.parametrize("more", [{}, {"shuffle": True}, {"fletcher32": True}])
+@pytest.mark.parametrize("rows", [10, 20])
+def test_a_chunk_whose_stream_ends_early_is_rejected(path, tmp_path, compression, more, rows):
+    """HDF5 returns what was in memory behind the end of the stream."""
+    import h5py
+
+    p = np.linspace(0, 1, 20 * 24, dtype=np.float32).reshape(20, 24)
+    with h5py.File(tmp_path / "short.h5", "w") as file:
+        short = file.create_dataset("p", data=p[:rows], chunks=(rows, 24), compression=compression, **more)
+        mask, stream = short.id.read_direct_chunk((0, 0))
+    with h5py.File(path, "w") as file:
+        values = file.create_dataset("p", p.shape, p.dtype, chunks=p.shape, compression=compression, **more)
+        values.id.write_direct_chunk((0, 0), stream, mask)
+    if rows == 20:
+        assert_array_equal(open_hdf5(path).read(), p)
+    else:
+        with pytest.raises(DamagedFileError, match=r"case\.h5: expected 1920 bytes in the chunk at \(0, 0\)"):
+            open_hdf5(path)
+
+
+def test_chunks_that_were_not_compressed_are_read(path):
+    import h5py
+
+    p = np.linspace(0, 1, 20 * 24, dtype=np.float32).reshape(20, 24)
+    with h5py.File(path, "w") as file:
+        values = file.create_dataset("p", p.shape, p.dtype, chunks=p.shape, compression="gzip")
+        values.id.write_direct_chunk((0, 0), p.tobytes(), filter_mask=1)
+    assert_array_equal(open_hdf5(path).read(), p)
 
 
 def test_masks_and_truths_in_one_file_are_told_apart(tmp_path):

@@ -32,13 +32,18 @@ from segtrust.io.formats._common import (
     is_large,
     list_names,
     missing_chunks,
+    quote_name,
     read_chunked,
     reading,
 )
+from segtrust.io.formats._deflate import ZLIB, deflate_library
 
 __all__ = ["linked_files", "open_hdf5", "recognises_hdf5"]
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
+_DEFLATE, _SHUFFLE, _FLETCHER, _LZF = 1, 2, 3, 32000
+"""Numbers of filters. Shuffle keeps the size, and Fletcher-32 adds a checksum."""
+_FLETCHER_BYTES = 4
 _DEEPEST = 16
 """Nested groups that are searched, and links to links that are followed."""
 
@@ -64,6 +69,7 @@ def open_hdf5(
         check_not_packed(path, name, dataset.attrs)
         if not fill_missing:
             _check_written(path, dataset, name)
+        _check_chunk_lengths(path, dataset, name)
         shape, dtype = array.shape, array.dtype
         dataset.file.close()
 
@@ -118,6 +124,73 @@ def _check_written(path: Path, dataset: Any, name: str) -> None:
             f"{there} of {count} chunks",
             "If the others are empty on purpose, write zeros to them, or fill them: --fill-missing.",
         )
+
+
+def _check_chunk_lengths(path: Path, dataset: Any, name: str) -> None:
+    """Check that each compressed chunk unpacks to as many bytes as it has pixels.
+
+    HDF5 does not: behind a stream that ends early, it returns what was in memory. Streams of gzip and LZF are
+    measured; those of filters that are plug-ins, or that change the sizes before them, are not.
+    """
+    if dataset.chunks is None:
+        return
+    plist, infos = dataset.id.get_create_plist(), list[Any]()
+    filters = [plist.get_filter(number)[0] for number in range(plist.get_nfilters())]
+    if set(filters) - {_DEFLATE, _SHUFFLE, _FLETCHER, _LZF}:
+        return
+    size = math.prod(dataset.chunks) * dataset.dtype.itemsize
+    dataset.id.chunk_iter(infos.append)
+    for info in infos:
+        mask, stream = dataset.id.read_direct_chunk(info.chunk_offset)
+        used = [code for number, code in enumerate(filters) if not mask >> number & 1]
+        packings = [code for code in used if code in (_DEFLATE, _LZF)]
+        if len(packings) > 1:
+            continue
+        found: int | None = len(stream) - _FLETCHER_BYTES * used.count(_FLETCHER)
+        if packings:
+            found = _unpacked_length(stream, size + 8) if packings == [_DEFLATE] else _lzf_length(stream)
+            if found is None:
+                continue
+            found -= _FLETCHER_BYTES * used[: used.index(packings[0])].count(_FLETCHER)
+        if found != size:
+            raise DamagedFileError(
+                f"{path}: expected {size} bytes in the chunk at {info.chunk_offset} of {quote_name(name)}, "
+                f"got {found}. The file is corrupt: write it again."
+            )
+
+
+def _unpacked_length(stream: bytes, most: int) -> int | None:
+    """Return the number of bytes that a zlib stream holds, up to ``most``.
+
+    Return ``None`` for a broken stream, which HDF5 itself reports.
+    """
+    unpack = deflate_library().decompressobj(ZLIB)
+    try:
+        length = len(unpack.decompress(stream, most))
+    except Exception:  # noqa: BLE001 - each library has an error of its own
+        return None
+    return length if unpack.eof or length >= most else None
+
+
+def _lzf_length(stream: bytes) -> int:
+    """Return the number of bytes that an LZF stream holds.
+
+    Examples
+    --------
+    >>> [_lzf_length(bytes(stream)) for stream in ([2, 7, 7, 7], [0, 7, 0x20, 0], [0, 7, 0xE0, 1, 0])]
+    [3, 4, 11]
+    """
+    place = length = 0
+    while place < len(stream):
+        control = stream[place]
+        if control < 32:  # so many bytes as they are
+            place, length = place + control + 2, length + control + 1
+        elif control < 224:  # a repetition: its length in three bits
+            place, length = place + 2, length + (control >> 5) + 2
+        else:  # and in another byte
+            more = stream[place + 1] if place + 1 < len(stream) else 0
+            place, length = place + 3, length + more + 9
+    return length
 
 
 def _find_maps(group: Any, usual: Sequence[str] = ()) -> list[str]:
