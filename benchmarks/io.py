@@ -206,10 +206,10 @@ def measure_memory(folder: Path, *, count: int = 20_000, side: int = 1024) -> It
     many.mkdir()
     make_pngs(many, count=count, size=128)
     run = _watch_command(many, folder / "many.csv")
-    quarter = run.seconds / 4
+    quarter = max(1, len(run.memory) // 4)
     early, late = (
-        max(mib for at, mib in run.memory if begin <= at <= begin + quarter)
-        for begin in (quarter, 3 * quarter)
+        max(mib for _, mib in run.memory[begin : begin + quarter])
+        for begin in (quarter, len(run.memory) - quarter)
     )
     yield Reading(f"{count:,} PNGs of 128×128: first score", run.first_s, "s", 5.0)
     yield Reading("all of them", run.seconds, "s", math.inf)

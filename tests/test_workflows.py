@@ -409,3 +409,51 @@ def test_calibration_cases_and_their_copies_are_named_and_left_out_of_the_drift_
     assert [test.p_value for test in with_copies.drift.values()] == [
         test.p_value for test in without.drift.values()
     ]
+
+
+def test_a_changed_dataset_json_gives_other_labels_in_the_same_process(tmp_path):
+    p = np.random.default_rng(0).random((3, 8, 8), np.float32)
+    (tmp_path / "maps").mkdir()
+    np.savez(tmp_path / "maps/a.npz", probabilities=p / p.sum(0))
+    path, scores = tmp_path / "names.json", []
+    for labels in ({"background": 0, "liver": 1, "organ": 2}, {"background": 0, "organ": 1, "liver": 2}):
+        path.write_text(json.dumps({"labels": labels}))
+        table = st.score_cases(
+            tmp_path / "maps", ["sdc"], region="liver", names=path, mask="threshold", progress=False
+        )
+        scores += table.column("sdc")
+    assert scores[0] != scores[1]
+
+
+def test_options_that_contradict_each_other_or_are_of_another_type(tmp_path):
+    maps = write_cases(tmp_path, 3) / "maps"
+    for message, options in {
+        "threshold: expected in reading=": {"reading": ReadOptions(), "threshold": 0.3},
+        "label: expected whole numbers, got '1'": {"label": "1"},
+        "part-id: expected with --num-parts only": {"part_id": 0},
+        "num-parts: expected at least 1, got 0": {"part_id": 0, "num_parts": 0},
+        "resample: no case has a mask": {"resample": "truth"},
+    }.items():
+        with pytest.raises(st.errors.ParameterError, match=message):
+            st.score_cases(maps, ["sdc"], progress=False, **options)
+
+
+def test_a_map_that_is_passed_by_its_file_and_with_its_folder_is_one_case(tmp_path):
+    folder = write_cases(tmp_path, 3)
+    (folder / "maps").rename(folder / "predictions")
+    found = st.find_cases([folder / "predictions/c1.npy", folder])
+    assert len(found.cases) == 3
+    assert not found.failures
+    assert all(case.truth for case in found.cases)
+
+
+def test_copies_in_a_score_table_are_reported(tmp_path):
+    folder = write_cases(tmp_path, 20)
+    for name in ("maps/{}.npy", "labels/{}.png"):
+        shutil.copy(folder / name.format("c0"), folder / name.format("copy"))
+    table = st.score_cases(
+        st.find_cases(folder / "maps", truth=folder / "labels"), output=tmp_path / "s.csv", progress=False
+    )
+    for data in (table, tmp_path / "s.csv"):
+        evaluation = st.evaluate(data, resamples=100)
+        assert any("1 of 21 cases is a copy of another" in each for each in evaluation.scores.questions)

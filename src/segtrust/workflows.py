@@ -125,6 +125,7 @@ __all__ = [
     "find_cases",
     "find_score_table",
     "join_sets",
+    "reject_map_options",
     "score_cases",
     "triage",
     "watch_folders",
@@ -856,7 +857,7 @@ def evaluate(
     table = find_score_table(data)
     scores: ScoreTable | None = None
     if table is not None:
-        _check_unused({**options, "ood": ood, "policy": policy, "predictor": model, "tune": tune})
+        reject_map_options({**options, "ood": ood, "policy": policy, "predictor": model, "tune": tune})
         scores = judge.judge_table(table, estimators, options.get("names"))
     folder = None if output is None else Path(output)
     if folder is not None:
@@ -903,7 +904,7 @@ def _check_tuning(tune: str | Sequence[str], repeats: int, seed: int, loss: str 
         )
 
 
-def _check_unused(options: Mapping[str, Any]) -> None:
+def reject_map_options(options: Mapping[str, Any]) -> None:
     """Raise an error for options about maps if a score table was passed, which is not scored again."""
     for name, value in options.items():
         is_given = not (value is None or value is False or value in ((), [], {}, ""))
@@ -1371,7 +1372,7 @@ def triage(
     folder = None if output is None else Path(output)
     scores, path = find_score_table(data), None if folder is None else folder / "scores.csv"
     if scores is not None:
-        _check_unused(options)
+        reject_map_options(options)
         table = _decide_table(scores, policy, model)
         if path is not None and (scores.path is None or path.resolve() != scores.path.resolve()):
             check_output(path)

@@ -271,3 +271,12 @@ def test_options_that_do_not_fit_the_policy(new, policy, tmp_path, options):
     assert done.returncode == 2
     assert done.stderr
     assert not (tmp_path / "out/accept.csv").exists()
+
+
+def test_a_score_table_is_decided_as_its_maps_are(new, policy, tmp_path):
+    told = triage(new, policy, tmp_path / "maps", *SAME_MODEL)
+    assert segtrust("score", new, "-o", tmp_path / "scores.csv").returncode == 0
+    of_table = triage(tmp_path / "scores.csv", policy, tmp_path / "table", *SAME_MODEL)
+    for name in ("counts", "drift", "guarantee", "standing"):
+        assert_same(of_table[name], told[name])
+    assert_same(lists_of(tmp_path / "table"), lists_of(tmp_path / "maps"))

@@ -68,8 +68,8 @@ def test_a_table_is_judged_by_the_loss_that_is_asked_for(scores, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--truth", "labels"), "--truth: expected with maps only"),
-        (("--ood", "far=maps"), "--ood: expected with maps only"),
+        (("--truth", "labels"), "--truth applies to maps"),
+        (("--ood", "far=maps"), "--ood applies to maps"),
         (("--estimators", "sdc,pla"), "estimators: expected some that were scored, got pla"),
         (("--loss", "mse"), "loss: expected one of dice, iou, f2, hamming"),
     ],

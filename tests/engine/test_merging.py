@@ -1,6 +1,7 @@
 """Parts of one run become its table; what is not one run is refused."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -93,6 +94,26 @@ def test_parts_of_arrays_of_another_length_are_refused(found, tmp_path):
         ParameterError, match=r"part-2\.csv: expected a part made with the cases and settings"
     ):
         merge_tables(paths, tmp_path / "merged.csv")
+
+
+def test_parts_of_files_of_the_same_names_in_another_folder_are_refused(found, tmp_path):
+    """They may be the maps of another model."""
+    write_maps(tmp_path / "other/maps", 5)
+    paths = [score_part(found, tmp_path, part) for part in (0, 2)]
+    paths.append(score_part(find_cases([tmp_path / "other/maps"]), tmp_path, 1))
+    with pytest.raises(ParameterError, match=r"part-1\.csv: expected a part made with the cases"):
+        merge_tables(paths, tmp_path / "merged.csv")
+
+
+def test_parts_that_were_scored_from_several_folders_name_files_that_are_there(found, tmp_path, monkeypatch):
+    for part, (place, maps) in enumerate((("maps", "."), (".", "maps"))):
+        monkeypatch.chdir(tmp_path / place)
+        score_part(find_cases([Path(maps)]), tmp_path, part, parts=2)
+    monkeypatch.chdir(tmp_path / "maps")
+    merged, _ = merge_tables(
+        [tmp_path / f"part-{part}.csv" for part in range(2)], tmp_path / "all/merged.csv"
+    )
+    assert all(Path(file).is_file() for file in merged.column("file"))
 
 
 def test_a_whole_table_is_no_part(found, tmp_path):

@@ -605,14 +605,14 @@ def write_later(path, content):
     os.utime(path, ns=(0, path.stat().st_mtime_ns + 1_000_000))
 
 
-@pytest.mark.parametrize("name", ["a.npz", "a.pkl", "dataset.json", "mask.npy", "truth.npy"])
+@pytest.mark.parametrize("name", ["a.npz", "a.pkl", "dataset.json", "mask.npy", "truth.npy", "image.npy"])
 def test_a_case_is_done_again_when_a_file_that_is_read_of_it_has_changed(tmp_path, name):
     folder = tmp_path / "maps"
     folder.mkdir()
-    for each in ("a.npz", "a.pkl", "dataset.json", "mask.npy", "truth.npy"):
+    for each in ("a.npz", "a.pkl", "dataset.json", "mask.npy", "truth.npy", "image.npy"):
         (folder / each).write_bytes(b"before")
-    mask, truth = ArrayRef(folder / "mask.npy"), ArrayRef(folder / "truth.npy")
-    found = [CaseFiles("a", ArrayRef(folder / "a.npz"), mask, truth), *cases(["b"])]
+    mask, truth, image = (ArrayRef(folder / f"{each}.npy") for each in ("mask", "truth", "image"))
+    found = [CaseFiles("a", ArrayRef(folder / "a.npz"), mask, truth, image), *cases(["b"])]
     run_work(found, tmp_path / "log")
     assert run_work(found, tmp_path / "log")[1] == []
     write_later(folder / name, b"after.")

@@ -18,7 +18,6 @@ from tools.reliability.soaking import (
     score_of,
     slope,
     soak,
-    tries_in,
     wrong_failures,
     wrong_rows,
 )
@@ -33,18 +32,15 @@ def test_all_that_was_sent_is_in_the_table_and_what_is_wrong_would_be_seen(tmp_p
     assert "case_000024" in sender.broken
     assert done.code == 1
     assert not any(done.wrong().values())
-    # Once where the good file came before the broken one had been looked at.
-    assert tries_in(table.with_name(".scores.csv.log"))["case_000007"] in (1, 2)
     assert all(each["mib"] > 10 for each in done.memory[10:])  # at first the process is only begun
 
     rows = read_table(table).rows
     changed = [{**row, "sdc": 0.5} if row["case"] == "case_000003" else row for row in rows[1:]]
     write_table(table, Table.of([*changed, rows[-1]]))
     table.with_name("failures.csv").unlink()
-    sender.versions["case_000003"] = 0
     seen = list(done.wrong().values())
     assert seen[0] == sorted({rows[0]["case"], "case_000003", rows[-1]["case"]})
-    assert seen[1:3] == [sorted(sender.broken), ["case_000003"]]
+    assert seen[1] == sorted(sender.broken)
 
 
 def test_of_a_hundred_files_some_are_broken_mended_spoiled_replaced_and_slow():
@@ -103,7 +99,7 @@ def test_what_was_broken_and_is_replaced_is_broken_no_more(tmp_path):
     sender.send(27)
     sender.finish()
     assert (sender.broken, sender.mended) == (set(), {"case_000007"})
-    assert (sender.seed_of, sender.versions["case_000007"]) == ({"case_000007": 27}, 2)
+    assert sender.seed_of == {"case_000007": 27}
 
 
 def test_the_growth_of_the_memory_is_fitted_where_it_has_come_to_rest():

@@ -80,7 +80,7 @@ def make_run(folder, names=HOSTILE):
 def score_run(folder, cases):
     """Score cases into a folder that can be reviewed."""
     judge, job = LossSource(), ScoreJob(tuple(get_estimators(["sdc", "amsp"])))
-    run = ScoreRun(folder / "scores.csv", make_executor())
+    run = ScoreRun(folder / "scores.csv", make_executor(), overwrite=True)
     score_cases(Dataset(tuple(cases)), job, run, finish=judge.add_to, more=judge.about)
     return folder
 

@@ -37,7 +37,7 @@ def make_run(folder: Path, *, cases: int, maps: int) -> Path:
             (folder / "new" / part / f"new_{number:05d}.{end}").hardlink_to(file)
     for name, table in (("known", "known.csv"), ("new", "scores.csv")):
         maps_of, truths = folder / name / "predictions", folder / name / "masks"
-        _segtrust("score", maps_of, "--truth", truths, "-o", folder / table, "--predictor", _PREDICTOR)
+        _segtrust("score", maps_of, "--truth", truths, "-o", folder / table)
     goal = ("--target-risk", "0.4", "--predictor", _PREDICTOR)
     _segtrust("calibrate", folder / "known.csv", "-o", folder / "policy.json", *goal)
     return folder

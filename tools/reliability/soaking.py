@@ -15,14 +15,12 @@ import argparse
 import io
 import resource
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -30,7 +28,7 @@ from pathlib import Path
 import numpy as np
 
 import segtrust as st
-from segtrust.engine import failures_beside, log_beside
+from segtrust.engine import failures_beside
 from segtrust.io import Table, read_table, write_table
 
 Memory = Sequence[dict[str, float]]
@@ -51,7 +49,6 @@ LIMIT = 5.0
 STEP = 4.0
 """MiB that memory may grow by once, as when a table of Python's own doubles: too little to fit a slope to."""
 MIB = 1 << 20
-_TRIES = "SELECT id, tries FROM cases"
 
 
 def packed(seed: int, size: int = 256) -> bytes:
@@ -120,15 +117,12 @@ class Sender:
         Cases whose file is broken at last.
     mended
         Cases whose broken file was replaced by a good one.
-    versions
-        How many times each case was there whole: how often it may be tried.
     """
 
     folder: Path
     seed_of: dict[str, int] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
     mended: set[str] = field(default_factory=set)
-    versions: Counter[str] = field(default_factory=Counter)
     _growing: list[Future[None]] = field(default_factory=list, init=False)
     _threads: ThreadPoolExecutor = field(default_factory=ThreadPoolExecutor, init=False)
 
@@ -159,28 +153,19 @@ class Sender:
             (self.folder / f"{name}.npz").unlink(missing_ok=True)
 
     def _write(self, case: str, content: bytes, how: tuple[int, float]) -> None:
-        """Write a file in pieces; where a busy machine makes a pause too long it may be tried unfinished."""
+        """Write a file in pieces."""
         pieces, pause_s = how
         step = len(content) // pieces + 1
-        self.versions[case] += 1
         with (self.folder / f"{case}.npz").open("wb") as file:
             for at in range(0, len(content), step):
-                begin = time.monotonic()
                 file.write(content[at : at + step])
                 file.flush()
                 time.sleep(pause_s)
-                self.versions[case] += time.monotonic() - begin > SETTLE_S / 2
 
 
 def cases_in(table: Path) -> list[str]:
     """Name the cases of a table, as often as they are in it; none where it is not there."""
     return [row["case"] for row in read_table(table).rows] if table.exists() else []
-
-
-def tries_in(log: Path) -> Counter[str]:
-    """Count how many times each case was tried, as the log of a watch says."""
-    with closing(sqlite3.connect(log)) as connection:
-        return Counter({bytes(case).decode(): tries for case, tries in connection.execute(_TRIES)})
 
 
 def memory_of(pid: int) -> int:
@@ -215,11 +200,9 @@ class Soak:
 
     def wrong(self) -> dict[str, list[str]]:
         """Name what is not as it should be, by what that is."""
-        tries = tries_in(log_beside(self.table))
         return {
             "rows missing, doubled, too many, or not of the last file": wrong_rows(self.sender, self.table),
             "failures missing, doubled or too many": wrong_failures(self.sender, self.table),
-            "cases tried too often, as when they were not whole": sorted(tries - self.sender.versions),
             "exit code (1: some failed)": [str(self.code)] * (self.code != bool(self.sender.broken)),
         }
 

@@ -157,7 +157,7 @@ def evaluate(
     that learn make of parts of each set.
     """
     run.get_ready()
-    from segtrust.workflows import evaluate as evaluate_cases, find_score_table
+    from segtrust.workflows import evaluate as evaluate_cases, find_score_table, reject_map_options
 
     table = find_score_table(predictions)
     data: Any = table
@@ -165,10 +165,7 @@ def evaluate(
     if table is None:
         data, images = _find_sets(predictions, files, needs_truth=how.losses is None)
     else:
-        for name in changed_options(files):
-            raise ParameterError(
-                f"--{name.replace('_', '-')}: expected with maps only, got it with a score table."
-            )
+        reject_map_options(changed_options(files))
     names = ("loss", "losses", "loss_column", "drop_empty_truth", "patients", "resamples", "tune", "repeats")
     options: Any = {name: getattr(how, name) for name in (*names, "seed")}
     options |= {**how.score_options(), **changed_options(read), **run.options()}

@@ -165,11 +165,13 @@ def exit_if_failed(failures: Sequence[Failure], *, nothing: bool = False) -> Non
 
 
 def print_dataset(
-    dataset: Dataset, images: Sequence[Images] = (), *, quiet: bool = False, err: bool = False
+    data: Dataset | ScoreTable, images: Sequence[Images] = (), *, quiet: bool = False, err: bool = False
 ) -> None:
     """Print what was paired with what, on standard error if the table is printed; warn of missing images."""
-    if not quiet:
-        typer.secho(dataset.summary(), err=err)
+    from segtrust.io import Dataset
+
+    if not quiet and isinstance(data, Dataset):
+        typer.secho(data.summary(), err=err)
         for each in images:
             if not each.found:
                 typer.secho(str(each), err=True)

@@ -29,7 +29,7 @@ from segtrust.cli.output import (
 from segtrust.cli.pipes import paths_of
 
 if TYPE_CHECKING:
-    from segtrust.engine import Triage
+    from segtrust.engine import ScoreTable, Triage
     from segtrust.io import Dataset, ScoreRow
 
 __all__ = [
@@ -72,7 +72,9 @@ class TriageFlags:
 def triage(
     predictions: Annotated[
         list[Path],
-        typer.Argument(help="New maps, as for `segtrust score`; - reads their names from standard input."),
+        typer.Argument(
+            help="New maps, as for `segtrust score`, or their score table; - reads names from standard input."
+        ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the lists.")],
     how: TriageFlags,
@@ -85,25 +87,33 @@ def triage(
     A case that cannot be read is deferred, and listed in failures.csv.
     """
     run.get_ready()
-    dataset = files.find(paths_of(predictions))
+    from segtrust.workflows import find_score_table, reject_map_options
+
+    paths = paths_of(predictions)
+    table = find_score_table(paths)
+    if table is not None:
+        reject_map_options(changed_options(files))
+        triage_cases(table, output, how, read, run)
+        return
+    dataset = files.find(paths)
     triage_cases(dataset, output, how, read, run, images_in(files.image_dir, dataset.cases))
 
 
 def triage_cases(
-    dataset: Dataset,
+    data: Dataset | ScoreTable,
     output: Path,
     how: TriageFlags,
     read: ReadFlags,
     run: RunFlags,
     images: Sequence[Images] = (),
 ) -> None:
-    """Decide on cases, and print the result."""
+    """Decide on cases, or on the rows of a score table, and print the result."""
     from segtrust.workflows import triage as decide
 
     options: Any = {**changed_options(read), **run.options(), "details": how.details}
-    options["on_start"] = lambda: print_dataset(dataset, images, quiet=run.as_json)
+    options["on_start"] = lambda: print_dataset(data, images, quiet=run.as_json)
     result = decide(
-        dataset, how.policy, output=output, model=how.predictor, link=how.link, alpha=how.alpha, **options
+        data, how.policy, output=output, model=how.predictor, link=how.link, alpha=how.alpha, **options
     )
     print_triage(result, output, how.policy, images, as_json=run.as_json)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -325,8 +324,8 @@ def without_duplicates(dataset: Dataset, remedy: str = "") -> Dataset:
     files: dict[str, list[str]] = {}
     by_map: dict[tuple[str, ArrayRef], list[CaseFiles]] = {}
     for case in dataset.cases:
-        path = Path(os.path.abspath(case.probabilities.path))
-        same = by_map.setdefault((case.id, replace(case.probabilities, path=path)), [])
+        place = replace(case.probabilities, path=case.probabilities.path.absolute())
+        same = by_map.setdefault((case.id, place), [])
         if any(_has_all_of(other, case) for other in same):
             continue
         same[:] = [*(other for other in same if not _has_all_of(case, other)), case]

@@ -632,7 +632,8 @@ class _Labels:
         If only one of two volumes has a geometry, the order of axes of the other is not known.
         """
         has_geometry = self.volume.grid is not None or self.map_volume.grid is not None
-        return len(shape) == len(other) and (len(shape) == 2 or not has_geometry)
+        is_swapped = shape == other[::-1]  # of the same lengths in the opposite order
+        return len(shape) == len(other) and not is_swapped and (len(shape) == 2 or not has_geometry)
 
     def mask_of(self, structure: Structure, p: Any) -> tuple[Any, list[str]]:
         """Return the mask of a structure in the shape of its map, and notes on how it was read."""
@@ -653,6 +654,8 @@ class _Labels:
                 "and ground truth to the map, nearest pixel) or --resample map (the map to the ground "
                 "truth, linear)."
             )
+        elif shape == mask.shape[::-1]:
+            remedy = "Their axes are in the opposite order: transpose one of the two."
         elif len(shape) == len(mask.shape):
             remedy = (
                 "Only one of the two files says where its voxels lie, so neither can be resampled: save the "

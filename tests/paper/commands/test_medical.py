@@ -240,7 +240,7 @@ def test_tables_of_scores_cannot_be_tuned_on(tmp_path):
     manifest = folders.write_manifest(tmp_path / "data", "id", 6)
     assert invoke("score", manifest, "-o", tmp_path / "scores.csv").exit_code == 0
     result = invoke("evaluate", tmp_path / "scores.csv", "-o", tmp_path / "out", "--tune", "all")
-    assert "--tune: expected with maps only" in str(result.exception)
+    assert "--tune applies to maps" in str(result.exception)
 
 
 def test_maps_that_have_changed_are_learned_from_anew(tmp_path):
