@@ -155,7 +155,8 @@ def test_an_evaluation_is_that_of_the_command(folder, data, tmp_path):
     assert list(evaluation.coverages.rows) == values["coverages"]
     assert list(evaluation.comparisons.rows) == values["comparisons"]
     assert evaluation.curves["ID", "foreground"]["sdc"].aurc == values["areas"][0]["aurc"]
-    assert "| SDC |" in str(evaluation)
+    assert "\nSDC " in str(evaluation)
+    assert str(evaluation).splitlines()[0] == "60 of 60 evaluated."
     page = evaluation.report(tmp_path / "python")
     files = {path.relative_to(tmp_path / "run") for path in (tmp_path / "run").rglob("*") if path.is_file()}
     written = {path.relative_to(page.parent) for path in page.parent.rglob("*") if path.is_file()}

@@ -108,7 +108,7 @@ from segtrust.selective import Bootstrap, Certificate, RiskCoverageCurve, Target
 
 if TYPE_CHECKING:
     from segtrust.ensembles import Fusion
-    from segtrust.evaluation import EvaluatedSet, EvaluationSettings, FileCase
+    from segtrust.evaluation import Counts, EvaluatedSet, EvaluationSettings, FileCase, SetSummary
 
 __all__ = [
     "FIRST",
@@ -703,13 +703,35 @@ class Evaluation:
         """Risk-coverage curves by set and structure, and in it by estimator."""
         return {(each.name, each.structure): each.curves for each in self.sets}
 
-    def __str__(self) -> str:
-        """Return the tables for people, in Markdown."""
-        from segtrust.report.evaluation import tables_for_people
+    @property
+    def loss(self) -> str:
+        """Short name of the loss, such as ``"dice"``."""
+        return str(self.scores.about.get(LOSS) or DICE)
 
-        shown = tables_for_people(self.tables)
-        names = ("sets", "areas", "coverages")
-        return "\n\n".join([*self.scores.questions, *(shown[name] for name in names if name in shown)])
+    @property
+    def counts(self) -> Counts:
+        """How many cases were evaluated, and why others were not."""
+        from segtrust.evaluation import Counts
+
+        return Counts.of(self.sets, self.scores.rows, self.scores.failures)
+
+    @property
+    def calibration(self) -> Table:
+        """Mean confidence compared with the mean Dice, by set and structure."""
+        from segtrust.evaluation import compare_mean_confidence
+
+        return Table.of(compare_mean_confidence(self.sets, self.loss))
+
+    @property
+    def summaries(self) -> list[SetSummary]:
+        """What a person reads about each set."""
+        from segtrust.evaluation import summarise_evaluated
+
+        return summarise_evaluated(self.sets, self.tables, self.loss)
+
+    def __str__(self) -> str:
+        """Return how many cases were evaluated, and a block of text for each set."""
+        return "\n\n".join([*self.scores.questions, str(self.counts), *map(str, self.summaries)])
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
@@ -1024,6 +1046,7 @@ class _Judge:
         scores = replace(
             ScoreTable.of(rows, about),
             source=table.source,
+            failures=table.failures if isinstance(table, ScoreTable) else (),
             warnings=(warning,) if (warning := unversioned(table)) else (),
             questions=(*questions_about(rows), *([str(copies)] if copies.groups else [])),
         )

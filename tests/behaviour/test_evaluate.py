@@ -1,6 +1,8 @@
 """``segtrust evaluate``: every table, the score table, ``run.json``, exit codes and the choice of losses."""
 
 import json
+import re
+import shutil
 
 import pytest
 
@@ -61,11 +63,56 @@ def test_tables(evaluated):
 
 def test_printed_numbers_are_those_of_the_tables(evaluated):
     folder, told = evaluated
-    assert set(told) == {*TABLES, "tuning", "unranked", "failed", "warnings", "output"}
+    others = {"evaluated", "calibration", "tuning", "unranked", "failed", "warnings", "output"}
+    assert set(told) == {*TABLES, *others}
     assert (told["failed"], told["unranked"], told["tuning"]) == ([], [], [])
     for name in TABLES:
         rows = [{key: "" if value is None else value for key, value in row.items()} for row in told[name]]
         assert_same(rows, tables_of(folder)[name])
+
+
+def test_mean_confidence_is_compared_with_the_mean_dice(evaluated):
+    folder, told = evaluated
+    import pyarrow.parquet as parquet
+
+    rows = parquet.read_table(folder / "scores.parquet").to_pylist()
+    assert told["evaluated"]["evaluated"] == len({row["case"] for row in rows})
+    for mean in told["calibration"]:
+        of_set = [row for row in rows if row["set"] == mean["set"] and row["structure"] == mean["structure"]]
+        for name, column in (("mean_confidence", "sdc"), ("mean_dice", "dice")):
+            assert mean[name] == pytest.approx(sum(row[column] for row in of_set) / len(of_set), rel=1e-12)
+        assert mean["difference"] == pytest.approx(mean["mean_confidence"] - mean["mean_dice"])
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_what_is_printed(sets, tmp_path, monkeypatch, columns):
+    """First how many cases were evaluated, then a block per set without what says nothing."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    others = ("--ood", f"far={sets / 'far'}", "--ood-truth", f"far={sets / 'far_truth'}")
+    done = segtrust("evaluate", sets / "near", *others, "-o", tmp_path / "run", *QUICK)
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stdout, "no colour without a terminal"
+    assert max(map(len, done.stdout.splitlines()[2:-1])) <= columns, "all but paths"
+    counts, *blocks = done.stdout.split("\n\n")
+    assert re.fullmatch(r"(\d+) of \1 evaluated\.", counts.splitlines()[-1])
+    first, far, last = blocks
+    assert re.match(r"ID: \d+ cases, mean Dice 0\.\d{3}\nMean SDC 0\.\d{3}: (over|under)confident by", first)
+    assert "coverage" not in first, "it is a tautology at the risk of all cases of this set"
+    assert far.startswith("far: ")
+    assert "coverage at" in far
+    names = [line.split()[0] for line in far.splitlines() if line.startswith(("SDC", "aMSP", "oracle"))]
+    assert names == ["SDC", "aMSP", "oracle"]
+    assert last.startswith("Report: ")
+
+
+def test_cases_without_ground_truth_are_counted_first(sets, tmp_path):
+    shutil.copytree(sets / "near", tmp_path / "near")
+    next((tmp_path / "near/masks").iterdir()).unlink()
+    done = segtrust("evaluate", tmp_path / "near", "-o", tmp_path / "run", *QUICK)
+    assert done.returncode == 1
+    assert re.search(r"^\d+ of \d+ evaluated: 1 without ground truth\.$", done.stdout, re.MULTILINE), (
+        done.stdout
+    )
 
 
 def test_score_table(evaluated):
@@ -113,8 +160,8 @@ def test_losses_of_one_set(sets, scores, tmp_path):
     losses = ("--losses", tmp_path / "losses.csv", "--estimators", "sdc")
     found["file"] = evaluate(sets / "far", *losses, "-o", tmp_path / "file")
     for told in found.values():
-        told.pop("output")
-        told.pop("warnings")
+        for name in ("output", "warnings", "evaluated", "calibration"):
+            told.pop(name)
     assert_golden("decisions/evaluate_losses", found, abs_tol=NEAR_ZERO)
 
 

@@ -85,7 +85,8 @@ def test_an_evaluation_that_lacks_truths(tmp_path):
     )
     assert some.returncode == 1
     assert "case_004: expected its ground truth in" in some.stderr
-    assert "| ID | foreground | 8 |" in some.stdout
+    assert "8 of 9 evaluated: 1 without ground truth." in some.stdout
+    assert "\nID: 8 cases, mean Dice" in some.stdout
 
 
 def test_another_set_that_lacks_truths_names_its_own_option(tmp_path):

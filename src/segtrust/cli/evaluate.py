@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +20,7 @@ from segtrust.cli.output import (
     print_dataset,
     print_failures,
     print_questions,
+    print_table,
     warnings_of,
 )
 from segtrust.errors import ParameterError
@@ -190,8 +191,7 @@ def evaluate(
 def print_evaluation(evaluation: Evaluation, output: Path) -> None:
     """Print failures, questions, and the tables for people."""
     from segtrust.engine import failures_beside
-    from segtrust.report.evaluation import tables_for_people
-    from segtrust.report.tuned_sets import tuning_table
+    from segtrust.report.tuned_sets import tuning_for_people
 
     scores = evaluation.scores
     print_failures(scores.failures, failures_beside(output / "scores.parquet", None))
@@ -200,14 +200,17 @@ def print_evaluation(evaluation: Evaluation, output: Path) -> None:
         typer.secho(warning, err=True)
     for policy in scores.policies.values():
         typer.echo(str(policy))
-    tables = tables_for_people(evaluation.tables)
-    if evaluation.tuning:
-        tables["tuning"] = tuning_table(evaluation.tuning)
-    for name in ("sets", "areas", "coverages", "tuning"):
-        if name in tables:
-            typer.echo(f"{tables[name]}\n")
-    typer.echo(f"Tables, figures and report are in {output.resolve()}.")
-    typer.echo(f"To be read in a browser: {output.resolve() / 'report.html'}")
+    counts = evaluation.counts
+    typer.secho(str(counts), bold=True, fg=None if counts.is_complete else typer.colors.RED)
+    for summary in evaluation.summaries:
+        typer.echo("")
+        print_table(summary.title, summary.heads, summary.cells, lines=summary.lines)
+    tuned = tuning_for_people(evaluation.tuning)
+    if tuned:
+        cells = [[str(value).replace(r"\*", "*") for value in row.values()] for row in tuned]
+        typer.echo("")
+        print_table("Estimators that learn from some of the cases", list(tuned[0]), cells)
+    typer.echo(f"\nReport: {output / 'report.html'} (tables and figures: {output})")
     for text in evaluation.unranked:
         typer.secho(f"Not ranked: {text}", err=True)
 
@@ -216,6 +219,8 @@ def print_values(evaluation: Evaluation, output: Path, images: Sequence[Images])
     """Print the same for machines."""
     values = {
         **evaluation.tables,
+        "evaluated": asdict(evaluation.counts),
+        "calibration": list(evaluation.calibration.rows),
         "tuning": list(evaluation.tuning),
         "unranked": list(evaluation.unranked),
         **image_values(images),

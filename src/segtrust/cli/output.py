@@ -72,8 +72,13 @@ def new_console() -> Console:
     return Console(width=None if is_known else _WIDTH, highlight=False)
 
 
-def print_table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table; columns of numbers are aligned to the right, except the first, which has names."""
+def print_table(
+    title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, lines: Sequence[str] = ()
+) -> None:
+    """Print a table below its title and some lines.
+
+    Columns of numbers are aligned to the right, except the first, which has names.
+    """
     from rich.box import SIMPLE
     from rich.markup import escape
     from rich.table import Table
@@ -87,11 +92,14 @@ def print_table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]])
         table.add_row(*map(escape, row))
     console = new_console()
     console.print(escape(title), style="bold")
+    for line in lines:
+        console.print(escape(line))
     console.print(table)
 
 
 def _is_number(cell: str) -> bool:
-    return cell.strip(" %") in ("", "–") or cell.strip(" %").replace(".", "").replace("-", "").isdecimal()
+    digits = cell.strip(" %−-").replace(".", "")
+    return digits in ("", "–") or digits.isdecimal()
 
 
 def digits_between(values: Iterable[float], limit: float) -> int:

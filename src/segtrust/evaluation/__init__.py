@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from segtrust.evaluation.file_cases import FileCase
 from segtrust.evaluation.parts import Part, PartStore, compute_parts, store_of
+from segtrust.evaluation.summary import (
+    Counts,
+    SetSummary,
+    compare_mean_confidence,
+    summarise_evaluated,
+)
 from segtrust.evaluation.tables import (
     ALL_STRUCTURES,
     REFERENCES,
@@ -39,15 +45,18 @@ __all__ = [
     "HERE",
     "REFERENCES",
     "SHARES",
+    "Counts",
     "EvaluatedSet",
     "EvaluationSettings",
     "FileCase",
     "Part",
     "PartStore",
+    "SetSummary",
     "TunedSets",
     "TuningOptions",
     "TuningPlan",
     "cases_of_set",
+    "compare_mean_confidence",
     "compute_parts",
     "evaluate_rows",
     "evaluate_sets",
@@ -56,6 +65,7 @@ __all__ = [
     "rankable_sets",
     "split_cases",
     "store_of",
+    "summarise_evaluated",
     "summarise_sets",
     "summarise_tuning",
     "tune_sets",

@@ -504,12 +504,17 @@ def read_scheme(path: Path) -> LabelScheme:
     if is_task(path):
         return read_task_scheme(path)
     status = path.stat() if path.is_file() else None
-    return _read_dataset_json(path, *((status.st_mtime_ns, status.st_size) if status is not None else (0, 0)))
+    return _read_once(path, *((status.st_mtime_ns, status.st_size) if status is not None else (0, 0)))
 
 
 @lru_cache(maxsize=64)
-def _read_dataset_json(path: Path, changed: int, size: int) -> LabelScheme:
-    """Read a file once as long as it does not change."""
+def _read_once(path: Path, changed: int, size: int) -> LabelScheme:
+    """Read a ``dataset.json`` once as long as it does not change."""
+    return read_labels_of_dataset(path)
+
+
+def read_labels_of_dataset(path: Path) -> LabelScheme:
+    """Read the labels of a ``dataset.json``."""
     described = read_json(path, error=WrongContentError, most=_MAX_JSON_BYTES)
     labels = described.get("labels") if isinstance(described, Mapping) else None
     if not isinstance(labels, Mapping) or not labels:

@@ -33,12 +33,11 @@ from segtrust.io import (
     open_volume,
     read_manifest,
     read_picture,
-    read_scheme,
     read_table,
 )
 from segtrust.io.formats._common import TRUTHS
 from segtrust.io.formats.pickle import read_plain_pickle
-from segtrust.io.structures import read_label_names
+from segtrust.io.structures import read_label_names, read_labels_of_dataset
 from segtrust.io.volume import open_labels
 from segtrust.kernels import is_chunked, tiles_of
 from segtrust.selective import ExchangeabilityMartingale
@@ -141,7 +140,7 @@ def read_dataset(path: Path) -> None:
     """Read what nnU-Net notes about data and predictions."""
     folder = PredictionFolder(path.parent)
     told = _first_refusal(
-        lambda: read_scheme.__wrapped__(path),
+        lambda: read_labels_of_dataset(path),
         lambda: folder.name_of(ModelChoice(), ()),
         lambda: folder.name_of(ModelChoice("3d_fullres"), ()),
         lambda: folder.truths,
