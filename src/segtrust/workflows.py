@@ -6,6 +6,7 @@ Options have the names that they have on the command line; ``model`` is ``--pred
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -14,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Required, TypedDict, Unpack, cast
 
-from segtrust._arguments import suggestion
+from segtrust._arguments import check_fraction, check_whole, suggestion
 from segtrust._progress import Progress, count_steps
 from segtrust.calibration import Scaling
 from segtrust.confidence import (
@@ -61,6 +62,7 @@ from segtrust.engine import (
     find_table,
     fit_to_sets,
     fusion_of,
+    limits_within_reach,
     load_policies,
     looks_path,
     make_executor,
@@ -71,7 +73,9 @@ from segtrust.engine import (
     questions_about,
     read_looks,
     read_scores,
+    risk_of_all,
     score_cases as run_score_job,
+    split_table,
     structures_of,
     unversioned,
     watch_cases,
@@ -1155,12 +1159,25 @@ class CalibrationResult:
         Why the policy is estimated only, whatever the certificates say; else empty.
     warnings
         What a user should know besides.
+    cases
+        Number of calibration cases by structure. A certificate may be tested on fewer: copies count once, and
+        with patients or reference cases some are set aside.
+    within_reach
+        For a structure without a threshold: limits that as many new cases would certify (90 % chance).
+    rest
+        With ``fraction``: the cases that were not used, as a score table.
+    rest_path
+        Where that table was written, next to the policy; ``None`` without an output.
     """
 
     certificates: Mapping[str, Certificate]
     policy: Policy | StructurePolicies | None
     doubt: str = ""
     warnings: tuple[str, ...] = ()
+    cases: Mapping[str, int] = field(default_factory=dict)
+    within_reach: Mapping[str, Sequence[Target]] = field(default_factory=dict)
+    rest: ScoreTable | None = None
+    rest_path: Path | None = None
 
 
 def calibrate(
@@ -1232,6 +1249,9 @@ class CalibrationOptions(TypedDict, total=False):
         Rows of this set (those in distribution by default), and of this split only.
     reference
         Scores of other, unlabelled cases, or their path, for candidate thresholds.
+    fraction, seed
+        Calibrate with this share of the cases only, drawn at random with this seed (0). Copies and the
+        structures of a case stay together.
     """
 
     target_risk: Required[float]
@@ -1247,6 +1267,8 @@ class CalibrationOptions(TypedDict, total=False):
     chosen_set: str | None
     split: str | None
     reference: Table | str | Path | None
+    fraction: float | None
+    seed: int
 
 
 def certify_table(
@@ -1256,27 +1278,9 @@ def certify_table(
     **question: Unpack[CalibrationOptions],
 ) -> CalibrationResult:
     """Certify a threshold as `calibrate` does, and return the certificates, whether or not there is one."""
-    known = CalibrationOptions.__annotations__
-    for name in question:
-        if name not in known:
-            raise TypeError(f"{name}: no such option.{suggestion(name, known)}")
-    loss, column = question.get("loss"), question.get("loss_column", LOSS)
-    if loss is not None and column != LOSS:
-        raise ParameterError("loss: expected --loss or --loss-column; got both.")
-    estimator = question.get("estimator", "sdc")
-    how = Calibration(
-        estimator,
-        (Target(question["target_risk"], question.get("below_dice")),),
-        delta=question.get("delta", 0.05),
-        loss=column if loss is None else check_loss(loss),
-        by_patient=question.get("patients", False),
-        predictor=question.get("model", ""),
-        reference=_confidences_by_structure(question.get("reference"), estimator),
-        start_coverage=question.get("start_coverage", 0.5),
-        drop_unjudged=question.get("drop_unjudged", False),
-    )
+    how = _check_question(question)
     source = _score_table_of(table)
-    chosen = _choose_rows(source, question.get("chosen_set"), question.get("split"))
+    chosen, rest = _choose_cases(source, how, question)
     in_memory = source.looks if isinstance(source, ScoreTable) else {}
     looks = in_memory if source.path is None else read_looks(source.path)
     found = calibrate_table(chosen, how, looks)
@@ -1290,13 +1294,80 @@ def certify_table(
                 f"({error.strerror}). Count it yourself before you ask them again."
             )
     certificates = {name: certificate for name, (certificate, _) in found.items()}
-    policy = None
+    policy, rest_path = None, None
     if all(certificate.certified for certificate in certificates.values()):
         policy = make_policy(found, chosen)
         if output is not None:
             policy.save(output)
-    doubt = str(chosen.about.get(DOUBT) or "")
-    return CalibrationResult(certificates, policy, doubt, tuple(warnings))
+        if output is not None and rest is not None:
+            suffix = ".csv" if source.path is None else source.path.suffix
+            rest_path = Path(output).with_name(f"{Path(output).stem}.rest{suffix}")
+            rest.save(rest_path)
+    refused = [name for name, certificate in certificates.items() if not certificate.certified]
+    return CalibrationResult(
+        certificates,
+        policy,
+        str(chosen.about.get(DOUBT) or ""),
+        (*warnings, *_warn_of_high_limits(chosen, how, {*certificates} - {*refused})),
+        Counter(structures_of(chosen)),
+        {name: limits_within_reach(chosen, name, how) for name in refused},
+        rest,
+        rest_path,
+    )
+
+
+def _check_question(question: CalibrationOptions) -> Calibration:
+    """Return what is to be guaranteed; raise an error for options that contradict each other."""
+    known = CalibrationOptions.__annotations__
+    for name in question:
+        if name not in known:
+            raise TypeError(f"{name}: no such option.{suggestion(name, known)}")
+    if "target_risk" not in question:
+        raise TypeError("target_risk: expected the limit on the risk of the accepted cases, such as 0.1.")
+    loss, column = question.get("loss"), question.get("loss_column", LOSS)
+    if loss is not None and column != LOSS:
+        raise ParameterError("loss: expected --loss or --loss-column; got both.")
+    if question.get("fraction") is None and question.get("seed", 0):
+        raise ParameterError("seed: expected with --fraction only; without it, it would be ignored.")
+    estimator = question.get("estimator", "sdc")
+    return Calibration(
+        estimator,
+        (Target(question["target_risk"], question.get("below_dice")),),
+        delta=question.get("delta", 0.05),
+        loss=column if loss is None else check_loss(loss),
+        by_patient=question.get("patients", False),
+        predictor=question.get("model", ""),
+        reference=_confidences_by_structure(question.get("reference"), estimator),
+        start_coverage=question.get("start_coverage", 0.5),
+        drop_unjudged=question.get("drop_unjudged", False),
+    )
+
+
+def _choose_cases(
+    source: Table, how: Calibration, question: CalibrationOptions
+) -> tuple[Table, ScoreTable | None]:
+    """Return the rows to calibrate with, and with ``fraction`` those that are left."""
+    chosen = _choose_rows(source, question.get("chosen_set"), question.get("split"))
+    fraction = question.get("fraction")
+    if fraction is None:
+        return chosen, None
+    check_fraction(fraction, "fraction", open_ends=True)
+    seed = check_whole(question.get("seed", 0), "seed")
+    chosen, rest = split_table(chosen, fraction, seed, by_patient=how.by_patient)
+    about = {**rest.about, "split": {"fraction": fraction, "seed": seed, "calibration": len(chosen.rows)}}
+    return chosen, ScoreTable(rest.columns, rest.rows, about, rest.source)
+
+
+def _warn_of_high_limits(table: Table, how: Calibration, structures: Iterable[str]) -> Iterator[str]:
+    """Yield a warning for each structure whose limit is kept even if every case is accepted."""
+    (target,) = how.targets
+    for name in sorted(structures):
+        everything = risk_of_all(table, name, how)
+        if everything is not None and target.risk >= everything:
+            yield (
+                f"{name}: the limit {target.risk:g} is not below the risk of accepting every case "
+                f"({everything:.3g}), so hardly any case will be deferred. A lower limit makes review useful."
+            )
 
 
 def _score_table_of(table: Scores) -> Table:

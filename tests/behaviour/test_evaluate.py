@@ -1,6 +1,7 @@
 """``segtrust evaluate``: every table, the score table, ``run.json``, exit codes and the choice of losses."""
 
 import json
+import os
 import re
 import shutil
 
@@ -8,7 +9,7 @@ import pytest
 
 from tests.behaviour.decision_data import score_rows, write_cases, write_rows
 from tests.behaviour.helpers import assert_golden, assert_same, read_csv
-from tests.commands import segtrust
+from tests.commands import segtrust, segtrust_process
 
 pytestmark = pytest.mark.needs("matplotlib", "pyarrow")
 QUICK = ("--resamples", 100)
@@ -85,11 +86,11 @@ def test_mean_confidence_is_compared_with_the_mean_dice(evaluated):
 
 
 @pytest.mark.parametrize("columns", [80, 120])
-def test_what_is_printed(sets, tmp_path, monkeypatch, columns):
+def test_what_is_printed(sets, tmp_path, columns):
     """First how many cases were evaluated, then a block per set without what says nothing."""
-    monkeypatch.setenv("COLUMNS", str(columns))
     others = ("--ood", f"far={sets / 'far'}", "--ood-truth", f"far={sets / 'far_truth'}")
-    done = segtrust("evaluate", sets / "near", *others, "-o", tmp_path / "run", *QUICK)
+    command = ("evaluate", sets / "near", *others, "-o", tmp_path / "run", *QUICK)
+    done = segtrust_process(*command, env=os.environ | {"COLUMNS": str(columns)})
     assert done.returncode == 0, done.stderr
     assert "\x1b" not in done.stdout, "no colour without a terminal"
     assert max(map(len, done.stdout.splitlines()[2:-1])) <= columns, "all but paths"

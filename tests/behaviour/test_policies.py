@@ -7,7 +7,7 @@ import pytest
 
 import segtrust as st
 from tests.behaviour.decision_data import MODEL, SETTINGS, make_case, score_rows, write_rows
-from tests.behaviour.helpers import assert_golden, assert_same
+from tests.behaviour.helpers import assert_golden, assert_same, read_csv
 from tests.commands import segtrust
 
 
@@ -129,6 +129,56 @@ def test_not_certifiable(table, tmp_path):
     assert_golden("decisions/policy_need", {"printed": {**told, "text": ""}, "need": need_values(need)})
 
 
+def test_a_refusal_names_limits_that_as_many_new_cases_would_certify(table, tmp_path):
+    command = ("calibrate", table, "-o", tmp_path / "policy.json", "--target-risk", "19%")
+    done = segtrust(*command)
+    assert done.returncode == 1
+    assert "With a chance of 90 %, 160 new cases like these would certify:" in done.stderr
+    told = json.loads(segtrust(*command, "--json").stdout)["foreground"]["within_reach"]
+    for each in told:
+        below = "" if each["below_dice"] is None else f" --below-dice {each['below_dice']:g}"
+        assert f"(--target-risk {each['risk']:g}{below})" in done.stderr
+    cases = st.CalibrationCases(*columns(score_rows(160)))
+    assert st.certify(cases, [st.Target(told[0]["risk"])]).certified
+
+
+def test_a_limit_above_the_risk_of_accepting_everything_is_named(table, tmp_path):
+    done = segtrust("calibrate", table, "-o", tmp_path / "policy.json", "--target-risk", "0.9")
+    assert done.returncode == 0
+    assert "foreground: the limit 0.9 is not below the risk of accepting every case (0." in done.stderr
+    done = segtrust("calibrate", table, "-o", tmp_path / "policy.json", "--target-risk", "0.3")
+    assert "risk of accepting every case" not in done.stderr
+
+
+def test_a_share_of_the_cases(tmp_path):
+    """The cases that are not used are written next to the policy, whatever the order of the rows."""
+    rows = [{**row, "checksum": f"crc32:{at // 2:08x}"} for at, row in enumerate(score_rows(160))]
+    for at in range(1, 160, 2):  # pairs of copies
+        rows[at] = {**rows[at - 1], "case": rows[at]["case"]}
+    parts = []
+    for name, content in (("a", rows), ("b", rows[::-1])):
+        (tmp_path / name).mkdir()
+        table = write_rows(tmp_path / name / "scores.csv", content, SETTINGS)
+        out = tmp_path / name / "policy.json"
+        done = segtrust("calibrate", table, "-o", out, "--target-risk", 0.4, "--fraction", "50%", "--seed", 7)
+        assert done.returncode == 0, done.stderr
+        assert "Tested on 40 of 80 cases: 40 are copies." in done.stdout
+        assert f"80 cases that were not used: {out.with_name('policy.rest.csv')}" in done.stdout
+        rest = {row["case"] for row in read_csv(out.with_name("policy.rest.csv"))}
+        assert len(rest) == 80
+        assert all((rows[at]["case"] in rest) == (rows[at + 1]["case"] in rest) for at in range(0, 160, 2))
+        parts.append(rest)
+        check = segtrust(
+            "triage", out.with_name("policy.rest.csv"), "--policy", out, "-o", out.with_name("check")
+        )
+        assert "calibration case" not in check.stderr
+        check = segtrust("triage", table, "--policy", out, "-o", out.with_name("all"))
+        assert "80 of 160 cases are calibration cases of the policy" in check.stderr
+    assert parts[0] == parts[1]
+    done = segtrust("calibrate", table, "-o", out, "--target-risk", 0.4, "--seed", 7)
+    assert (done.returncode, "seed: expected with --fraction only" in done.stderr) == (2, True)
+
+
 def test_few_cases_are_not_certifiable(tmp_path):
     table = write_rows(tmp_path / "scores.csv", score_rows(8), SETTINGS)
     done = segtrust("calibrate", table, "-o", tmp_path / "policy.json", "--target-risk", 0.3)
@@ -162,7 +212,9 @@ def test_copies_count_as_one_case(table, tmp_path):
         for name, content in (("once", rows), ("twice", [*rows, *copies]))
     )
     option, out = ("--target-risk", 0.3), tmp_path / "policy.json"
-    assert calibrate(once, out, *option) == calibrate(twice, out, *option)
+    of_once, of_twice = (calibrate(each, out, *option)["foreground"] for each in (once, twice))
+    assert (of_once.pop("of"), of_twice.pop("of")) == (160, 320)
+    assert of_once == of_twice
     assert "160 copies counted once" in str(st.Policy.load(out))
     copies[7]["dice"] = copies[7]["dice"] / 2
     other = write_rows(tmp_path / "other.csv", [*rows, *copies], SETTINGS)

@@ -10,6 +10,7 @@ import inspect
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
@@ -33,6 +34,7 @@ __all__ = [
     "RunFlags",
     "TruthFlags",
     "changed_options",
+    "share_of",
     "with_options",
 ]
 
@@ -109,6 +111,22 @@ def changed_options(flags: Any, without: Collection[str] = ()) -> dict[str, Any]
         for each in fields(flags)
         if each.name not in without and getattr(flags, each.name) != each.default
     }
+
+
+def share_of(text: str | float) -> float:
+    """Read a share such as 0.05, or a percentage such as 5%.
+
+    Examples
+    --------
+    >>> share_of("5%"), share_of("12.5 %"), share_of("0.05")
+    (0.05, 0.125, 0.05)
+    """
+    plain = str(text).strip()
+    number = plain.removesuffix("%")
+    try:
+        return float(Decimal(number.strip()) / (100 if number != plain else 1))
+    except InvalidOperation:
+        raise typer.BadParameter(f"expected a share such as 0.05 or 5%, got {plain!r}.") from None
 
 
 class DigestKind(StrEnum):

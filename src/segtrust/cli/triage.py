@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from segtrust.cli.options import CaseFlags, ReadFlags, RunFlags, changed_options, with_options
+from segtrust.cli.options import CaseFlags, ReadFlags, RunFlags, changed_options, share_of, with_options
 from segtrust.cli.output import (
     DRIFT,
     Images,
@@ -62,7 +62,10 @@ class TriageFlags:
     link: Annotated[
         bool, typer.Option("--link", help="Fill folders accept/ and defer/ with links to the maps.")
     ] = False
-    alpha: Annotated[float, typer.Option(help="Probability of a false drift alarm.")] = 0.05
+    alpha: Annotated[
+        float,
+        typer.Option(parser=share_of, metavar="SHARE", help="Probability of a false drift alarm."),
+    ] = 0.05
     details: Annotated[
         bool, typer.Option("--details", help="Show internal columns in scores.csv: k, mu, lam, s, checksums.")
     ] = False

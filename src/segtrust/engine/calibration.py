@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from segtrust._files import (
     check_format,
@@ -39,7 +42,7 @@ from segtrust.policy import (
     rank_empty_last,
 )
 from segtrust.risks import find_risk
-from segtrust.selective import CalibrationCases, Certificate, LookLog, Procedure, Target
+from segtrust.selective import CalibrationCases, Certificate, LookLog, Procedure, Target, plan_calibration
 
 __all__ = [
     "Calibration",
@@ -47,10 +50,13 @@ __all__ = [
     "check_policies",
     "check_reading",
     "fusion_of",
+    "limits_within_reach",
     "looks_path",
     "make_policy",
     "policies_for_rows",
     "read_looks",
+    "risk_of_all",
+    "split_table",
     "structures_of",
     "write_looks",
 ]
@@ -147,6 +153,109 @@ def calibrate_table(
         used_ids=scoring.seen_ids,
     )
     return {name: (certificate, scoring) for name, certificate in found.items()}
+
+
+_USUAL_DICE = 0.8
+"""Dice below which a case counts as a failure, in a limit that is proposed."""
+_HIGHEST_LIMIT = 0.5
+
+
+def limits_within_reach(table: Table, structure: str, how: Calibration) -> tuple[Target, ...]:
+    """Return the lowest limits that as many new cases as these would certify, with a chance of 90 %.
+
+    One limit is on the mean loss, the other on the share of failures. They are found by simulation from the
+    losses of the most confident cases, as the number of cases is that a refusal names; nothing is certified.
+    """
+    rows = [row for row in _rows_of(table, structure) if _has_loss(row, table, how)]
+    if how.by_patient or len(rows) < 2:
+        return ()
+    column = loss_column(table.columns, how.loss)
+    ranked = sorted(rows, key=lambda row: (row.get("k") == 0, -_number(row, how.estimator)))
+    losses = np.array([_loss(row, column) for row in ranked])
+    below = next((each.below_dice for each in how.targets if each.below_dice is not None), None)
+    targets = [_lowest_limit(losses, how, None)]
+    if below is not None or loss_name(table, how.loss) in (DICE, None):
+        targets.append(_lowest_limit(losses, how, _USUAL_DICE if below is None else below))
+    asked = {(each.risk, each.below_dice) for each in how.targets}
+    return tuple(each for each in targets if each is not None and (each.risk, each.below_dice) not in asked)
+
+
+def _lowest_limit(losses: Any, how: Calibration, below_dice: float | None) -> Target | None:
+    """Return the lowest limit, in per cent, for which the number of cases is enough."""
+    if below_dice is not None:
+        losses = np.asarray(1.0 - losses < below_dice, np.float64)
+    start = max(1, math.ceil(how.start_coverage * losses.size))
+    accepted, near = losses[:start], losses[int(0.8 * start) : math.ceil(1.2 * start)]
+    mean, spread = float(accepted.mean()), float(accepted.std())
+    procedure = Procedure(start_coverages=(how.start_coverage,))
+
+    def is_enough(percent: int) -> bool:
+        plan = plan_calibration(
+            Target(percent / 100.0, below_dice),
+            mean,
+            spread=None if below_dice is not None else spread,
+            marginal_risk=max(mean, float(near.mean())),
+            delta=how.delta,
+            procedure=procedure,
+        )
+        return plan.without_reference is not None and plan.without_reference <= losses.size
+
+    low, high = math.floor(100.0 * mean) + 1, round(100.0 * _HIGHEST_LIMIT)
+    if low > high or not is_enough(high):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle + 1, high)
+    return Target(low / 100.0, below_dice)
+
+
+def risk_of_all(table: Table, structure: str, how: Calibration) -> float | None:
+    """Return the risk of accepting every case, for the first target; ``None`` if a loss is not known."""
+    column, below = loss_column(table.columns, how.loss), how.targets[0].below_dice
+    losses = [loss_of_row(row, column) for row in _rows_of(table, structure)]
+    known = [loss for loss in losses if loss is not None]
+    if not known or (len(known) < len(losses) and not how.drop_unjudged):
+        return None
+    return float(np.mean([loss if below is None else 1.0 - loss < below for loss in known]))
+
+
+def split_table(table: Table, fraction: float, seed: int, *, by_patient: bool = False) -> tuple[Table, Table]:
+    """Split the cases of a table at random: the share that is calibrated with, and the rest.
+
+    Copies (equal checksums), all structures of a case and, if they are the units, all cases of a patient stay
+    together. The order of the rows does not matter.
+
+    Examples
+    --------
+    >>> table = Table.of([{"case": str(i), "structure": "organ", "sdc": 0.5} for i in range(10)])
+    >>> [len(part.rows) for part in split_table(table, 0.5, 0)]
+    [5, 5]
+    """
+    parent: dict[str, str] = {}
+
+    def find(name: str) -> str:
+        while parent.setdefault(name, name) != name:
+            name = parent[name]
+        return name
+
+    names = []
+    for row in table.rows:
+        name = f"case {row.get('set') or ''}/{row['case']}"
+        names.append(name)
+        shared = [checksum_of_row(row), f"patient {row['group']}" if by_patient and row.get("group") else ""]
+        for other in filter(None, shared):
+            parent[find(other)] = find(name)
+    first: dict[str, str] = {}  # of each unit; its root depends on the order of the rows
+    for name in names:
+        first[find(name)] = min(name, first.get(find(name), name))
+    units = sorted(first.values())
+    order = np.random.default_rng(seed).permutation(len(units))
+    chosen = {find(units[number]) for number in order[: round(fraction * len(units))]}
+    flags = [find(name) in chosen for name in names]
+    return tuple(  # type: ignore[return-value]
+        replace(table, rows=tuple(row for row, flag in zip(table.rows, flags, strict=True) if flag is kept))
+        for kept in (True, False)
+    )
 
 
 def scoring_of(table: Table, how: Calibration) -> Scoring:

@@ -160,7 +160,8 @@ def test_published_polyp_maps_through_to_the_evaluation(tmp_path):
     line = done.stdout.strip().splitlines()[-1].removeprefix("Judge them: segtrust ").split()
     judged = CliRunner().invoke(app, line)
     assert judged.exit_code == 0, judged.output
-    assert "352×352" in judged.output
+    assert "10 of 10 evaluated." in judged.output
+    assert "352×352" in (tmp_path / "out/evaluation/tables/sets.csv").read_text()
 
 
 @pytest.mark.slow
