@@ -247,7 +247,8 @@ def split_table(table: Table, fraction: float, seed: int, *, by_patient: bool = 
             parent[find(other)] = find(name)
     first: dict[str, str] = {}  # of each unit; its root depends on the order of the rows
     for name in names:
-        first[find(name)] = min(name, first.get(find(name), name))
+        root = find(name)
+        first[root] = min(name, first.setdefault(root, name))
     units = sorted(first.values())
     order = np.random.default_rng(seed).permutation(len(units))
     chosen = {find(units[number]) for number in order[: round(fraction * len(units))]}
