@@ -32,6 +32,7 @@ from segtrust.engine import (
     CASE_SECONDS,
     DICE,
     DOUBT,
+    HOW_TO_RESUME,
     LOSS,
     PART,
     UNLABELLED,
@@ -41,6 +42,7 @@ from segtrust.engine import (
     LossSource,
     Policies,
     Rhythm,
+    RunInterrupted,
     ScoreJob,
     ScoreRun,
     ScoreTable,
@@ -482,7 +484,11 @@ def _output_path(output: str | Path | None) -> Iterator[Path]:
         yield Path(output)
         return
     with TemporaryDirectory(prefix="segtrust-") as folder:
-        yield Path(folder) / "scores.csv"
+        try:
+            yield Path(folder) / "scores.csv"
+        except RunInterrupted as interrupt:
+            lost = "They are lost: pass output= to be able to resume."
+            raise RunInterrupted(str(interrupt).replace(HOW_TO_RESUME, lost)) from interrupt
 
 
 # How cases are scored

@@ -1085,3 +1085,8 @@ def test_two_models_in_one_folder_are_noticed(folder, tmp_path):
         "unet: 3 maps (`*.png`), ground truth 3 (`masks/*.png`), images none, delivered masks none",
         "6 maps share 3 files of ground truth. Are these several models? Evaluate them one at a time.",
     ]
+
+
+def test_a_pattern_of_ground_truth_that_is_not_looked_for_is_an_error(folder):
+    with pytest.raises(ParameterError, match="truth-pattern: ground truth is not looked for here"):
+        find_cases([folder("a-pred.png", "a-mask.png")], truth_pattern="{case}-mask.png", needs_truth=False)

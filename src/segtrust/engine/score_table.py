@@ -63,6 +63,7 @@ __all__ = [
     "COMMANDS",
     "DOUBT",
     "FOLDER",
+    "HOW_TO_RESUME",
     "PACKAGES",
     "PART",
     "PREDICTOR",
@@ -273,6 +274,10 @@ class ScoreTable(Table):
         return "\n".join([*self.questions, f"{count}{failed}."])
 
 
+HOW_TO_RESUME = "Rerun the same command to resume."
+"""End of the text of an interrupted run whose log stays."""
+
+
 class RunInterrupted(KeyboardInterrupt):
     """Ctrl-C during a run; the text says what is done and how to resume."""
 
@@ -348,8 +353,7 @@ def score_cases(
             done, failed = (asked & log.cases(failed=each) for each in (False, True))
         also = f", {len(failed)} failed" if failed else ""
         raise RunInterrupted(
-            f"Interrupted: {len(done)} of {len(cases)} cases are scored{also}. Rerun the same command to "
-            "resume."
+            f"Interrupted: {len(done)} of {len(cases)} cases are scored{also}. {HOW_TO_RESUME}"
         ) from interrupt
     scored = replace(scored, questions=tuple(_questions(rows, outcomes.values())))
     given = {case.id for case in cases} | failed

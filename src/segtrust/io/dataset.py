@@ -200,6 +200,8 @@ def _requests(
     allow_pickle: bool,
 ) -> dict[Path, _Request]:
     """Return what is asked for each folder of maps; ``values`` has folders and patterns by their options."""
+    if needs_truth is False and values["truth-pattern"] is not None and values["truth"] is None:
+        raise ParameterError("truth-pattern: ground truth is not looked for here, so it would be ignored.")
     assigned = {option: _assign(option, value, folders) for option, value in values.items()}
     member_folders = _assign_members(members, folders)
     requests = {}
