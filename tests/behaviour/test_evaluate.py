@@ -116,6 +116,18 @@ def test_cases_without_ground_truth_are_counted_first(sets, tmp_path):
     )
 
 
+def test_another_set_may_be_a_manifest(sets, tmp_path):
+    """Its own ground truth is named there."""
+    maps = sorted((sets / "far").glob("*.npy"))
+    lines = [f"{path.stem},{path},{next((sets / 'far_truth').glob(path.stem + '.*'))}" for path in maps]
+    (tmp_path / "far.csv").write_text("\n".join(["case,probabilities,truth", *lines]))
+    by_manifest = evaluate(sets / "near", "--ood", f"far={tmp_path / 'far.csv'}", "-o", tmp_path / "a")
+    others = ("--ood", f"far={sets / 'far'}", "--ood-truth", f"far={sets / 'far_truth'}")
+    by_folder = evaluate(sets / "near", *others, "-o", tmp_path / "b")
+    for name in ("areas", "coverages", "comparisons", "calibration"):
+        assert_same(by_manifest[name], by_folder[name])
+
+
 def test_score_table(evaluated):
     import pyarrow.parquet as parquet
 
