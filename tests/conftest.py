@@ -37,6 +37,9 @@ LACK = "for lack of "
 COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("default", parent=COMMON, max_examples=60, derandomize=True)
 settings.register_profile("thorough", parent=COMMON, max_examples=2000)
+for _name in ("COLUMNS", "LINES"):  # readline, which pytest imports, sets them in the environment of children
+    os.environ.pop(_name, None)
+    os.unsetenv(_name)
 settings.load_profile(os.environ.get("SEGTRUST_HYPOTHESIS", "default"))
 
 

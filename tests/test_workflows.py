@@ -62,6 +62,7 @@ def plain(rows):
     return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
 
 
+@pytest.mark.needs("pyarrow")
 def test_scores_are_those_of_the_command(folder, data, tmp_path):
     path = tmp_path / "scores.parquet"
     command = segtrust("score", folder / "maps", "--truth", folder / "labels", "-o", path)
@@ -144,6 +145,7 @@ def test_a_table_is_not_scored_again(table, options, said):
         st.evaluate(table, **options)
 
 
+@pytest.mark.needs("pyarrow")
 def test_an_evaluation_is_that_of_the_command(folder, data, tmp_path):
     command = segtrust(
         "evaluate", folder / "maps", "--truth", folder / "labels", "-o", tmp_path / "run", "--json"
@@ -179,6 +181,7 @@ def test_cases_without_ground_truth_cannot_be_evaluated(tonight):
         st.evaluate(tonight, progress=False)
 
 
+@pytest.mark.needs("pyarrow")
 def test_a_policy_and_its_decisions_are_those_of_the_commands(folder, table, tonight, tmp_path):
     table.save(tmp_path / "scores.parquet")
     options = ("--target-risk", 0.3, "--predictor", "fold 0")

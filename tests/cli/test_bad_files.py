@@ -67,6 +67,7 @@ def test_a_reader_that_is_killed(score):
     assert f"exited with code {-signal.SIGKILL}" in score("kill")["reason"]
 
 
+@pytest.mark.needs("pyarrow")
 def test_a_map_that_ends_its_reader_while_an_estimator_learns_from_the_set(tmp_path):
     """TLA reads all maps of a set before they are scored: one that ends its process is one failure."""
     package = plugged.trap_package(tmp_path / "packages")

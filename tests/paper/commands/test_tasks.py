@@ -93,7 +93,7 @@ def test_run_does_all_of_it_and_again_does_nothing(tmp_path, own):
     command = ("run", own(), "--data", data, "-o", tmp_path / "out", "--threads", 1)
     done = segtrust(*command)
     assert done.exit_code == 0, done.output
-    for said in ("All is well", "12 cases ready", "epoch 1", "| bright |"):
+    for said in ("All is well", "12 cases ready", "epoch 1", "\nbright: 4 cases, mean Dice"):
         assert said in done.output
     out = tmp_path / "out"
     for name in ("split.csv", "training/best.pt", "training/log.csv", "training/curves.svg"):
