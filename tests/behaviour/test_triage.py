@@ -188,6 +188,16 @@ def test_score_with_a_policy_decides_as_triage_does(new, policy, tmp_path):
         assert_same(scored[name], told[name])
 
 
+def test_a_table_that_is_printed_does_not_hide_drift(policy, tmp_path):
+    maps = write_cases(tmp_path / "maps", 30, first=300)
+    for path in maps.iterdir():
+        flatten(path, 0.25)
+    done = segtrust("score", maps, "-o", "-", "--policy", policy, *SAME_MODEL)
+    assert done.returncode == 3
+    assert done.stdout.startswith("case,")
+    assert "DRIFT DETECTED" in done.stderr
+
+
 def test_a_name_that_is_nearly_that_of_the_model(new, policy, tmp_path):
     name = MODEL.upper().replace(" ", "_")
     told = triage(new, policy, tmp_path / "out", "--predictor", name)

@@ -19,7 +19,6 @@ from segtrust.cli.output import (
     exit_if_failed,
     image_values,
     images_in,
-    policy_values,
     print_dataset,
     print_failures,
     print_next,
@@ -94,6 +93,7 @@ def score(
     that was stopped.
     """
     run.get_ready()
+    from segtrust.engine import Triage
     from segtrust.workflows import score_cases
 
     if is_pipe(output) and run.as_json:
@@ -123,7 +123,12 @@ def score(
         )
         if is_pipe(output):  # the table itself is printed
             print_failures(table.failures, None)
-            print_questions(table)
+            result = Triage.of(table, model=how.predictor) if table.policies else None
+            print_questions(table if result is None else result.table)
+            if result is not None:
+                for text in (result.drift_text, result.counts_text, result.guarantee_text):
+                    typer.secho(text, err=True)
+                exit_after(result)
             exit_if_failed(table.failures, nothing=not table.rows)
         else:
             print_scores(
@@ -166,7 +171,7 @@ def print_scores(
             "warnings": [*warnings_of(table, images), *table.warnings],
             "least_confident": [_brief(row, table.estimators) for row in table.least_confident().rows],
             **image_values(images),
-            **(triage_values(result) if result is not None else policy_values(table.policies)),
+            **(triage_values(result) if result is not None else {}),
         }
         typer.echo(json.dumps(values))
     else:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = [
     "TRIAGE_EPILOG",
     "TriageFlags",
+    "exit_after",
     "print_triage",
     "print_triage_text",
     "triage",
@@ -189,14 +190,14 @@ def _print_urgent(result: Triage) -> None:
     if not rows:
         return
     shown, cells = rows[:_URGENT], []
+    margins = [row["margin"] for row in shown if row.get("margin") is not None]
+    digits = digits_between(margins, 0.0)  # enough to tell each confidence from its threshold
     has_structures = len({row["structure"] for row in rows}) > 1
     for row in shown:
         policy = policies.get(row["structure"], policies.get(""))
         confidence = None if policy is None else row.get(policy.scoring.estimator)
         numbers = ["–", "–"]
         if policy is not None and confidence is not None:
-            known = [each[policy.scoring.estimator] for each in shown if each.get("margin") is not None]
-            digits = digits_between(known, policy.threshold)
             numbers = [f"{confidence:.{digits}f}", f"{policy.threshold:.{digits}f}"]
         structure = [row["structure"]] if has_structures else []
         cells.append([row["case"], *structure, *numbers, result.reason_of(row)])
